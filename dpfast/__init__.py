@@ -1,0 +1,1 @@
+"""dpfast: differentially private statistics at the speed of the data."""

@@ -1,0 +1,1 @@
+"""Privacy accounting: exact amounts, and later the accountants."""

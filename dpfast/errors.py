@@ -1,0 +1,84 @@
+"""One family of errors: each says in one line what was given, what is allowed and how to mend it.
+
+An error depends on parameters and schemas, never on private values; what a message shows of an argument is
+cut short and kept on one line, so that no column ends up in a log.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceededError",
+    "ColumnError",
+    "DataError",
+    "DpfastError",
+    "LedgerError",
+    "ParameterError",
+]
+
+_SHOWN_CHARACTERS = 80
+
+
+def _shown(given: object) -> str:
+    """Return a short one-line description of an argument, whatever its ``__repr__`` does."""
+    if isinstance(given, (str, bytes, int, float, complex, bool, type(None), tuple, list, dict)):
+        try:
+            text = repr(given)
+        except Exception:
+            text = f"a {type(given).__name__}"
+    else:
+        module = type(given).__module__
+        if module in {"decimal", "fractions", "numpy", "datetime"} and getattr(given, "ndim", 0) == 0:
+            text = repr(given)
+        else:
+            text = f"a {type(given).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+class DpfastError(Exception):
+    """The base of every error that dpfast raises on purpose."""
+
+
+class ParameterError(DpfastError, ValueError):
+    """A parameter has a value that is not allowed.
+
+    Parameters
+    ----------
+    argument
+        The argument's name as the user wrote it.
+    given
+        The value given; it is shown cut to one short line.
+    allowed
+        What is allowed, as a phrase that follows "must be".
+    mend
+        What to write instead, as an imperative sentence without its full stop.
+
+    Examples
+    --------
+    >>> print(ParameterError("epsilon", -1, "a number above 0", "write for example epsilon=0.5"))
+    epsilon must be a number above 0, but was -1; write for example epsilon=0.5
+    """
+
+    def __init__(self, argument: str, given: object, allowed: str, mend: str = "") -> None:
+        self.argument = argument
+        message = f"{argument} must be {allowed}, but was {_shown(given)}"
+        super().__init__(f"{message}; {mend}" if mend else message)
+
+
+class ColumnError(DpfastError, TypeError):
+    """A column or frame is of a kind or type that cannot be used (a fact of the schema, not of the values)."""
+
+
+class DataError(DpfastError, ValueError):
+    """Values given to a mechanism that has no ledger cannot be used (NaN, say).
+
+    Never raised on a route that charges a ledger: there, errors must not depend on private values.
+    """
+
+
+class LedgerError(DpfastError):
+    """The ledger cannot be used: another dataset or unit, a damaged file, a forked process."""
+
+
+class BudgetExceededError(LedgerError):
+    """The charge does not fit into what the ledger has left; nothing was charged and nothing computed."""

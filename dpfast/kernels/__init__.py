@@ -1,0 +1,4 @@
+"""Compiled kernels: arrays in, arrays out; no budgets, no input or output, no Python objects.
+
+This package imports numba, llvmlite and numpy alone, and nothing outside it imports numba.
+"""

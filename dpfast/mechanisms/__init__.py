@@ -1,0 +1,1 @@
+"""Calibrated mechanisms: parameters -> kernel -> refinement."""
