@@ -20,17 +20,15 @@ _SHOWN_CHARACTERS = 80
 
 def _shown(given: object) -> str:
     """Return a short one-line description of an argument, whatever its ``__repr__`` does."""
-    if isinstance(given, (str, bytes, int, float, complex, bool, type(None), tuple, list, dict)):
+    kind = type(given)
+    plain = kind in (str, bytes, int, float, complex, bool, type(None), tuple, list, dict)
+    scalar = kind.__module__ in {"decimal", "fractions", "numpy", "datetime"} and not getattr(given, "ndim", 0)
+    text = f"a {kind.__name__}"
+    if plain or scalar:
         try:
             text = repr(given)
-        except Exception:
-            text = f"a {type(given).__name__}"
-    else:
-        module = type(given).__module__
-        if module in {"decimal", "fractions", "numpy", "datetime"} and getattr(given, "ndim", 0) == 0:
-            text = repr(given)
-        else:
-            text = f"a {type(given).__name__}"
+        except Exception:  # a number of too many digits, or what a list holds
+            text = f"a {kind.__name__}"
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 

@@ -2,3 +2,5 @@
 
 This package imports numba, llvmlite and numpy alone, and nothing outside it imports numba.
 """
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f

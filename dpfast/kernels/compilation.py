@@ -26,3 +26,5 @@ def inlined(function: _Function) -> _Function:
     """Compile the body of a loop, to be inlined where it is called."""
     compiled: _Function = numba.njit(nogil=True, error_model="numpy", fastmath=False, inline="always")(function)
     return compiled
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f

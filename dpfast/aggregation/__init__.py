@@ -1,0 +1,6 @@
+"""Exact aggregates per group, from frames and files of any size, before any noise."""
+
+from dpfast.aggregation.exact import Aggregates, Aggregation, Grouping, aggregate, prepare
+from dpfast.aggregation.sources import open_source
+
+__all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "open_source", "prepare"]

@@ -1,0 +1,212 @@
+"""Columns as physical numbers, read block by block from Polars' own memory.
+
+A block is copied, widened, into scratch that stays in the cache; kernels see int64, float64, uint64 and uint8
+arrays only, whatever the dtype, the chunks, the slices and the null masks of the frame are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from dpfast.kernels.factorizing import INLINE, LONG, clean_views
+
+__all__ = ["BLOCK_ROWS", "Block", "iterate_blocks", "share_blocks"]
+
+BLOCK_ROWS = 1 << 15
+_ROWS_PER_THREAD = 1 << 18
+_LENGTH = np.uint64(2**32 - 1)
+
+_NUMBERS = {
+    pl.Int8: np.int8,
+    pl.Int16: np.int16,
+    pl.Int32: np.int32,
+    pl.Int64: np.int64,
+    pl.UInt8: np.uint8,
+    pl.UInt16: np.uint16,
+    pl.UInt32: np.uint32,
+    pl.UInt64: np.uint64,
+    pl.Float32: np.float32,
+    pl.Float64: np.float64,
+}
+
+
+class PhysicalColumn:
+    """One column in its physical form: Arrow's buffers, shared, chunk by chunk.
+
+    Parameters
+    ----------
+    series
+        Of any dtype whose physical form is an integer of at most 64 bits, a float or a Boolean; or String, whose
+        values are its views, two uint64 each. Arrow's buffers stay alive as long as this object.
+
+    """
+
+    def __init__(self, series: pl.Series) -> None:
+        self.nullable = series.null_count() > 0
+        self.series = series
+        physical = series.to_physical()
+        self._starts: list[int] = []
+        self._chunks: list[tuple[np.ndarray, int, np.ndarray | None, int]] = []
+        start = 0
+        for chunk in physical.get_chunks():
+            if len(chunk) == 0:
+                continue
+            array = chunk.to_arrow(compat_level=pl.CompatLevel.newest())
+            validity, values = array.buffers()[:2]
+            offset, length = array.offset, len(array)
+            first = -1
+            if physical.dtype == pl.Boolean:
+                numbers, first = np.frombuffer(values, np.uint8), offset
+            elif physical.dtype == pl.String:
+                numbers = np.frombuffer(values, np.uint64, 2 * length, 16 * offset).reshape(length, 2)
+            else:
+                number = np.dtype(_NUMBERS[type(physical.dtype)])
+                numbers = np.frombuffer(values, number, length, number.itemsize * offset)
+            bits = None if validity is None or array.null_count == 0 else np.frombuffer(validity, np.uint8)
+            self._starts.append(start)
+            self._chunks.append((numbers, first, bits, offset))
+            start += length
+        self._starts.append(start)
+
+    def read_values(self, start: int, stop: int, out: np.ndarray) -> None:
+        """Copy rows ``start .. stop - 1`` into ``out``; what stands under a null is any number."""
+        for numbers, first, _, _, low, high, place in self._pieces(start, stop):
+            piece = numbers[low:high] if first < 0 else _unpack_bits(numbers, first + low, high - low)
+            np.copyto(out[place : place + high - low], piece, casting="unsafe")
+
+    def read_validity(self, start: int, stop: int, out: np.ndarray) -> None:
+        """Write 1 (uint8) for each row that is not null, else 0."""
+        for _, _, bits, offset, low, high, place in self._pieces(start, stop):
+            valid = 1 if bits is None else _unpack_bits(bits, offset + low, high - low)
+            out[place : place + high - low] = valid
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[np.ndarray, int, np.ndarray | None, int, int, int, int]]:
+        """Yield each chunk that the rows touch, the rows within it and where they go."""
+        row = start
+        while row < stop:
+            index = bisect_right(self._starts, row) - 1
+            origin, end = self._starts[index], min(self._starts[index + 1], stop)
+            yield *self._chunks[index], row - origin, end - origin, row - start
+            row = end
+
+
+def _unpack_bits(bits: np.ndarray, first: int, number: int) -> np.ndarray:
+    """Return ``number`` bits from bit ``first`` on, one uint8 each."""
+    unpacked = np.unpackbits(bits[first >> 3 : (first + number + 7) >> 3], bitorder="little")
+    return unpacked[first & 7 : (first & 7) + number]
+
+
+class Block:
+    """Some consecutive rows of a frame, moved on from block to block.
+
+    Arrays that its methods return are good until the next call of the same method. The scratch belongs to this
+    object: one per thread.
+    """
+
+    def __init__(self, columns: dict[str, PhysicalColumn], room: int) -> None:
+        self.start = self.stop = 0
+        self._columns = columns
+        self._integers = np.empty(room, np.int64)
+        self._floats = np.empty(room, np.float64)
+        strings = any(column.series.dtype == pl.String for column in columns.values())
+        self._views = np.empty((room if strings else 0, 2), np.uint64)
+        self._validity = np.empty(room, np.uint8)
+        self._ones = np.ones(room, np.uint8)
+        self._numbers = np.empty(room, np.int64)
+        self._flags = np.empty(room, np.uint8)
+        self._codes = np.empty((2, room), np.uint64)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.stop - self.start
+
+    def integers(self, column: str) -> np.ndarray:
+        """Return an integer or Boolean column as int64 (a uint64 by its bits)."""
+        return self.read_integers(column, self._integers[: self.rows])
+
+    def read_integers(self, column: str, out: np.ndarray) -> np.ndarray:
+        """Write an integer or Boolean column as int64 into ``out`` and return that."""
+        self._columns[column].read_values(self.start, self.stop, out)
+        return out
+
+    def floats(self, column: str) -> np.ndarray:
+        """Return a column of floats or integers as float64."""
+        self._columns[column].read_values(self.start, self.stop, self._floats)
+        return self._floats[: self.rows]
+
+    def views(self, column: str, long: pl.DataType) -> np.ndarray:
+        """Return a String column as two uint64 a row, equal just when the strings are.
+
+        A string of up to 12 bytes is its Arrow view. A longer one is its number in the dtype ``long``, an Enum or
+        Categorical; all that ``long`` lacks look alike, and like no string that it has.
+        """
+        views = self._views[: self.rows]
+        self._columns[column].read_values(self.start, self.stop, views)
+        if clean_views(views):
+            places = np.flatnonzero((views[:, 0] & _LENGTH) > INLINE)
+            strings = self._columns[column].series.slice(self.start, self.rows).gather(places)
+            numbers = strings.cast(long, strict=False).to_physical().cast(pl.UInt64)
+            views[places, 0] = LONG
+            views[places, 1] = numbers.fill_null(2**64 - 1).to_numpy()
+        return views
+
+    def validity(self, column: str) -> np.ndarray:
+        """Return 1 where the column is not null, else 0, as uint8."""
+        if not self._columns[column].nullable:
+            return self._ones[: self.rows]
+        self._columns[column].read_validity(self.start, self.stop, self._validity)
+        return self._validity[: self.rows]
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Scratch for numbers found for the rows (int64)."""
+        return self._numbers[: self.rows]
+
+    @property
+    def flags(self) -> np.ndarray:
+        """Scratch for marks on the rows (uint8)."""
+        return self._flags[: self.rows]
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Scratch for the rows' codes, twice (uint64, 2 x rows)."""
+        return self._codes[:, : self.rows]
+
+    def walk(self, start: int, stop: int) -> Iterator[Block]:
+        """Move over the rows ``start .. stop - 1`` and yield this object at each step."""
+        for row in range(start, stop, BLOCK_ROWS):
+            self.start, self.stop = row, min(row + BLOCK_ROWS, stop)
+            yield self
+
+
+def iterate_blocks(frame: pl.DataFrame) -> Iterator[Block]:
+    """Yield the frame block by block: the same object, moved on."""
+    return Block(_read(frame), min(BLOCK_ROWS, frame.height)).walk(0, frame.height)
+
+
+def share_blocks(frame: pl.DataFrame, threads: int, work: Callable[[Block, int, int], None]) -> None:
+    """Call ``work(block, start, stop)`` for each of up to ``threads`` stretches of the frame, each in a thread.
+
+    No more threads are used than Polars is allowed, and none for short frames.
+    """
+    threads = max(1, min(threads, pl.thread_pool_size(), frame.height // _ROWS_PER_THREAD))
+    columns = _read(frame)
+    if threads == 1:
+        work(Block(columns, min(BLOCK_ROWS, frame.height)), 0, frame.height)
+        return
+    bounds = [frame.height * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(work, Block(columns, BLOCK_ROWS), start, stop) for start, stop in pairwise(bounds)]
+        for future in futures:
+            future.result()
+
+
+def _read(frame: pl.DataFrame) -> dict[str, PhysicalColumn]:
+    return {name: PhysicalColumn(frame[name]) for name in frame.columns}

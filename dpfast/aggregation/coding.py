@@ -1,0 +1,192 @@
+"""From the key columns of a block to each row's slot in a table, the size of which the public keys fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
+from dpfast.aggregation.strings import StringNumbers
+from dpfast.errors import ParameterError
+from dpfast.kernels.counting import UNKNOWN, add_key_codes, count_slots, find_bins, look_up_slots
+from dpfast.kernels.factorizing import EMPTY, find_codes, insert_codes
+
+__all__ = ["CodedKeys", "KeyCoder", "code_bins", "duplicate_keys"]
+
+_MOST_CELLS = 1 << 22
+_CELLS_PER_KEY = 16
+_MOST_CODES = 1 << 63
+
+
+@dataclass(frozen=True)
+class CodedKeys:
+    """One column of public keys as integers, and how the data's column becomes the same integers.
+
+    Attributes
+    ----------
+    codes
+        The keys' codes, integers of at most 64 bits or Booleans in their physical form; null for the null key.
+    edges
+        The edges of bins (float64), if the column is binned: the code is the bin's number, null outside.
+    strings
+        The numbers of the keys' strings, if the column is of strings: the code is the string's number.
+
+    """
+
+    codes: pl.Series
+    edges: np.ndarray | None = None
+    strings: StringNumbers | None = None
+
+    @property
+    def digits(self) -> tuple[int, int, bool]:
+        """Return (lowest key, number of values up to the largest, whether null is a key)."""
+        lowest, largest = self.codes.min(), self.codes.max()
+        if lowest is None:
+            return 0, 0, len(self.codes) > 0
+        return int(lowest), int(largest) - int(lowest) + 1, self.codes.null_count() > 0  # type: ignore[arg-type]
+
+    def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes of the data's column (int64) and where they are not null (uint8)."""
+        if self.edges is not None:
+            find_bins(block.floats(name), block.validity(name), self.edges, block.numbers, block.flags)
+            return block.numbers, block.flags
+        if self.strings is not None:
+            return self.strings.find(block, name), block.validity(name)
+        return block.integers(name), block.validity(name)
+
+
+class KeyCoder:
+    """Code rows by public keys: the same slot where all key columns are equal, nulls included.
+
+    Guarantee (Soundness rule 19): the range of slots comes from the keys alone; a row whose key is none of them
+    gets a slot of at least ``slots``, which the counting kernels take for the trash, or one that no key has.
+
+    The code of a row is a mixed-radix number: each column's digit is its value less the smallest key, or one
+    more than the largest for null. If there are few possible codes (at most 2**22, or 16 a key), the code itself
+    is the slot; else the slot is the code's place in a hash table of the keys' codes.
+
+    Parameters
+    ----------
+    columns
+        The keys, one entry per column, read from the data's columns ``key0``, ``key1``, ...; there may be none,
+        which is one slot for all rows.
+    keys
+        The number of keys.
+    hashed
+        Whether to use the hash table; None to choose.
+
+    Raises
+    ------
+    ParameterError
+        If a key is there twice.
+    OverflowError
+        If the codes do not fit into 63 bits; ``fits`` says so before.
+
+    """
+
+    def __init__(self, columns: Sequence[CodedKeys], keys: int, *, hashed: bool | None = None) -> None:
+        if not self.fits(columns):
+            raise OverflowError("the keys' codes do not fit into 63 bits")
+        self.keys = keys
+        self._columns = list(columns)
+        self._radices: list[tuple[np.uint64, np.uint64, np.uint64, np.uint64]] = []
+        cells = 1
+        for column in columns:
+            lowest, size, null = column.digits
+            null_code = np.uint64(size * cells) if null else UNKNOWN
+            self._radices.append((np.uint64(lowest % 2**64), np.uint64(size), np.uint64(cells), null_code))
+            cells *= size + null
+        few = cells <= max(_MOST_CELLS, _CELLS_PER_KEY * keys)
+        self.hashed = not few if hashed is None else hashed
+
+        codes = self._encode_keys()
+        self._table: np.ndarray | None = None
+        if self.hashed:
+            self.slots = 1 << (2 * keys).bit_length()
+            self._key_slots = np.empty(keys, np.int64)
+            self._table = np.full(self.slots, EMPTY)
+            distinct = insert_codes(codes, self._table, self._key_slots)
+        else:
+            self.slots = cells
+            self._key_slots = codes.view(np.int64)
+            distinct = _all_distinct(codes, cells)
+        if not distinct:
+            raise duplicate_keys()
+        self._dense = self.slots == keys and np.array_equal(self._key_slots, np.arange(keys))
+
+    @staticmethod
+    def fits(columns: Sequence[CodedKeys]) -> bool:
+        """Return whether the mixed-radix codes fit into 63 bits."""
+        cells = 1
+        for column in columns:
+            _, size, null = column.digits
+            cells *= size + null
+        return cells < _MOST_CODES
+
+    def slots_of(self, block: Block) -> np.ndarray:
+        """Return the slot of each row of a block (uint64, good until the block moves on)."""
+        codes, slots = block.codes
+        codes[:] = 0
+        for i, column in enumerate(self._columns):
+            values, valid = column.read(block, f"key{i}")
+            add_key_codes(values, valid, *self._radices[i], codes)
+        if self._table is None:
+            return codes
+        find_codes(codes, self._table, slots)
+        return slots
+
+    def gather(self, table: np.ndarray) -> np.ndarray:
+        """Return a table's entries in the order of the keys; the table has ``slots + 1`` entries."""
+        return table[: self.keys] if self._dense else table[self._key_slots]
+
+    def rows_of(self, frame: pl.DataFrame, out: np.ndarray) -> None:
+        """Write the row of each row's key among the keys (int32), -1 if its key is none of them."""
+        key_rows = np.full(self.slots, -1, np.int32)
+        key_rows[self._key_slots] = np.arange(self.keys, dtype=np.int32)
+
+        def look_up(block: Block, start: int, stop: int) -> None:
+            for _ in block.walk(start, stop):
+                look_up_slots(self.slots_of(block), key_rows, out[block.start : block.stop])
+
+        share_blocks(frame, 64, look_up)
+
+    def _encode_keys(self) -> np.ndarray:
+        """Return the code of each key (uint64)."""
+        codes = np.zeros(self.keys, np.uint64)
+        if self._columns:
+            frame = pl.DataFrame([column.codes.alias(f"key{i}") for i, column in enumerate(self._columns)])
+            for block in iterate_blocks(frame):
+                out = codes[block.start : block.stop]
+                for i, radix in enumerate(self._radices):
+                    add_key_codes(block.integers(f"key{i}"), block.validity(f"key{i}"), *radix, out)
+        return codes
+
+
+def code_bins(column: pl.Series, edges: np.ndarray) -> pl.Series:
+    """Return the number of each value's bin (UInt32), null outside the bins."""
+    numbers, inside = np.empty(len(column), np.uint32), np.empty(len(column), np.bool_)
+    for block in iterate_blocks(column.alias("x").to_frame()):
+        find_bins(block.floats("x"), block.validity("x"), edges, block.numbers, block.flags)
+        numbers[block.start : block.stop] = block.numbers
+        inside[block.start : block.stop] = block.flags
+    return pl.select(pl.when(pl.Series(inside)).then(pl.Series(numbers))).to_series()
+
+
+def duplicate_keys() -> ParameterError:
+    """Return the error for keys that are not unique."""
+    return ParameterError(
+        "keys",
+        "a repeated row",
+        "unique after casting to the data's dtypes",
+        "write keys.unique(maintain_order=True)",
+    )
+
+
+def _all_distinct(codes: np.ndarray, cells: int) -> bool:
+    """Return whether no code (all below ``cells``) is there twice."""
+    counts = np.zeros(cells + 1, np.int64)
+    count_slots(codes, counts)
+    return bool(counts.max() <= 1)

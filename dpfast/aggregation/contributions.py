@@ -1,0 +1,172 @@
+"""What a row contributes to a measure, as an exact int64: natively in Polars and block by block in a kernel.
+
+Both ways compute the formula of ``dpfast.queries.Measure`` without rounding anywhere but where it says so, and
+a test holds them together: sums of the results do not depend on the order of the rows (Soundness rule 16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.sources import missing_column
+from dpfast.errors import ColumnError, ParameterError
+from dpfast.kernels.counting import clip_integers, find_values, round_floats
+from dpfast.queries import Measure
+
+__all__ = ["Contribution", "plan_contributions"]
+
+_FAR = 2**62
+_CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How one measure's contributions are found.
+
+    Attributes
+    ----------
+    measure
+        The measure.
+    native
+        A Polars expression of Int64 contributions, never null; None for rows, which are only counted.
+    block
+        The expression of the column that ``fill`` reads block by block; None for rows.
+    way
+        What ``fill`` does with that column: ``"rows"`` nothing, ``"present"`` looks for NaN, ``"floats"`` and
+        ``"integers"`` compute the sum's contribution, ``"ready"`` takes it as it is.
+
+    """
+
+    measure: Measure
+    native: pl.Expr | None
+    block: pl.Expr | None
+    way: Literal["rows", "present", "floats", "integers", "ready"]
+
+    def fill(self, block: Block, column: str, out: np.ndarray) -> None:
+        """Write the contributions (int64) of a block's rows into ``out``."""
+        measure = self.measure
+        if self.way == "ready":
+            block.read_integers(column, out)
+        elif self.way == "present":
+            find_values(block.floats(column), block.validity(column), out)
+        elif self.way == "floats":
+            first, second = _factors(measure.step_exponent)
+            round_floats(
+                block.floats(column),
+                block.validity(column),
+                first,
+                second,
+                measure.lower,
+                measure.upper,
+                measure.centre,
+                out,
+            )
+        else:
+            clip_integers(
+                block.integers(column),
+                block.validity(column),
+                measure.lower,
+                measure.upper,
+                measure.centre,
+                out,
+            )
+
+
+def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[Contribution]:
+    """Return how each measure is computed on columns of these dtypes.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing, or a sum is asked of one that is neither integer, float nor Boolean.
+    ParameterError
+        If a measure's bounds could overflow: magnitude x 2**38 rows must stay below 2**62.
+
+    """
+    return [_plan_contribution(measure, schema) for measure in measures]
+
+
+def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
+    if measure.kind == "rows":
+        return Contribution(measure, None, None, "rows")
+    if measure.column not in schema:
+        raise missing_column(measure.column, schema.names(), "a measure")
+    dtype = schema[measure.column]
+    column = pl.col(measure.column)
+    if measure.kind == "values":
+        if not dtype.is_float():
+            native = column.is_not_null()
+            return Contribution(measure, native.cast(pl.Int64), native, "ready")
+        native = (column.is_not_null() & column.is_not_nan()).cast(pl.Int64)
+        return Contribution(measure, native, column, "present")
+
+    _check_bounds(measure)
+    if dtype == pl.Null:
+        column, dtype = column.cast(pl.Float64), pl.Float64()
+    if dtype == pl.Boolean:
+        column, dtype = column.cast(pl.UInt8), pl.UInt8()
+    if dtype in (pl.Float32, pl.Float64):
+        return Contribution(measure, _sum_floats(column, measure), column, "floats")
+    if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+        raise ColumnError(
+            f"cannot sum the column {measure.column!r} of dtype {dtype}; cast it to Float64 or Int64 first"
+        )
+    native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
+    if measure.step_exponent == 0 and dtype != pl.UInt64:
+        return Contribution(measure, native, column, "integers")
+    return Contribution(measure, native, native, "ready")
+
+
+def _check_bounds(measure: Measure) -> None:
+    """Refuse bounds under which a sum of int64 contributions could overflow."""
+    numbers = (measure.lower, measure.upper, measure.centre)
+    largest = max(abs(measure.upper - measure.centre), abs(measure.lower - measure.centre))
+    if measure.lower > measure.upper or largest * _CAP >= _FAR or max(map(abs, numbers)) > _FAR:
+        raise ParameterError("measure", numbers, "lower <= upper, each less than 2**24 steps from centre")
+
+
+def _factors(step_exponent: int) -> tuple[float, float]:
+    """Return two powers of two whose product is ``2**-step_exponent``, each within the range of float64."""
+    half = -step_exponent // 2
+    if not -1022 <= half <= 1022:
+        raise ParameterError("step_exponent", step_exponent, "between -2044 and 2044")
+    return 2.0**half, 2.0 ** (-step_exponent - half)
+
+
+def _clipped(steps: pl.Expr, measure: Measure) -> pl.Expr:
+    """Return ``clip(steps, lower, upper) - centre`` of Int64 steps, 0 where null."""
+    return (steps.clip(measure.lower, measure.upper) - measure.centre).fill_null(0)
+
+
+def _sum_floats(column: pl.Expr, measure: Measure) -> pl.Expr:
+    first, second = _factors(measure.step_exponent)
+    steps = (column.cast(pl.Float64).fill_nan(None) * first * second).round(0, mode="half_to_even")
+    return _clipped(steps.clip(-float(_FAR), float(_FAR)).cast(pl.Int64), measure)
+
+
+def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Expr:
+    shift = measure.step_exponent
+    wide = pl.UInt64 if unsigned else pl.Int64
+    x = column.cast(wide)
+    if shift <= 0:
+        # Beyond these limits the shifted value is beyond 2**62, and so beyond every bound.
+        shift = min(-shift, 62)
+        x = x.clip(pl.lit(0 if unsigned else -(_FAR >> shift), wide), pl.lit(_FAR >> shift, wide))
+        return _clipped(x.cast(pl.Int64) * (1 << shift), measure)
+    if shift > (63 if unsigned else 62):
+        # |x| <= 2**shift: rounding half to even gives -1, 0 or 1; one half itself gives 0.
+        half = 1 << (shift - 1)
+        above = (x > pl.lit(half, wide)) if half < (2**64 if unsigned else 2**63) else (x != x)
+        below = (x < pl.lit(-half, wide)) if not unsigned and half < 2**63 else (x != x)
+        return _clipped(above.cast(pl.Int64) - below.cast(pl.Int64), measure)
+    floor = x // pl.lit(1 << shift, wide)
+    rest = x - floor * pl.lit(1 << shift, wide)
+    half = pl.lit(1 << (shift - 1), wide)
+    up = (rest > half) | ((rest == half) & (floor % 2 != 0))
+    return _clipped(floor.cast(pl.Int64) + up.cast(pl.Int64), measure)

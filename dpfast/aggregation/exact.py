@@ -1,0 +1,292 @@
+"""From a frame and public parameters to exact int64 aggregates per group, before any noise.
+
+Three ways lead to the same figures. With public keys that are integers in some physical form (integers, dates,
+Booleans, categoricals, bins, strings if they are few), rows are scattered into a table. With other keys, or none
+given, Polars groups. With a privacy unit, what each unit contributes is bounded first, which needs the rows by
+unit: then the needed columns are held in memory, in the other cases a file is never loaded whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.coding import KeyCoder, duplicate_keys
+from dpfast.aggregation.contributions import Contribution, plan_contributions
+from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
+from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows
+from dpfast.aggregation.scatter import project, scatter, value_exprs
+from dpfast.aggregation.sources import missing_column
+from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
+from dpfast.errors import ColumnError, ParameterError
+from dpfast.queries import Bins, Measure
+
+__all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
+
+Words = Callable[[int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How rows are grouped, and what one privacy unit may contribute.
+
+    Parameters
+    ----------
+    by
+        The key columns: a name, or ``Bins`` of a numeric column. None at all is one group of all rows.
+    keys
+        The public keys, one column per entry of ``by``; None for the keys that the data holds. Keys may have
+        another dtype of the same kind than the data: strings and categoricals, integers of any width.
+    privacy_unit
+        The column that names whose row it is; None if every row is a unit of its own.
+    max_groups, max_rows_per_group
+        What a unit keeps at most; both are needed with ``privacy_unit``, and mean nothing without.
+
+    Raises
+    ------
+    ParameterError
+        If ``privacy_unit`` lacks a bound (Soundness rule 15), or a bound is no whole number of at least 1.
+
+    """
+
+    by: tuple[str | Bins, ...]
+    keys: pl.DataFrame | None = None
+    privacy_unit: str | None = None
+    max_groups: int | None = None
+    max_rows_per_group: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.by, (str, Bins)):
+            object.__setattr__(self, "by", (self.by,))
+        object.__setattr__(self, "by", tuple(self.by))
+        if self.privacy_unit is None:
+            return
+        for name in ("max_groups", "max_rows_per_group"):
+            bound = getattr(self, name)
+            if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not bound >= 1:
+                raise ParameterError(name, bound, "a whole number of at least 1", "a privacy unit needs both bounds")
+
+
+@dataclass
+class Aggregates:
+    """Exact aggregates: private until noise is added, and never to leave the process.
+
+    Attributes
+    ----------
+    keys
+        One row per group. Public keys as they were given, row by row. Otherwise the keys found in the data, in
+        no particular order: they are private, and so are the bytes behind them, which may hold keys of dropped
+        rows; whoever releases some of them builds them anew (Soundness rule 20).
+    units : int64
+        The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
+        would be the rows of public keys, which ``Measure("rows")`` gives.
+    measures : int64
+        One array per measure, in order, aligned with ``keys``.
+
+    """
+
+    keys: pl.DataFrame
+    units: np.ndarray | None
+    measures: list[np.ndarray]
+
+
+def aggregate(
+    source: pl.DataFrame | pl.LazyFrame,
+    grouping: Grouping,
+    measures: Sequence[Measure],
+    words: Words,
+) -> Aggregates:
+    """Return exact aggregates: ``prepare`` and ``Aggregation.run`` in one call."""
+    return prepare(source, grouping, measures).run(words)
+
+
+def prepare(source: pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: Sequence[Measure]) -> Aggregation:
+    """Check all that can be checked without reading a row, and choose a route.
+
+    Guarantee: only the schema and the parameters are looked at, so this may be done before the charge; what
+    follows in ``Aggregation.run`` raises no error that depends on a value (Soundness rule 12).
+
+    Parameters
+    ----------
+    source
+        A frame from ``open_source``.
+    grouping
+        The groups and the privacy unit.
+    measures
+        What is aggregated.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing or of a dtype that does not serve.
+    ParameterError
+        If the public keys are not unique, or not values of the data's dtypes, or a measure could overflow.
+
+    """
+    if not isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+        raise ParameterError("source", source, "a frame from open_source")
+    schema = source.collect_schema()
+    if not schema:
+        raise ColumnError("the data has no columns")
+    columns = plan_keys(grouping.by, schema)
+    contributions = plan_contributions(measures, schema)
+    unit = None
+    if grouping.privacy_unit is not None:
+        if grouping.privacy_unit not in schema:
+            raise missing_column(grouping.privacy_unit, schema.names(), "privacy_unit")
+        unit = express_unit(grouping.privacy_unit, schema[grouping.privacy_unit]).alias("unit")
+    given = grouping.keys
+    if given is None and not columns:
+        given = pl.DataFrame(height=1)
+    public = None if given is None else prepare_keys(given, columns)
+    coder = None if public is None else _code(public)
+    if public is not None and coder is None and not public.native.is_unique().all():
+        raise duplicate_keys()
+    return Aggregation(source, grouping, columns, contributions, unit, public, coder)
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """A checked aggregation that can be run; it holds the source and no figure of it.
+
+    Attributes
+    ----------
+    source, grouping, columns, contributions, unit
+        What is aggregated, and the expressions for it.
+    public, coder
+        The public keys and the coder that finds them, None where there are none or they cannot be coded.
+
+    """
+
+    source: pl.DataFrame | pl.LazyFrame
+    grouping: Grouping
+    columns: list[KeyColumn]
+    contributions: list[Contribution]
+    unit: pl.Expr | None
+    public: PublicKeys | None
+    coder: KeyCoder | None
+
+    @property
+    def route(self) -> str:
+        """How the rows find their groups: ``"slots"``, ``"hashed"`` or ``"native"``."""
+        if self.coder is None:
+            return "native"
+        return "hashed" if self.coder.hashed else "slots"
+
+    def run(self, words: Words) -> Aggregates:
+        """Return the exact aggregates.
+
+        Parameters
+        ----------
+        words
+            ``words(n)`` returns n fresh uniform uint64 from a secure source; called only with a privacy unit.
+            What a unit keeps is private and must not be computable from outside.
+
+        """
+        if self.unit is not None:
+            return self._run_by_unit(words)
+        if self.public is None or self.coder is None:
+            return self._run_natively()
+        batches = project(self.source, [*self.public.coded_exprs, *value_exprs(self.contributions)])
+        tables = scatter(batches, self.coder.slots, self.coder.slots_of, self.contributions)
+        return Aggregates(self.public.given, None, [self.coder.gather(table) for table in tables])
+
+    def _run_natively(self) -> Aggregates:
+        """Let Polars group."""
+        if self.public is not None:
+            grouped = group_natively(self.source, self.public.native_exprs, self.contributions)
+            grouped = join_to_keys(grouped, self.public)
+        else:
+            grouped = group_natively(*bin_keys(self.source, self.columns, self.contributions), self.contributions)
+        rows = grouped["rows"].to_numpy()
+        measures = [
+            rows if contribution.native is None else grouped[f"measure{i}"].to_numpy()
+            for i, contribution in enumerate(self.contributions)
+        ]
+        if self.public is not None:
+            return Aggregates(self.public.given, None, measures)
+        found = label_keys(grouped.select(grouped.columns[: len(self.columns)]), self.columns)
+        return Aggregates(found, rows, measures)
+
+    def _run_by_unit(self, words: Words) -> Aggregates:
+        """Bound what each unit contributes, then aggregate what is left."""
+        public, coder = self.public, self.coder
+        if public is None:
+            public = adopt_keys(find_keys(*bin_keys(self.source, self.columns, [])), self.columns)
+            coder = _code(public)
+        keys = public.given.height
+        others = [contribution for contribution in self.contributions if contribution.way != "rows"]
+        units, number, groups, values = self._read_rows(public, coder)
+        assert self.grouping.max_groups is not None
+        assert self.grouping.max_rows_per_group is not None
+        bounded = bound_contributions(
+            units,
+            number,
+            groups,
+            keys,
+            self.grouping.max_groups,
+            self.grouping.max_rows_per_group,
+            words,
+            mark_rows=bool(others),
+        )
+        del units
+        if others:
+            tables = scatter([values], keys, _widened(groups), self.contributions)
+            measures = [table[:keys] for table in tables]
+        else:
+            measures = [bounded.rows for _ in self.contributions]
+        if self.public is not None:
+            return Aggregates(public.given, bounded.units, measures)
+        kept = bounded.units > 0
+        return Aggregates(public.given.filter(kept), bounded.units[kept], [column[kept] for column in measures])
+
+    def _read_rows(
+        self, public: PublicKeys, coder: KeyCoder | None
+    ) -> tuple[np.ndarray, int, np.ndarray, pl.DataFrame]:
+        """Return each row's unit and group (int32, -1 for none), the number of units, and the measured columns."""
+        assert self.unit is not None
+        exprs = public.native_exprs if coder is None else public.coded_exprs
+        batches = project(self.source, [*exprs, self.unit, *value_exprs(self.contributions)])
+        numbers = UnitNumbers(whole=isinstance(batches, list))
+        units, groups, values = [], [], []
+        for batch in batches:
+            unit, group = np.empty(batch.height, np.int32), np.empty(batch.height, np.int32)
+            numbers.number(batch["unit"], unit)
+            keys = batch.select([f"key{i}" for i in range(len(exprs))])
+            if not exprs:
+                group[:] = 0
+            elif coder is None:
+                match_rows(keys, public, group)
+            else:
+                coder.rows_of(keys, group)
+            units.append(unit)
+            groups.append(group)
+            values.append(batch.select([name for name in batch.columns if name.startswith("value")]))
+        if not units:
+            nothing = np.empty(0, np.int32)
+            return nothing, 0, nothing, pl.DataFrame()
+        if len(units) == 1:
+            return units[0], numbers.known, groups[0], values[0]
+        together = np.concatenate(units), numbers.known, np.concatenate(groups)
+        return *together, pl.concat(values, rechunk=False)
+
+
+def _code(public: PublicKeys) -> KeyCoder | None:
+    """Return the coder of these keys, or None if they cannot be coded."""
+    if public.coded is None or not KeyCoder.fits(public.coded):
+        return None
+    return KeyCoder(public.coded, public.given.height)
+
+
+def _widened(groups: np.ndarray) -> Callable[[Block], np.ndarray]:
+    """Return the function that gives a block's groups (int32) as slots; -1 becomes the largest, the trash."""
+
+    def widen(block: Block) -> np.ndarray:
+        np.copyto(block.numbers, groups[block.start : block.stop])
+        return block.numbers.view(np.uint64)
+
+    return widen

@@ -1,0 +1,253 @@
+"""Key columns: what they may be, how public keys are checked, and how either is written as native expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.coding import CodedKeys
+from dpfast.aggregation.sources import missing_column
+from dpfast.aggregation.strings import StringNumbers
+from dpfast.errors import ColumnError, ParameterError
+from dpfast.queries import Bins
+
+__all__ = ["KeyColumn", "PublicKeys", "adopt_keys", "label_keys", "plan_keys", "prepare_keys"]
+
+_MOST_LONG_STRINGS = 1 << 16
+"""With more distinct strings of over 12 bytes, looking each row up costs more than Polars' own group_by."""
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """One key column of the data.
+
+    Attributes
+    ----------
+    name
+        The key column's name.
+    native
+        The expression that Polars groups and joins by: the column itself, or a bin's number.
+    dtype
+        That expression's dtype.
+    values
+        The column itself (a null column as one of floats where it is binned).
+    bins
+        The bins, if it has any.
+
+    """
+
+    name: str
+    native: pl.Expr
+    dtype: pl.DataType
+    values: pl.Expr
+    bins: Bins | None = None
+
+
+@dataclass(frozen=True)
+class PublicKeys:
+    """Public keys, checked and cast to the dtypes of the data.
+
+    Attributes
+    ----------
+    given
+        The keys as the user gave them, columns in the order of ``by``.
+    native
+        The keys in the dtypes of ``KeyColumn.native``, columns named ``key0``, ``key1``, ...
+    native_exprs
+        The expressions of the data's keys in those dtypes, under those names.
+    coded
+        The keys as integers, one entry per column; None if a column has too many long strings for that.
+    coded_exprs
+        The expressions of the data's columns that the coder reads, under the same names.
+
+    """
+
+    given: pl.DataFrame
+    native: pl.DataFrame
+    native_exprs: list[pl.Expr]
+    coded: list[CodedKeys] | None
+    coded_exprs: list[pl.Expr]
+
+
+def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
+    """Return the key columns of data of this schema.
+
+    Null is a key like any other. A value outside the bins has the null key.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing or of a dtype that cannot be a key; floats can by way of ``dpf.bins``.
+    ParameterError
+        If a column is named twice.
+
+    """
+    columns = [_plan_key(entry, schema) for entry in by]
+    names = [column.name for column in columns]
+    if len(set(names)) < len(names):
+        raise ParameterError("by", names, "columns named once each")
+    return columns
+
+
+def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
+    name = entry.column if isinstance(entry, Bins) else entry
+    if not isinstance(name, str) or name not in schema:
+        raise missing_column(name, schema.names(), "by")
+    dtype = schema[name]
+    if isinstance(entry, Bins):
+        if not (dtype in (pl.Float32, pl.Float64, pl.Null) or _is_integer(dtype)):
+            raise ColumnError(f"cannot bin the column {name!r} of dtype {dtype}; bins need integers or floats")
+        edges = pl.Series(entry.edges, dtype=pl.Float64)
+        values = pl.col(name).cast(pl.Float64) if dtype == pl.Null else pl.col(name)
+        place = pl.lit(edges).search_sorted(pl.col(name).cast(pl.Float64).fill_nan(None), side="right")
+        inside = (place > 0) & (place < len(edges))
+        number = pl.when(inside).then(place - 1).otherwise(None).cast(pl.UInt32)
+        return KeyColumn(name, number, pl.UInt32(), values, entry)
+    if dtype.is_float():
+        raise ColumnError(
+            f"the column {name!r} of dtype {dtype} cannot be a key: write dpf.bins({name!r}, edges) in its place"
+        )
+    if not (
+        dtype in (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Categorical, pl.Enum, pl.Null) or _is_integer(dtype)
+    ):
+        raise ColumnError(
+            f"the column {name!r} of dtype {dtype} cannot be a key: cast it to a string, an integer, a Boolean, "
+            "a date or a categorical"
+        )
+    return KeyColumn(name, pl.col(name), dtype, pl.col(name))
+
+
+def prepare_keys(keys: pl.DataFrame, columns: Sequence[KeyColumn]) -> PublicKeys:
+    """Check public keys against the key columns (uniqueness apart) and code them.
+
+    Raises
+    ------
+    ParameterError
+        If there are no keys, or a key cannot be written in the data's dtype without loss.
+    ColumnError
+        If the columns are not those of ``by``, or one is of another kind than the data's.
+
+    """
+    if not isinstance(keys, pl.DataFrame):
+        raise ParameterError("keys", keys, "a polars.DataFrame with one column per entry of by, or None")
+    names = [column.name for column in columns]
+    if set(keys.columns) != set(names):
+        raise ColumnError(f"keys must have exactly the columns {names}, but has {keys.columns[:8]}")
+    if keys.height == 0:
+        raise ParameterError("keys", keys, "a frame of at least one key", "write keys=None to select them")
+    given = keys.select(names) if names else keys
+    cast = [_cast_keys(given[column.name], column) for column in columns]
+    return _code_columns(given, columns, [series for series, _ in cast], [native for _, native in cast])
+
+
+def adopt_keys(found: pl.DataFrame, columns: Sequence[KeyColumn]) -> PublicKeys:
+    """Return keys found in the data (one column per key column, unique rows) in the same form."""
+    natives = [column.native for column in columns]
+    return _code_columns(label_keys(found, columns), columns, found.get_columns(), natives)
+
+
+def label_keys(found: pl.DataFrame, columns: Sequence[KeyColumn]) -> pl.DataFrame:
+    """Return found keys under the names of the key columns, bins by their labels."""
+    return pl.DataFrame(
+        [
+            (series if column.bins is None else pl.Series(column.bins.labels).gather(series)).alias(column.name)
+            for series, column in zip(found.get_columns(), columns, strict=True)
+        ]
+    )
+
+
+def _code_columns(
+    given: pl.DataFrame, columns: Sequence[KeyColumn], cast: list[pl.Series], natives: list[pl.Expr]
+) -> PublicKeys:
+    coded = []
+    coded_exprs = []
+    for column, series, native in zip(columns, cast, natives, strict=True):
+        if column.bins is not None:
+            edges = np.array(column.bins.edges, np.float64)
+            coded.append(CodedKeys(series, edges=edges))
+            coded_exprs.append(column.values)
+        else:
+            coded.append(_code_keys(series))
+            coded_exprs.append(native)
+    complete = [codes for codes in coded if codes is not None]
+    return PublicKeys(
+        given,
+        pl.DataFrame([series.alias(f"key{i}") for i, series in enumerate(cast)]),
+        [expr.alias(f"key{i}") for i, expr in enumerate(natives)],
+        complete if len(complete) == len(coded) else None,
+        [expr.alias(f"key{i}") for i, expr in enumerate(coded_exprs)],
+    )
+
+
+def _code_keys(series: pl.Series) -> CodedKeys | None:
+    """Return a column of keys as integers; None for too many long strings."""
+    if series.dtype != pl.String:
+        return CodedKeys(series.to_physical())
+    numbered = StringNumbers.of_keys(series, _MOST_LONG_STRINGS)
+    return None if numbered is None else CodedKeys(numbered[1], strings=numbered[0])
+
+
+def _cast_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
+    """Return the keys in the dtype of the data, and the expression of the data's keys in that dtype."""
+    if column.bins is not None:
+        return _cast_bins(series, column.bins), column.native
+    if series.dtype == column.dtype:
+        return series, column.native
+    if column.dtype == pl.Null:
+        if _kind(series.dtype) is None:
+            raise ColumnError(f"the keys' column {column.name!r} of dtype {series.dtype} cannot be a key")
+        return series, column.native.cast(series.dtype)
+    if series.dtype != pl.Null and _kind(series.dtype) != _kind(column.dtype):
+        raise ColumnError(
+            f"the keys' column {column.name!r} is of dtype {series.dtype}, the data's of dtype {column.dtype}: "
+            "cast one of them"
+        )
+    native = column.native
+    dtype = column.dtype
+    if isinstance(dtype, pl.Categorical) and not _has_room(dtype):
+        native, dtype = native.cast(pl.String), pl.String()
+    cast = series.cast(dtype, strict=False)
+    if not cast.cast(series.dtype, strict=False).eq_missing(series).all():
+        raise ParameterError(
+            "keys",
+            series.dtype,
+            f"values that the data's dtype {column.dtype} holds, in the column {column.name!r}",
+        )
+    return cast, native
+
+
+def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
+    """Return the numbers of the bins whose labels are given."""
+    if not (series.dtype == pl.Null or series.dtype in (pl.Float32, pl.Float64) or _is_integer(series.dtype)):
+        raise ColumnError(f"the keys' column {bins.column!r} of dtype {series.dtype} must hold left edges")
+    floats = series.cast(pl.Float64)
+    labels = pl.Series(bins.labels, dtype=pl.Float64)
+    numbers = labels.search_sorted(floats.fill_null(labels[0]), side="left").clip(0, len(labels) - 1)
+    exact = (labels.gather(numbers) == floats) & (floats.cast(series.dtype, strict=False) == series)
+    if not (exact | series.is_null()).fill_null(False).all():
+        raise ParameterError("keys", series.dtype, f"left edges of the bins of {bins.column!r}, or null")
+    return pl.select(pl.when(series.is_not_null()).then(numbers.cast(pl.UInt32))).to_series()
+
+
+def _is_integer(dtype: pl.DataType) -> bool:
+    """Return whether a dtype is an integer of at most 64 bits."""
+    return dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)
+
+
+def _kind(dtype: pl.DataType) -> object:
+    """Return a mark shared by the dtypes whose values may be compared; None for those that are no keys."""
+    if _is_integer(dtype):
+        return "integer"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "string"
+    if isinstance(dtype, pl.Datetime):
+        return ("datetime", dtype.time_zone)
+    return {pl.Boolean: "boolean", pl.Date: "date"}.get(type(dtype))
+
+
+def _has_room(dtype: pl.Categorical) -> bool:
+    """Return whether new categories may be added without filling a small category space."""
+    return dtype.categories.physical() == pl.UInt32

@@ -1,0 +1,156 @@
+"""What data may be given as, and how it becomes a Polars frame without being read whole."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dpfast.errors import ColumnError, ParameterError
+
+__all__ = ["missing_column", "open_source"]
+
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".csv.zst": "csv",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+}
+_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table or stream, or paths of " + ", ".join(_SUFFIXES)
+
+
+def open_source(
+    data: object, *, schema: Mapping[str, pl.DataType | type[pl.DataType]] | None = None
+) -> pl.DataFrame | pl.LazyFrame:
+    """Return the data as a Polars frame; files are scanned, not loaded.
+
+    Guarantee: nothing but schemas is read, and no error here depends on a value in the data. In a CSV file
+    any field is text: it has the declared dtype, or is null where it does not parse as that, so that no row
+    can change a dtype or raise an error (Soundness rule 12).
+
+    Parameters
+    ----------
+    data
+        A Polars DataFrame or LazyFrame, a pyarrow Table, any object with ``__arrow_c_stream__``, a path, a
+        glob pattern, or a list of paths: ``.parquet``, ``.csv`` (also ``.csv.gz``, ``.csv.zst``), or the
+        Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together are of one kind.
+    schema
+        The dtypes of a CSV file's columns, by name; required for CSV and refused otherwise. Columns that it
+        does not name cannot be used.
+
+    Returns
+    -------
+    polars.DataFrame or polars.LazyFrame
+        A DataFrame for what is in memory, sharing its memory where Arrow and Polars agree on the layout; a
+        LazyFrame for files.
+
+    Raises
+    ------
+    ParameterError
+        If a file is missing, the kind is unknown, a pattern matches nothing, or a file cannot be opened.
+    ColumnError
+        If a CSV file comes without ``schema``, or ``schema`` names a column that the file lacks.
+
+    """
+    paths = _as_paths(data)
+    if paths is not None:
+        return _scan_files(paths, schema)
+    if schema is not None:
+        raise ParameterError("schema", schema, "left out", "it declares the columns of CSV files only")
+    if isinstance(data, (pl.DataFrame, pl.LazyFrame)):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        stream: Any = data
+        return pl.DataFrame(stream)
+    raise ParameterError("data", data, _ALLOWED)
+
+
+def missing_column(name: object, columns: Iterable[str], argument: str) -> ColumnError:
+    """Return the error for a column that does not exist, with the names that come near."""
+    columns = list(columns)
+    near = difflib.get_close_matches(str(name), columns, n=3) or columns[:8]
+    return ColumnError(f"{argument} names the column {str(name)[:60]!r}, which the data lacks; near are {near}")
+
+
+def _as_paths(data: object) -> list[str] | None:
+    """Return the files that ``data`` names, or None if it is no path at all."""
+    if isinstance(data, (str, os.PathLike)):
+        path = os.path.expanduser(os.fspath(data))
+        if isinstance(path, bytes):
+            raise ParameterError("data", data, _ALLOWED)
+        if glob.has_magic(path) and not os.path.exists(path):
+            found = sorted(glob.glob(path, recursive=True))
+            if not found:
+                raise ParameterError("data", path, "a pattern that matches files")
+            return found
+        return [path]
+    if isinstance(data, Sequence) and all(isinstance(path, (str, os.PathLike)) for path in data):
+        if not data:
+            raise ParameterError("data", data, _ALLOWED)
+        return [path for entry in data for path in _as_paths(entry) or ()]
+    return None
+
+
+def _scan_files(paths: list[str], schema: Mapping[str, pl.DataType | type[pl.DataType]] | None) -> pl.LazyFrame:
+    """Return a lazy scan of files of one kind."""
+    kinds = set()
+    for path in paths:
+        kind = _SUFFIXES.get("".join(Path(path).suffixes[-2:]).lower())
+        kind = kind or _SUFFIXES.get(Path(path).suffix.lower())
+        if kind is None:
+            raise ParameterError("data", path, "a path that ends in one of " + ", ".join(_SUFFIXES))
+        if not os.path.isfile(path):
+            raise ParameterError("data", path, "an existing file")
+        kinds.add(kind)
+    if len(kinds) > 1:
+        raise ParameterError("data", paths, "files of one kind")
+    kind = kinds.pop()
+    if kind == "csv":
+        return _scan_csv(paths, schema)
+    if schema is not None:
+        raise ParameterError("schema", schema, "left out", "only CSV files do not know their own dtypes")
+    scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
+    return _probed(lambda: scan(paths), paths)[0]
+
+
+def _scan_csv(paths: list[str], schema: Mapping[str, pl.DataType | type[pl.DataType]] | None) -> pl.LazyFrame:
+    """Return a lazy scan of CSV files in which no dtype is inferred and no field can fail."""
+    if schema is None:
+        raise ColumnError(
+            "a CSV file does not know its dtypes, and inferring them would let one row change them; "
+            'declare them: schema={"carrier": polars.String, "dep_delay": polars.Float64}'
+        )
+    declared = dict(schema)
+
+    def scan() -> pl.LazyFrame:
+        return pl.scan_csv(
+            paths,
+            schema_overrides=declared,
+            infer_schema=False,
+            ignore_errors=True,
+            truncate_ragged_lines=True,
+        )
+
+    frame, names = _probed(scan, paths)
+    for name in declared:
+        if name not in names:
+            raise missing_column(name, names, "schema")
+    return frame.select(list(declared))
+
+
+def _probed(scan: Callable[[], pl.LazyFrame], paths: list[str]) -> tuple[pl.LazyFrame, list[str]]:
+    """Return the scan and its column names; one line instead of the engine's report if that fails."""
+    try:
+        frame = scan()
+        return frame, frame.collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise ParameterError("data", paths, f"files that can be opened ({reason})") from None

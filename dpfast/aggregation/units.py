@@ -1,0 +1,204 @@
+"""Contribution bounding: what each privacy unit keeps of its rows.
+
+The proof that the sensitivities of Soundness rule 14 hold: the rows that a unit keeps are a function of this
+unit's own rows (those with a public key, in the frame's order) and of words that no other unit reads; words
+are independent and uniform. Couple two neighbouring frames so that the units they share read the same words:
+those units then keep the same rows, and the aggregates differ by what the changed unit keeps, at most
+``max_groups`` groups with ``max_rows_per_group`` rows in each. Any other rule of that kind would do as well:
+how a unit's rows are ordered, and that a choice from n is uniform within 2**-64, do not touch the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
+from dpfast.aggregation.strings import StringNumbers
+from dpfast.errors import ColumnError
+from dpfast.kernels.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
+from dpfast.kernels.factorizing import factorize_values, offset_values, reinsert_values
+
+__all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
+
+_WORDS = 1 << 16
+_SPREAD = 4
+
+
+@dataclass
+class BoundedRows:
+    """What bounding leaves.
+
+    Attributes
+    ----------
+    units, rows : int64, one per group
+        The distinct units and the rows kept in each group.
+
+    """
+
+    units: np.ndarray
+    rows: np.ndarray
+
+
+def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return the expression of the unit column, of a dtype that can name units.
+
+    Raises
+    ------
+    ColumnError
+        If it is of another dtype: strings, integers, Booleans, dates and categoricals can name units.
+
+    """
+    if dtype == pl.Null:
+        return pl.col(name).cast(pl.Int64)
+    named = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Categorical, pl.Enum)
+    if dtype in named or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
+        return pl.col(name)
+    raise ColumnError(f"the column {name!r} of dtype {dtype} cannot name privacy units; cast it to a string")
+
+
+class UnitNumbers:
+    """Number privacy units: the same number (int32) for the same unit, -1 for null.
+
+    At most 2**31 - 1 different units.
+
+    Parameters
+    ----------
+    whole
+        Whether all rows come in one call. Then integers in a narrow range are numbered by their distance to the
+        smallest; otherwise units are numbered in the order they are met.
+
+    """
+
+    def __init__(self, *, whole: bool) -> None:
+        self.known = 0
+        self._whole = whole
+        self._strings: StringNumbers | None = None
+        self._values, self._numbers = np.zeros(1 << 12, np.int64), np.full(1 << 12, -1, np.int32)
+
+    def number(self, units: pl.Series, out: np.ndarray) -> None:
+        """Write each row's unit number; numbers so far are below ``known``."""
+        frame = units.alias("unit").to_frame()
+        if units.dtype == pl.String:
+            self._strings = self._strings or StringNumbers()
+            for block in iterate_blocks(frame):
+                self._strings.number(block, "unit", block.numbers)
+                out[block.start : block.stop] = block.numbers
+            self.known = self._strings.known
+            return
+        units = units.to_physical()
+        lowest, largest = units.min(), units.max()
+        if lowest is None:
+            out[:] = -1
+            return
+        spread = int(largest) - int(lowest) + 1  # type: ignore[arg-type]
+        if self._whole and spread <= min(max(_SPREAD * len(units), 1 << 16), 2**31 - 1):
+            self.known = spread
+            self._offset(frame, np.uint64(int(lowest) % 2**64).view(np.int64), out)  # type: ignore[arg-type]
+            return
+        for block in iterate_blocks(frame):
+            self._factorize(block, out[block.start : block.stop])
+
+    @staticmethod
+    def _offset(frame: pl.DataFrame, lowest: np.int64, out: np.ndarray) -> None:
+        def subtract(block: Block, start: int, stop: int) -> None:
+            for _ in block.walk(start, stop):
+                part = out[block.start : block.stop]
+                offset_values(block.integers("unit"), block.validity("unit"), lowest, part)
+
+        share_blocks(frame, 64, subtract)
+
+    def _factorize(self, block: Block, out: np.ndarray) -> None:
+        values, valid = block.integers("unit"), block.validity("unit")
+        done = 0
+        while True:
+            step, self.known = factorize_values(
+                values[done:], valid[done:], self.known, self._values, self._numbers, out[done:]
+            )
+            done += step
+            if done == block.rows:
+                return
+            room = 4 * len(self._numbers)
+            larger_values, larger_numbers = np.zeros(room, np.int64), np.full(room, -1, np.int32)
+            reinsert_values(self._values, self._numbers, larger_values, larger_numbers)
+            self._values, self._numbers = larger_values, larger_numbers
+
+
+def bound_contributions(
+    units: np.ndarray,
+    number: int,
+    groups: np.ndarray,
+    keys: int,
+    max_groups: int,
+    max_rows: int,
+    words: Callable[[int], np.ndarray],
+    *,
+    mark_rows: bool,
+) -> BoundedRows:
+    """Bound what each unit contributes; see the module's docstring for the guarantee.
+
+    Each unit keeps ``min(max_groups, its groups)`` groups, chosen uniformly, and in each of them
+    ``min(max_rows, its rows there)`` rows, chosen uniformly.
+
+    Parameters
+    ----------
+    units : int32
+        Each row's unit, -1 for none: such rows are dropped.
+    number
+        All units are below this.
+    groups : int32
+        Each row's group, -1 for none: such rows are dropped before anything is chosen. If ``mark_rows``, -1 is
+        written where a row is not kept.
+    keys
+        All groups are below this.
+    max_groups, max_rows
+        At least 1.
+    words
+        ``words(n)`` gives n fresh uniform uint64.
+    mark_rows
+        Whether the rows themselves are wanted, not only their numbers.
+
+    """
+    starts = np.zeros(number + 1, np.int64)
+    count_unit_rows(units, groups, starts)
+    longest = int(starts.max())
+    np.cumsum(starts, out=starts)
+    kept = int(starts[-1])
+    sorted_groups = np.empty(kept, np.int32)
+    if mark_rows:
+        sorted_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
+        sort_rows_by_unit(units, groups, starts[:-1].copy(), sorted_groups, sorted_rows)
+        groups[units < 0] = -1
+    else:
+        sorted_rows = np.empty(0, np.int32)
+        sort_groups_by_unit(units, groups, starts[:-1].copy(), sorted_groups)
+
+    room = max(1, min(longest, keys))
+    last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
+    distinct, counts, wanted = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64)
+    unit_table, row_table = np.zeros(keys + 1, np.int64), np.zeros(keys + 1, np.int64)
+    # No unit needs more words at once than one per group it keeps and one per row.
+    most_words = min(max_groups, longest) + (longest if mark_rows else 0)
+    unit = 0
+    while unit < number:
+        unit = bound_units(
+            unit,
+            starts,
+            sorted_groups,
+            sorted_rows,
+            min(max_groups, 2**62),
+            min(max_rows, 2**62),
+            words(max(_WORDS, most_words)),
+            last_unit,
+            place,
+            distinct,
+            counts,
+            wanted,
+            unit_table,
+            row_table,
+            groups,
+        )
+    return BoundedRows(unit_table[:keys], row_table[:keys])

@@ -1,0 +1,80 @@
+"""Pandas Series; pandas is never imported here, only met."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.columns.column import NATIVE_DTYPES, Column, GiveBack
+from dpfast.columns.of_numpy import ARRAY_MENDS, borrow_array
+from dpfast.columns.refusal import refuse_dtype, refuse_kind
+
+__all__ = ["borrow_pandas"]
+
+# pandas keeps a mask beside the values of these.
+_NULLABLE = {
+    np.dtype("int64"): "Int64",
+    np.dtype("int32"): "Int32",
+    np.dtype("uint32"): "UInt32",
+    np.dtype("float64"): "Float64",
+    np.dtype("float32"): "Float32",
+}
+
+_NULLABLE_MENDS = {
+    "boolean": '.astype("Int32")',
+    "Int8": '.astype("Int32")',
+    "Int16": '.astype("Int32")',
+    "UInt8": '.astype("Int32")',
+    "UInt16": '.astype("Int32")',
+    "UInt64": '.astype("Int64")',
+    "category": '.astype("float64")',
+    "string": '.astype("Float64")',
+    "Sparse": ".sparse.to_dense()",
+}
+
+
+def borrow_pandas(values: Any, argument: str) -> Column:
+    """Borrow a pandas Series; the result has its index and name, and a nullable type if it had one.
+
+    NaN in a column of NumPy's float64 or float32 is a value, as it is in NumPy; in a nullable or Arrow-backed
+    column, what pandas calls NA is a null.
+    """
+    pandas: Any = sys.modules["pandas"]
+    if not isinstance(values, pandas.Series):
+        mend = 'pass one column, such as frame["name"]'
+        raise refuse_kind(argument, f"a pandas {type(values).__name__}", mend)
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype):
+        if dtype.newbyteorder("=") not in NATIVE_DTYPES:
+            raise refuse_dtype(argument, "a pandas Series", dtype.name, ARRAY_MENDS)
+        return borrow_array(values.to_numpy(), argument, _series(pandas, values.index, values.name))
+    from dpfast.columns.of_arrow import borrow_chunks
+
+    arrow_backed = isinstance(dtype, pandas.ArrowDtype)
+    if not arrow_backed and dtype.name not in _NULLABLE.values():
+        raise refuse_dtype(argument, "a pandas Series", str(dtype), _NULLABLE_MENDS)
+    arrow = values.array.__arrow_array__()
+    chunks = getattr(arrow, "chunks", (arrow,))
+    give_back = _nullable_series(pandas, values.index, values.name, arrow_backed)
+    return borrow_chunks(chunks, arrow.type, argument, "a pandas Series", give_back)
+
+
+def _series(pandas: Any, index: Any, name: Any) -> GiveBack:
+    return lambda noised, validity, null_count: pandas.Series(noised, index=index, name=name, copy=False)
+
+
+def _nullable_series(pandas: Any, index: Any, name: Any, arrow_backed: bool) -> GiveBack:
+    def give_back(noised: NDArray[Any], validity: NDArray[np.uint8] | None, null_count: int) -> Any:
+        from dpfast.columns.of_arrow import arrow_array
+
+        array = arrow_array(noised, validity, null_count)
+        if arrow_backed:
+            dtype = pandas.ArrowDtype(array.type)
+        else:
+            dtype = pandas.api.types.pandas_dtype(_NULLABLE[noised.dtype])
+        return pandas.Series(dtype.__from_arrow__(array), index=index, name=name, copy=False)
+
+    return give_back

@@ -1,0 +1,121 @@
+"""Values apart into a multiple of the output grid and a fraction, and together again with rounded noise.
+
+A mechanism releases N * grid, N = round((x + noise) / grid). With x / grid = i + f, i an integer and
+|f| <= 1/2, N = i + n where n = round(f + noise / grid) comes certified from a drawing kernel. What is stored
+is a function of the integer N alone: saturated at the type's bounds, rounded to the type, never wrapped and
+never -0.0, so that the last bits carry nothing of x (Mironov 2012; Haney et al. 2022).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfast.kernels.compilation import kernel
+from dpfast.kernels.intrinsics import (
+    absolute,
+    add,
+    bit_and,
+    bit_xor,
+    choose,
+    round_half_even,
+    spread_sign,
+)
+from dpfast.kernels.parameters import at
+
+__all__ = ["add_noise", "join_grid", "join_multiples", "split_grid", "split_multiples", "zero_missing"]
+
+_LARGEST_I64 = np.int64(2**63 - 1)
+_SMALLEST_I64 = np.int64(-(2**63))
+_ZERO_64 = np.int64(0)
+_ONE_64 = np.int64(1)
+# From 2**53 on a float64 is an integer; from 2**1000 on it stays itself whatever the noise.
+_INTEGERS_FROM = 2.0**53
+_UNCHANGED_FROM = 2.0**1000
+
+
+@kernel
+def add_noise(values, noise, smallest, largest, released):
+    """Release integers on the grid of ones: ``values + noise``, saturating, clipped to [smallest, largest].
+
+    ``values`` is int64, int32 or uint32, ``noise`` int32, ``released`` int64 or int32 as the limits allow.
+    """
+    for i in range(released.size):
+        x = np.int64(values[i])
+        n = np.int64(noise[i])
+        total = add(x, n)
+        overflow = bit_and(bit_xor(x, total), bit_xor(n, total)) < _ZERO_64
+        total = choose(overflow, bit_xor(spread_sign(x), _LARGEST_I64), total)
+        released[i] = min(max(total, smallest), largest)
+
+
+@kernel
+def split_multiples(values, shift, fraction):
+    """Set ``fraction`` to x / 2**shift less the nearest integer: in [-1/2, 1/2), off by at most 2**-54.
+
+    ``shift`` is int64, one number or one a row, from 0 to 61.
+    """
+    for i in range(fraction.size):
+        x = np.int64(values[i])
+        k = at(shift, i)
+        step = _ONE_64 << k
+        rest = x - ((x >> k) << k)
+        rest -= choose(rest + rest >= step, step, _ZERO_64)
+        fraction[i] = np.float64(rest) / np.float64(step)
+
+
+@kernel
+def join_multiples(values, shift, noise, smallest, largest, released):
+    """Release integers on a grid of 2**shift: (round(x / 2**shift) + noise) * 2**shift, saturating."""
+    for i in range(released.size):
+        x = np.int64(values[i])
+        k = at(shift, i)
+        step = _ONE_64 << k
+        multiple = x >> k
+        rest = x - (multiple << k)
+        multiple = add(multiple, choose(rest + rest >= step, _ONE_64, _ZERO_64))
+        n = np.int64(noise[i])
+        total = add(multiple, n)
+        # Only a shift of 0 can overflow here: 2**62 + 1 + 2**31 stays below 2**63.
+        overflow = bit_and(bit_xor(multiple, total), bit_xor(n, total)) < _ZERO_64
+        total = choose(overflow, bit_xor(spread_sign(multiple), _LARGEST_I64), total)
+        total = min(max(total, _SMALLEST_I64 >> k), _LARGEST_I64 >> k) << k
+        released[i] = min(max(total, smallest), largest)
+
+
+@kernel
+def split_grid(values, inverse_grid, fraction):
+    """Set ``fraction`` to x / grid less the nearest integer, exactly; NaN where x is NaN or infinite.
+
+    ``values`` is float64 or float32, ``inverse_grid`` a power of two, one number or one a row. Where x / grid
+    underflows the fraction is off by at most 2**-1074.
+    """
+    for i in range(fraction.size):
+        x = np.float64(values[i])
+        q = x * at(inverse_grid, i)
+        fraction[i] = choose(absolute(q) < _INTEGERS_FROM, q - round_half_even(q), x - x)
+
+
+@kernel
+def join_grid(values, inverse_grid, grid, noise, largest, released):
+    """Release floats on a grid: N * grid, N = round_half_even(x / grid) + noise, within [-largest, largest].
+
+    The sum of the two integers and the product round to nearest, which makes the result a function of N.
+    Adding 0.0 turns -0.0 into 0.0.
+    """
+    for i in range(released.size):
+        x = np.float64(values[i])
+        q = x * at(inverse_grid, i)
+        total = (round_half_even(q) + np.float64(noise[i])) * at(grid, i)
+        total = choose(absolute(q) < _UNCHANGED_FROM, total, x)
+        total = min(max(total, -largest), largest)
+        released[i] = released.dtype.type(total) + released.dtype.type(0.0)
+
+
+@kernel
+def zero_missing(missing, released):
+    """Write zeros where ``missing`` (bool) holds, so that nothing stands under a null."""
+    for i in range(released.size):
+        if missing[i]:
+            released[i] = 0
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f

@@ -1,0 +1,24 @@
+"""Parameters that are one number for a whole column, one number a row, or absent."""
+
+from __future__ import annotations
+
+from numba import types
+from numba.extending import overload
+
+__all__ = ["at"]
+
+
+def at(parameter, row):
+    """Return the parameter of a row: itself if it is a number, its entry if an array, 0.0 if it is None."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(at, inline="always")
+def _at(parameter, row):
+    if isinstance(parameter, types.Array):
+        return lambda parameter, row: parameter[row]
+    if isinstance(parameter, types.NoneType):
+        return lambda parameter, row: 0.0
+    return lambda parameter, row: parameter
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f

@@ -1,0 +1,127 @@
+"""Random words: AES-256 in counter mode, under a fresh key for every kernel call.
+
+A keystream is a key and nothing else: word ``j`` of chunk ``c`` for a purpose is a fixed function of
+(key, purpose, c, j), so results do not depend on threads or on the order in which chunks are drawn. The
+128-bit counter of AES-CTR starts at
+
+    purpose * 2**96 + chunk * 2**32
+
+and a chunk reads fewer than 2**32 blocks, so no block of the cipher serves twice under one key; and as every
+kernel call has its own key, none serves twice at all. Nothing is global and nothing is kept between calls,
+which makes fork, threads, pickling and copying harmless by construction.
+
+The guarantees of dpfast are computational in this one place: they hold against anyone who cannot tell
+AES-256 under a random key from random bits. The running time is outside them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+__all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Words"]
+
+_KEY_BYTES = 32
+_BLOCK_BYTES = 16
+_ZEROS = bytes(1 << 18)
+
+
+class Purpose(IntEnum):
+    """What a word is for: disjoint parts of the counter."""
+
+    NOISE = 0
+    REFINEMENT = 1
+    BOUNDING = 2
+    KEY_SELECTION = 3
+
+
+class RandomSource(Protocol):
+    """Where keys come from."""
+
+    def key(self) -> bytes:
+        """Return 32 bytes that no other call returns."""
+
+
+class SystemRandom:
+    """Fresh keys from the operating system: the only source that a ledger accepts."""
+
+    __slots__ = ()
+
+    def key(self) -> bytes:
+        """Return 32 fresh bytes from the operating system's generator."""
+        return os.urandom(_KEY_BYTES)
+
+
+class Words:
+    """The words of one purpose, chunk by chunk; one object for each thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> words = Keystream(bytes(32)).words(Purpose.NOISE)
+    >>> buffer = np.empty(4, np.uint32)
+    >>> words.fill(0, buffer)
+    >>> [f"{word:08x}" for word in buffer.byteswap().tolist()]
+    ['dc95c078', 'a2408989', 'ad48a214', '92842087']
+
+    """
+
+    __slots__ = ("_encryptor", "_purpose")
+
+    def __init__(self, key: bytes, purpose: Purpose) -> None:
+        self._purpose = int(purpose) << 96
+        nonce = self._purpose.to_bytes(_BLOCK_BYTES, "big")
+        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()
+
+    def fill(self, chunk: int, buffer: NDArray[np.generic]) -> None:
+        """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
+        start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
+        self._encryptor.reset_nonce(start)
+        target = memoryview(buffer).cast("B")
+        for begin in range(0, len(target), len(_ZEROS)):
+            part = target[begin : begin + len(_ZEROS)]
+            self._encryptor.update_into(memoryview(_ZEROS)[: len(part)], part)
+
+
+class Keystream:
+    """Every random word of one kernel call.
+
+    Parameters
+    ----------
+    key
+        32 bytes, used for one kernel call and never again.
+
+    """
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != _KEY_BYTES:
+            message = f"a key has {_KEY_BYTES} bytes"
+            raise ValueError(message)
+        self._key = key
+
+    def __repr__(self) -> str:
+        """Show nothing of the key."""
+        return "Keystream(...)"
+
+    def words(self, purpose: Purpose) -> Words:
+        """Return a reader of the words of one purpose; every thread needs its own."""
+        return Words(self._key, purpose)
+
+    def extension(self, indices: Sequence[int] | NDArray[np.int64], depth: int) -> bytes:
+        """Return 16 further bytes for each word index: block ``depth`` of the word's infinite continuation.
+
+        A fixed function of (key, index, depth): every reader of a word sees the same continuation.
+        """
+        start = int(Purpose.REFINEMENT) << 96
+        counters = b"".join((start + (int(index) << 32) + depth).to_bytes(_BLOCK_BYTES, "big") for index in indices)
+        # In counter mode a block of keystream is the cipher applied to the counter; ECB applies it to many.
+        encryptor = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
+        return encryptor.update(counters)

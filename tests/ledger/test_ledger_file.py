@@ -1,0 +1,266 @@
+"""The file of a durable ledger: opening, keeping, damage, and what can go wrong around it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import dpfast.ledger.sqlite
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
+from dpfast.ledger import Budget, Charge, Identity, Ledger
+
+ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def content(path):
+    """The bytes of a small ledger with three entries."""
+    with Ledger.open(path, epsilon=1, delta=1e-6, dataset="flights") as ledger:
+        for amount in (0.1, 0.2, 0.3):
+            ledger.charge(Charge.of(amount, 1e-7, f"a mean for {amount}"), **ABOUT)
+    return path.read_bytes()
+
+
+def change(path, *statements):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_kept(path):
+    """Spending, identity and history outlive the object."""
+    first = Ledger.open(path, epsilon=1.0, delta=1e-6)
+    first.charge(Charge.of(0.1, 1e-7, "count"), **ABOUT)
+    second = Ledger.open(path)
+    assert second.spent == first.spent == Budget(0.1, 1e-7)
+    assert second.identity == Identity(**ABOUT)
+    second.charge(Charge.of(0.9), **ABOUT)
+    with pytest.raises(BudgetExceededError):
+        first.charge(Charge(1, 0, ""), **ABOUT)
+    assert first.history().equals(second.history())
+
+
+def test_synchronous():
+    """Soundness rule 11: at least FULL (2); EXTRA (3) also keeps a deleted journal deleted."""
+    with closing(dpfast.ledger.sqlite._connected(Path("/nowhere/x"), "memory")) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+
+
+def test_immediate(path, monkeypatch):
+    """Soundness rule 11: a charge begins as a writer: no other comes between its reading and writing."""
+    ledger = Ledger.open(path, epsilon=1)
+    statements = []
+    connected = dpfast.ledger.sqlite._connected
+
+    def traced(*arguments):
+        connection = connected(*arguments)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    monkeypatch.setattr(dpfast.ledger.sqlite, "_connected", traced)
+    ledger.charge(Charge.of(0.1), **ABOUT)
+    assert statements[0] == "BEGIN IMMEDIATE"
+    assert statements[-1] == "COMMIT"
+
+
+def test_budget_cannot_be_raised(path):
+    Ledger.open(path, epsilon=0.3, delta=1e-6)
+    assert Ledger.open(path, epsilon=0.3).total == Budget(0.3, 1e-6)
+    assert Ledger.open(path, delta=1e-6).total == Budget(0.3, 1e-6)
+    for other in ({"epsilon": 0.5}, {"epsilon": 0.2}, {"epsilon": 0.3, "delta": 0}, {"delta": 1e-5}):
+        with pytest.raises(LedgerError, match="cannot be changed"):
+            Ledger.open(path, **other)
+    with pytest.raises(ParameterError):
+        Ledger.open(path, epsilon=float("nan"))
+
+
+def test_identity_is_settled_once(path):
+    """Soundness rule 9: what a file leaves open is fixed by whoever first says it, for good."""
+    Ledger.open(path, epsilon=1)
+    Ledger.open(path, privacy_unit="row")
+    Ledger.open(path, dataset="flights")
+    assert Ledger.open(path).identity == Identity("flights", "row")
+    with pytest.raises(LedgerError, match="privacy unit is 'row'"):
+        Ledger.open(path, privacy_unit="column:tailnum")
+    with pytest.raises(LedgerError, match="nothing was charged"):
+        Ledger.open(path).charge(Charge.of(0.1), **(ABOUT | {"dataset": "taxis"}))
+
+
+@pytest.mark.parametrize("bad", [None, 1, b"ledger.db", "", "a\0b", True, object()])
+def test_bad_path(bad):
+    with pytest.raises(ParameterError, match="path must be"):
+        Ledger.open(bad, epsilon=1)
+
+
+def test_odd_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (":memory:", "a?mode=memory#b%20 é", "file:x", os.fsdecode(b"\xff")):
+        Ledger.open(name, epsilon=1).charge(Charge.of(0.1), **ABOUT)
+        assert (tmp_path / name).is_file()
+    ledger = Ledger.open("relative.db", epsilon=1)
+    monkeypatch.chdir("/")
+    ledger.charge(Charge.of(0.1), **ABOUT)
+    assert Ledger.open(tmp_path / "relative.db").spent.epsilon == 0.1
+
+
+def test_nothing_there(path):
+    with pytest.raises(LedgerError, match="give epsilon to create it"):
+        Ledger.open(path)
+    assert not path.exists()
+    with pytest.raises(LedgerError, match="no folder"):
+        Ledger.open(path / "ledger.db", epsilon=1)
+    with pytest.raises(LedgerError, match="not a file"):
+        Ledger.open(path.parent, epsilon=1)
+
+
+def test_place_without_files():
+    with pytest.raises(LedgerError, match="cannot be"):
+        Ledger.open("/proc/ledger.db", epsilon=1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_read_only(path, content):
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+    try:
+        ledger = Ledger.open(path)
+        assert ledger.spent.epsilon == 0.6
+        with pytest.raises(LedgerError, match="cannot be written"):
+            ledger.charge(Charge.of(0.1), **ABOUT)
+        with pytest.raises(LedgerError, match="cannot be"):
+            Ledger.open(path.with_name("new.db"), epsilon=1)
+    finally:
+        path.parent.chmod(0o700)
+
+
+@pytest.mark.parametrize("other", [b"", b"x", b"a ledger\n" * 1000, b"SQLite format 3\0", bytes(4096)])
+def test_other_files(path, other):
+    """An empty file too is no ledger: it might be what is left of one."""
+    path.write_bytes(other)
+    with pytest.raises(LedgerError):
+        Ledger.open(path, epsilon=1)
+    assert path.read_bytes() == other
+
+
+def test_other_database(path):
+    change(path, "CREATE TABLE account (x)")
+    with pytest.raises(LedgerError, match="not a dpfast ledger"):
+        Ledger.open(path, epsilon=1)
+
+
+def test_newer_format(path, content):
+    change(path, "PRAGMA user_version = 2")
+    with pytest.raises(LedgerError, match="upgrade dpfast"):
+        Ledger.open(path)
+
+
+def test_truncated(path, content):
+    for length in {*range(0, len(content), 512), *range(0, 200, 7), len(content) - 1}:
+        path.write_bytes(content[:length])
+        with pytest.raises(LedgerError):
+            Ledger.open(path, epsilon=1)
+
+
+def test_flipped_bytes(path, content):
+    """A damaged file is refused, or the damage is where nothing stands: it never means more budget."""
+    path.write_bytes(content)
+    history = Ledger.open(path).history()
+    written = [place for place, byte in enumerate(content) if byte]
+    refused = 0
+    for number, place in enumerate(written[::2] + list(range(0, len(content), 97))):
+        damaged = bytearray(content)
+        damaged[place] ^= (0xFF, 0x01, 0x80)[number % 3]
+        path.write_bytes(damaged)
+        try:
+            ledger = Ledger.open(path)
+            assert ledger.spent == Budget(0.6, 3e-7)
+            assert ledger.total == Budget(1.0, 1e-6)
+            assert ledger.identity == Identity(**ABOUT)
+            assert ledger.history().equals(history)
+        except LedgerError:
+            refused += 1
+    assert refused > len(written) / 4
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry WHERE number = 3",
+        "DELETE FROM entry",
+        "UPDATE entry SET epsilon = '1' WHERE number = 2",
+        "UPDATE entry SET epsilon = '²' WHERE number = 2",
+        "UPDATE entry SET epsilon = x'31' WHERE number = 2",
+        "UPDATE entry SET description = 'x' WHERE number = 1",
+        "UPDATE entry SET number = 7 WHERE number = 3",
+        "UPDATE account SET spent_epsilon = '0'",
+        "UPDATE account SET total_epsilon = '2000000000000000000'",
+        "UPDATE account SET dataset = NULL",
+        "DELETE FROM account",
+        "INSERT INTO account SELECT * FROM account",
+        "DROP TABLE entry",
+        "ALTER TABLE account ADD COLUMN more",
+        "PRAGMA user_version = 0",
+    ],
+)
+def test_edited(path, content, statement):
+    """Entries are added up again at every opening, and held against the running total."""
+    change(path, statement)
+    with pytest.raises(LedgerError):
+        Ledger.open(path)
+
+
+def test_restored_backup(path, content):
+    """A process that has seen later charges refuses an older copy, however many follow in it."""
+    ledger = Ledger.open(path)
+    ledger.charge(Charge.of(0.1), **ABOUT)
+    path.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="older copy"):
+            ledger.charge(Charge.of(0.1), **ABOUT)
+        with pytest.raises(LedgerError, match="older copy"):
+            _ = ledger.remaining
+        Ledger.open(path).charge(Charge.of(0.2), **ABOUT)
+
+
+def test_replaced(path, content):
+    ledger = Ledger.open(path)
+    path.unlink()
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        ledger.charge(Charge.of(0.1), **ABOUT)
+    assert not path.exists()
+    Ledger.open(path, epsilon=1)
+    with pytest.raises(LedgerError, match="another ledger"):
+        ledger.charge(Charge.of(0.1), **ABOUT)
+
+
+def test_lone_journal(path, content):
+    """A lost ledger's journal must not be played back into a new one."""
+    path.rename(path.with_name("ledger.db-journal"))
+    with pytest.raises(LedgerError, match="journal"):
+        Ledger.open(path, epsilon=1)
+    assert not path.exists()
+
+
+def test_busy(path, content, monkeypatch):
+    """Another process that holds the file too long is an error; nothing is charged."""
+    monkeypatch.setattr(dpfast.ledger.sqlite, "_PATIENCE_SECONDS", 0.05)
+    ledger = Ledger.open(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LedgerError, match="held by another"):
+            ledger.charge(Charge.of(0.1), **ABOUT)
+    assert ledger.spent.epsilon == 0.6
+    assert ledger.charge(Charge.of(0.1), **ABOUT) == 4
+
+
+def test_file_is_small(path, content):
+    assert len(content) <= 4 * 4096

@@ -1,0 +1,108 @@
+"""Several processes at one ledger: races, crashes, full disks and forks."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpfast
+from dpfast.errors import BudgetExceededError
+from dpfast.ledger import Charge, Ledger
+
+ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger.open(path, epsilon=1000, delta=0.5)
+    return path
+
+
+def crash(what, path, *numbers):
+    """Run a function of crashing.py in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("crashing.py")), what, str(path), *map(str, numbers)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(dpfast.__file__).parents[1])},
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def open_and_spend(path, start, results):
+    start.wait()
+    ledger = Ledger.open(path, epsilon=0.25)  # missing: all eight try to create it
+    numbers, refused = [], 0
+    for _ in range(5):
+        try:
+            numbers.append(ledger.charge(Charge.of(0.01), **ABOUT))
+        except BudgetExceededError:
+            refused += 1
+    results.put((numbers, refused))
+
+
+def test_eight_processes(tmp_path):
+    """Soundness rule 11: eight processes create one ledger, race for 25 + 15 charges; exactly 25 succeed."""
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(8), context.Queue()
+    path = tmp_path / "ledger.db"
+    processes = [context.Process(target=open_and_spend, args=(path, start, results)) for _ in range(8)]
+    for process in processes:
+        process.start()
+    outcomes = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    assert sorted(number for numbers, _ in outcomes for number in numbers) == list(range(1, 26))
+    assert sum(refused for _, refused in outcomes) == 15
+    assert Ledger.open(path).remaining.epsilon == 0.0
+    assert [file.name for file in tmp_path.iterdir()] == ["ledger.db"]
+
+
+def test_killed_at_every_statement(path):
+    """Soundness rule 11: whatever was acknowledged is there, and nothing by halves."""
+    assert crash("killed_at_every_statement", path, 1) > 10
+
+
+def test_killed_in_a_long_transaction(path):
+    """As above where SQLite has written pages of an unfinished transaction into the file."""
+    assert crash("killed_at_every_statement", path, 6000) > 10
+
+
+def test_killed_in_creation(tmp_path):
+    """No half-made ledger ever has the ledger's name."""
+    assert crash("killed_in_creation", tmp_path / "ledger.db") > 10
+
+
+def test_killed_at_random(path):
+    """Soundness rule 11: as above at 25 random times."""
+    assert crash("killed_at_random", path, 25) > 0
+
+
+def test_disk_full(path):
+    """A full disk is an error; nothing acknowledged is lost, and the ledger goes on when there is room."""
+    crash("disk_full", path)
+
+
+def test_forks_among_threads(path):
+    """Soundness rule 11: a durable ledger serves after a fork, even one in another thread's charge."""
+    crash("forks_among_threads", path)
+
+
+def test_forked_in_own_charge(path):
+    """One charge never serves two processes."""
+    crash("forked_in_own_charge", path)
+    crash("memory_forked_in_own_charge", path)
+
+
+def test_memory_after_fork(path):
+    """Soundness rule 11: an in-memory ledger refuses after a fork."""
+    crash("memory_after_fork", path)
