@@ -1,6 +1,9 @@
 """dpfast: differentially private statistics at the speed of the data."""
 
+from dpfast.ledger import Ledger
 from dpfast.mechanisms.gaussian import gaussian
 from dpfast.mechanisms.laplace import laplace
+from dpfast.queries import bins, count, mean, sum
+from dpfast.release import plan, release
 
-__all__ = ["gaussian", "laplace"]
+__all__ = ["Ledger", "bins", "count", "gaussian", "laplace", "mean", "plan", "release", "sum"]

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
 
 from dpfast.errors import ParameterError
 
-__all__ = ["Bins", "Measure"]
+__all__ = ["Bins", "Measure", "PrivacyUnit", "Query", "Sensitivity", "bins", "count", "mean", "sum"]
 
 
 @dataclass(frozen=True)
 class Bins:
-    """A key made of a numeric column and public edges: value x lies in the bin ``edges[i] <= x < edges[i + 1]``.
+    """A key made of a numeric column and public edges: x lies in the bin ``edges[i] <= x < edges[i + 1]``.
 
     A bin is called by its left edge, in a key column of the column's name: Int64 if all edges are integers,
-    else Float64. Values below the first edge, from the last edge on, NaN and null belong to the null key. Values
-    are compared as float64.
+    else Float64. Values below the first edge, from the last edge on, NaN and null belong to the null key.
+    Values are compared as float64.
 
     Parameters
     ----------
@@ -53,7 +57,7 @@ class Bins:
             exact = False
         if not exact or len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
             raise ParameterError("edges", self.edges, allowed)
-        if not all(left < right for left, right in zip(edges, edges[1:], strict=False)):
+        if not all(left < right for left, right in pairwise(edges)):
             raise ParameterError("edges", self.edges, allowed)
         whole = all(float(edge).is_integer() and -(2**53) <= edge <= 2**53 for edge in edges)
         object.__setattr__(self, "edges", tuple((int if whole else float)(edge) for edge in edges))
@@ -72,7 +76,8 @@ class Measure:
 
     - ``"rows"``: 1;
     - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0;
-    - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or NaN.
+    - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
+      NaN.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
     other value. The largest magnitude of a contribution times 2**38 rows stays below 2**62.
@@ -84,3 +89,210 @@ class Measure:
     lower: int = 0
     upper: int = 1
     centre: int = 0
+
+
+@dataclass(frozen=True)
+class Query:
+    """A statistic for every group: what `count`, `sum` and `mean` return.
+
+    It is a specification and no expression: it cannot be evaluated, and so cannot be evaluated twice.
+    """
+
+    kind: Literal["count", "sum", "mean"]
+    column: str | None = None
+    bounds: tuple[float, float] | None = None
+
+
+def count() -> Query:
+    """Ask for the number of rows in every group.
+
+    Examples
+    --------
+    >>> count()
+    Query(kind='count', column=None, bounds=None)
+
+    """
+    return Query("count")
+
+
+def sum(column: str, *, bounds: tuple[float, float]) -> Query:
+    """Ask for the sum of a column in every group, each value clipped to the bounds.
+
+    Parameters
+    ----------
+    column
+        A column of integers, floats or Booleans. Null and NaN count as missing and add nothing; infinities
+        are clipped.
+    bounds
+        The lowest and the highest value that counts in full: public, chosen without looking at the data.
+
+    Examples
+    --------
+    >>> sum("dep_delay", bounds=(0, 600))
+    Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
+
+    """
+    return Query("sum", _checked_column(column), _checked_bounds(bounds))
+
+
+def mean(column: str, *, bounds: tuple[float, float]) -> Query:
+    """Ask for the mean of a column's values in every group, each value clipped to the bounds.
+
+    It is made of two answers that share the query's budget: the sum of the differences to the middle of the
+    bounds, and the number of values that are not missing.
+
+    Parameters
+    ----------
+    column, bounds
+        As for `sum`.
+
+    Examples
+    --------
+    >>> mean("dep_delay", bounds=(-60, 600)).bounds
+    (-60.0, 600.0)
+
+    """
+    return Query("mean", _checked_column(column), _checked_bounds(bounds))
+
+
+def bins(column: str, edges: Any) -> Bins:
+    """Group by the bins of a numeric column; see `Bins`.
+
+    Examples
+    --------
+    >>> bins("distance", [0, 500, 1000, 5000]).labels
+    (0, 500, 1000)
+
+    """
+    return Bins(column, edges)
+
+
+def _checked_column(column: object) -> str:
+    if not isinstance(column, str):
+        raise ParameterError("column", column, "a column's name")
+    return column
+
+
+def _checked_bounds(bounds: object) -> tuple[float, float]:
+    allowed = "two finite numbers, the lower one first"
+    mend = "write for example bounds=(0, 600)"
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ParameterError("bounds", bounds, allowed, mend)
+    numbers = []
+    for bound in bounds:
+        kind = type(bound)
+        if kind is bool or not issubclass(kind, (int, float, np.integer, np.floating)):
+            raise ParameterError("bounds", bounds, allowed, mend)
+        try:
+            numbers.append(float(bound))
+        except OverflowError:
+            raise ParameterError("bounds", bounds, allowed, mend) from None
+    lower, upper = numbers
+    if not (lower < upper and abs(lower) <= _LARGEST_BOUND and abs(upper) <= _LARGEST_BOUND):
+        raise ParameterError("bounds", bounds, allowed + ", of magnitude up to 1e300", mend)
+    return lower, upper
+
+
+_LARGEST_BOUND = 1e300
+# With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
+_LARGEST_CONTRIBUTION = 2**24 - 1
+_LARGEST_STEPS = 2**53
+
+
+def sum_measure(query: Query, *, whole: bool) -> Measure:
+    """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
+
+    Parameters
+    ----------
+    query
+        A sum or mean.
+    whole
+        Whether the column holds integers; then a sum's step is at least 1, since none lies between.
+
+    """
+    assert query.bounds is not None
+    lower, upper = (Fraction(bound) for bound in query.bounds)
+    centred = query.kind == "mean"
+    # The first guess is a step too fine; what follows finds the first that fits.
+    widest = max(abs(lower), abs(upper))
+    exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
+    exponent = max(exponent, math.frexp(float(widest))[1] - 54)
+    if whole and not centred:
+        exponent = max(exponent, 0)
+    while True:
+        step = Fraction(2) ** exponent
+        low, high = round(lower / step), round(upper / step)
+        centre = round((lower + upper) / (2 * step)) if centred else 0
+        largest = max(abs(low - centre), abs(high - centre))
+        if largest <= _LARGEST_CONTRIBUTION and max(abs(low), abs(high)) <= _LARGEST_STEPS:
+            break
+        exponent += 1
+    if low == high:
+        raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
+    return Measure("sum", query.column, exponent, low, high, centre)
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Whose presence is hidden, and how much of the data it may fill.
+
+    Parameters
+    ----------
+    column
+        The column that names the unit, or None if each row is a unit.
+    max_groups, max_rows_per_group
+        What a unit keeps; 1 and 1 where each row is a unit.
+    neighbors
+        ``"add_remove"``: data sets with one unit more or fewer; ``"replace"``: with one unit's rows exchanged.
+
+    """
+
+    column: str | None
+    max_groups: int
+    max_rows_per_group: int
+    neighbors: Literal["add_remove", "replace"]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far a vector of one measure over all groups can move between neighbours, in steps, exactly.
+
+    Attributes
+    ----------
+    l1
+        The L1 sensitivity.
+    l2_squared
+        The square of the L2 sensitivity.
+    reason
+        The formula, for `Plan.explain`.
+
+    Notes
+    -----
+    G groups of R rows a unit; a row contributes between low and high, so at most M = max(|low|, |high|) in
+    magnitude. Adding a unit moves at most G entries by R M each: L1 = G R M, L2 = sqrt(G) R M. Replacing one
+    takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
+    S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
+
+    """
+
+    l1: int
+    l2_squared: int
+    reason: str
+
+    @staticmethod
+    def of(measure: Measure, unit: PrivacyUnit) -> Sensitivity:
+        """Return the sensitivity of a measure under a privacy unit."""
+        low, high = (
+            (measure.lower - measure.centre, measure.upper - measure.centre) if measure.kind == "sum" else (0, 1)
+        )
+        largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
+        groups, rows = unit.max_groups, unit.max_rows_per_group
+        terms = [f"{groups} groups"] * (groups > 1) + [f"{rows} rows"] * (rows > 1)
+        if unit.neighbors == "add_remove":
+            l1, l2_squared = groups * rows * largest, groups * (rows * largest) ** 2
+        else:
+            l1 = 2 * groups * rows * largest
+            l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
+            terms.insert(0, "2 (replace)")
+        size = "1" if measure.kind != "sum" else f"{float(largest * Fraction(2) ** measure.step_exponent):g}"
+        return Sensitivity(l1, l2_squared, " x ".join([*terms, f"{size} a row"]))

@@ -18,11 +18,11 @@ from dpfast.kernels.factorizing import INLINE, LONG, clean_views
 
 __all__ = ["BLOCK_ROWS", "Block", "iterate_blocks", "share_blocks"]
 
-BLOCK_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 16
 _ROWS_PER_THREAD = 1 << 18
 _LENGTH = np.uint64(2**32 - 1)
 
-_NUMBERS = {
+_NUMBERS: dict[type[pl.DataType], type[np.generic]] = {
     pl.Int8: np.int8,
     pl.Int16: np.int16,
     pl.Int32: np.int32,
@@ -34,6 +34,8 @@ _NUMBERS = {
     pl.Float32: np.float32,
     pl.Float64: np.float64,
 }
+if hasattr(pl, "Float16"):
+    _NUMBERS[pl.Float16] = np.float16
 
 
 class PhysicalColumn:
@@ -42,8 +44,8 @@ class PhysicalColumn:
     Parameters
     ----------
     series
-        Of any dtype whose physical form is an integer of at most 64 bits, a float or a Boolean; or String, whose
-        values are its views, two uint64 each. Arrow's buffers stay alive as long as this object.
+        Of any dtype whose physical form is an integer of at most 64 bits, a float or a Boolean; or String,
+        whose values are its views, two uint64 each. Arrow's buffers stay alive as long as this object.
 
     """
 
@@ -61,6 +63,7 @@ class PhysicalColumn:
             validity, values = array.buffers()[:2]
             offset, length = array.offset, len(array)
             first = -1
+            numbers: np.ndarray
             if physical.dtype == pl.Boolean:
                 numbers, first = np.frombuffer(values, np.uint8), offset
             elif physical.dtype == pl.String:
@@ -105,8 +108,8 @@ def _unpack_bits(bits: np.ndarray, first: int, number: int) -> np.ndarray:
 class Block:
     """Some consecutive rows of a frame, moved on from block to block.
 
-    Arrays that its methods return are good until the next call of the same method. The scratch belongs to this
-    object: one per thread.
+    Arrays that its methods return are good until the next call of the same method. The scratch belongs to
+    this object: one per thread.
     """
 
     def __init__(self, columns: dict[str, PhysicalColumn], room: int) -> None:
@@ -144,8 +147,8 @@ class Block:
     def views(self, column: str, long: pl.DataType) -> np.ndarray:
         """Return a String column as two uint64 a row, equal just when the strings are.
 
-        A string of up to 12 bytes is its Arrow view. A longer one is its number in the dtype ``long``, an Enum or
-        Categorical; all that ``long`` lacks look alike, and like no string that it has.
+        A string of up to 12 bytes is its Arrow view. A longer one is its number in the dtype ``long``, an
+        Enum or Categorical; all that ``long`` lacks look alike, and like no string that it has.
         """
         views = self._views[: self.rows]
         self._columns[column].read_values(self.start, self.stop, views)
@@ -192,7 +195,7 @@ def iterate_blocks(frame: pl.DataFrame) -> Iterator[Block]:
 
 
 def share_blocks(frame: pl.DataFrame, threads: int, work: Callable[[Block, int, int], None]) -> None:
-    """Call ``work(block, start, stop)`` for each of up to ``threads`` stretches of the frame, each in a thread.
+    """Call ``work(block, start, stop)`` for up to ``threads`` stretches of the frame, each in a thread.
 
     No more threads are used than Polars is allowed, and none for short frames.
     """

@@ -28,7 +28,7 @@ class CodedKeys:
     Attributes
     ----------
     codes
-        The keys' codes, integers of at most 64 bits or Booleans in their physical form; null for the null key.
+        The keys' codes, integers of at most 64 bits or Booleans in their physical form; null is the null key.
     edges
         The edges of bins (float64), if the column is binned: the code is the bin's number, null outside.
     strings
@@ -61,18 +61,19 @@ class CodedKeys:
 class KeyCoder:
     """Code rows by public keys: the same slot where all key columns are equal, nulls included.
 
-    Guarantee (Soundness rule 19): the range of slots comes from the keys alone; a row whose key is none of them
-    gets a slot of at least ``slots``, which the counting kernels take for the trash, or one that no key has.
+    Guarantee (Soundness rule 19): the range of slots comes from the keys alone; a row whose key is none of
+    them gets a slot of at least ``slots``, which the counting kernels take for the trash, or one that no key
+    has.
 
     The code of a row is a mixed-radix number: each column's digit is its value less the smallest key, or one
-    more than the largest for null. If there are few possible codes (at most 2**22, or 16 a key), the code itself
-    is the slot; else the slot is the code's place in a hash table of the keys' codes.
+    more than the largest for null. If there are few possible codes (at most 2**22, or 16 a key), the code
+    itself is the slot; else the slot is the code's place in a hash table of the keys' codes.
 
     Parameters
     ----------
     columns
-        The keys, one entry per column, read from the data's columns ``key0``, ``key1``, ...; there may be none,
-        which is one slot for all rows.
+        The keys, one entry per column, read from the data's columns ``key0``, ``key1``, ...; there may be
+        none, which is one slot for all rows.
     keys
         The number of keys.
     hashed
@@ -128,7 +129,8 @@ class KeyCoder:
 
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block (uint64, good until the block moves on)."""
-        codes, slots = block.codes
+        codes: np.ndarray = block.codes[0]
+        slots: np.ndarray = block.codes[1]
         codes[:] = 0
         for i, column in enumerate(self._columns):
             values, valid = column.read(block, f"key{i}")

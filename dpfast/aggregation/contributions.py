@@ -1,7 +1,7 @@
 """What a row contributes to a measure, as an exact int64: natively in Polars and block by block in a kernel.
 
-Both ways compute the formula of ``dpfast.queries.Measure`` without rounding anywhere but where it says so, and
-a test holds them together: sums of the results do not depend on the order of the rows (Soundness rule 16).
+Both ways compute the formula of ``dpfast.queries.Measure`` without rounding anywhere but where it says so,
+and a test holds them together: sums of the results do not depend on the order of the rows (Soundness rule 16).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
 def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if measure.kind == "rows":
         return Contribution(measure, None, None, "rows")
-    if measure.column not in schema:
+    if measure.column is None or measure.column not in schema:
         raise missing_column(measure.column, schema.names(), "a measure")
     dtype = schema[measure.column]
     column = pl.col(measure.column)
@@ -111,7 +111,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         column, dtype = column.cast(pl.Float64), pl.Float64()
     if dtype == pl.Boolean:
         column, dtype = column.cast(pl.UInt8), pl.UInt8()
-    if dtype in (pl.Float32, pl.Float64):
+    if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
     if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
         raise ColumnError(
@@ -167,6 +167,6 @@ def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Ex
         return _clipped(above.cast(pl.Int64) - below.cast(pl.Int64), measure)
     floor = x // pl.lit(1 << shift, wide)
     rest = x - floor * pl.lit(1 << shift, wide)
-    half = pl.lit(1 << (shift - 1), wide)
-    up = (rest > half) | ((rest == half) & (floor % 2 != 0))
+    tie = pl.lit(1 << (shift - 1), wide)
+    up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
     return _clipped(floor.cast(pl.Int64) + up.cast(pl.Int64), measure)

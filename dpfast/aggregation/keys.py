@@ -1,4 +1,4 @@
-"""Key columns: what they may be, how public keys are checked, and how either is written as native expressions."""
+"""Key columns: what they may be, how public keys are checked, and the expressions that read them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
         raise missing_column(name, schema.names(), "by")
     dtype = schema[name]
     if isinstance(entry, Bins):
-        if not (dtype in (pl.Float32, pl.Float64, pl.Null) or _is_integer(dtype)):
+        if not (dtype.is_float() or dtype == pl.Null or _is_integer(dtype)):
             raise ColumnError(f"cannot bin the column {name!r} of dtype {dtype}; bins need integers or floats")
         edges = pl.Series(entry.edges, dtype=pl.Float64)
         values = pl.col(name).cast(pl.Float64) if dtype == pl.Null else pl.col(name)
@@ -110,9 +110,9 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
         raise ColumnError(
             f"the column {name!r} of dtype {dtype} cannot be a key: write dpf.bins({name!r}, edges) in its place"
         )
-    if not (
-        dtype in (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Categorical, pl.Enum, pl.Null) or _is_integer(dtype)
-    ):
+    if dtype == pl.Null:
+        return KeyColumn(name, pl.col(name).cast(pl.Boolean), dtype, pl.col(name))
+    if _kind(dtype) is None:
         raise ColumnError(
             f"the column {name!r} of dtype {dtype} cannot be a key: cast it to a string, an integer, a Boolean, "
             "a date or a categorical"
@@ -162,7 +162,7 @@ def label_keys(found: pl.DataFrame, columns: Sequence[KeyColumn]) -> pl.DataFram
 def _code_columns(
     given: pl.DataFrame, columns: Sequence[KeyColumn], cast: list[pl.Series], natives: list[pl.Expr]
 ) -> PublicKeys:
-    coded = []
+    coded: list[CodedKeys | None] = []
     coded_exprs = []
     for column, series, native in zip(columns, cast, natives, strict=True):
         if column.bins is not None:
@@ -194,12 +194,14 @@ def _cast_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr
     """Return the keys in the dtype of the data, and the expression of the data's keys in that dtype."""
     if column.bins is not None:
         return _cast_bins(series, column.bins), column.native
-    if series.dtype == column.dtype:
-        return series, column.native
     if column.dtype == pl.Null:
+        if series.dtype == pl.Null:
+            return series.cast(pl.Boolean), column.native
         if _kind(series.dtype) is None:
             raise ColumnError(f"the keys' column {column.name!r} of dtype {series.dtype} cannot be a key")
-        return series, column.native.cast(series.dtype)
+        return series, column.values.cast(series.dtype)
+    if series.dtype == column.dtype:
+        return series, column.native
     if series.dtype != pl.Null and _kind(series.dtype) != _kind(column.dtype):
         raise ColumnError(
             f"the keys' column {column.name!r} is of dtype {series.dtype}, the data's of dtype {column.dtype}: "
@@ -221,7 +223,7 @@ def _cast_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr
 
 def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     """Return the numbers of the bins whose labels are given."""
-    if not (series.dtype == pl.Null or series.dtype in (pl.Float32, pl.Float64) or _is_integer(series.dtype)):
+    if not (series.dtype == pl.Null or series.dtype.is_float() or _is_integer(series.dtype)):
         raise ColumnError(f"the keys' column {bins.column!r} of dtype {series.dtype} must hold left edges")
     floats = series.cast(pl.Float64)
     labels = pl.Series(bins.labels, dtype=pl.Float64)
@@ -241,7 +243,7 @@ def _kind(dtype: pl.DataType) -> object:
     """Return a mark shared by the dtypes whose values may be compared; None for those that are no keys."""
     if _is_integer(dtype):
         return "integer"
-    if dtype in (pl.String, pl.Categorical, pl.Enum):
+    if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
         return "string"
     if isinstance(dtype, pl.Datetime):
         return ("datetime", dtype.time_zone)

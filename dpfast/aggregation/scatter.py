@@ -13,7 +13,7 @@ from dpfast.kernels.counting import add_to_slots, count_slots, narrow_slots
 
 __all__ = ["project", "scatter", "value_exprs"]
 
-_CACHE_BYTES = 1 << 24
+_CACHE_BYTES = 1 << 22
 """What may be assumed to stay in the processor's last cache: the tables of all threads together."""
 
 _STRETCH_ROWS = 1 << 21
@@ -50,8 +50,8 @@ def scatter(
 ) -> list[np.ndarray]:
     """Return one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
 
-    ``slots_of`` gives each row's slot as uint64; whatever it gives, no row is written outside the table. Sums of
-    integers do not depend on how threads share the rows.
+    ``slots_of`` gives each row's slot as uint64; whatever it gives, no row is written outside the table. Sums
+    of integers do not depend on how threads share the rows.
     """
 
     def new_tables() -> np.ndarray:
@@ -103,7 +103,7 @@ def _scatter_stretches(
     slots_of: Callable[[Block], np.ndarray],
     contributions: Sequence[Contribution],
 ) -> None:
-    """Do the same for tables that do not fit into the cache together: one table at a time, over many blocks."""
+    """Do the same where the tables together do not fit into the cache: one at a time, over many blocks."""
     trash = tables.shape[1] - 1
     filled = np.empty(BLOCK_ROWS, np.int64)
     slots = np.empty(min(stop - start, _STRETCH_ROWS), np.uint32 if trash < 2**32 else np.uint64)

@@ -55,7 +55,7 @@ def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
     if dtype == pl.Null:
         return pl.col(name).cast(pl.Int64)
     named = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Categorical, pl.Enum)
-    if dtype in named or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
+    if isinstance(dtype, named) or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
         return pl.col(name)
     raise ColumnError(f"the column {name!r} of dtype {dtype} cannot name privacy units; cast it to a string")
 

@@ -3,4 +3,4 @@
 This package imports numba, llvmlite and numpy alone, and nothing outside it imports numba.
 """
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

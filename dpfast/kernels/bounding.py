@@ -27,7 +27,7 @@ def _scale_word(word, limit):
 
 @kernel
 def count_unit_rows(units, groups, starts):
-    """Count each unit's rows that have a unit and a group (both int32, -1: none) into ``starts[unit + 1]``."""
+    """Count each unit's rows with a unit and a group (both int32, -1: none) into ``starts[unit + 1]``."""
     number = len(starts) - 1
     for i in range(len(units)):
         unit = units[i]
@@ -94,7 +94,10 @@ def bound_units(
         Groups 0 <= g < len(unit_table) - 1, unit by unit.
     sorted_rows : int32 or int64
         The row behind each of them, or empty.
-    max_groups, max_rows : int64, at least 1
+    max_groups : int
+        The most groups that a unit keeps, at least 1.
+    max_rows : int
+        The most rows that it keeps in each, at least 1.
     words : uint64
         Fresh uniform words, each read at most once.
     last_unit : int32, one per group
@@ -173,5 +176,4 @@ def bound_units(
         unit += 1
     return unit
 
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

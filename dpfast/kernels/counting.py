@@ -129,5 +129,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         contribution = min(max(values[i], lower), upper) - centre
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

@@ -88,7 +88,7 @@ def find_codes(codes, table, out):
 
 @kernel
 def factorize_values(values, valid, known, table_values, table_numbers, out):
-    """Number distinct int64 values in the order they are met, from ``known`` on; null gets -1 (int32).
+    """Give distinct int64 values numbers as they are met, from ``known`` on; -1 where null (int32).
 
     Stop when the table is half full. Return (rows done, values known): the caller doubles the table
     (``reinsert_values``) and goes on from there.
@@ -155,7 +155,7 @@ def clean_views(views):
 
 @kernel
 def factorize_views(views, valid, known, table, out):
-    """Number distinct views as ``factorize_values`` numbers values; -1 where null (int64).
+    """Give distinct views numbers as ``factorize_values`` does for values; -1 where null (int64).
 
     ``table`` (uint64, n x 3) holds a view's two words and its number plus 1, 0 where a place is empty.
     """
@@ -206,5 +206,4 @@ def reinsert_views(old, table):
                 place = (place + _ONE) & mask
             table[place] = old[i]
 
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

@@ -181,4 +181,4 @@ def draw_gaussian(
         undecided = bit_or(undecided, choose(either, _SOME, _NONE))
     return undecided
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

@@ -138,4 +138,4 @@ def draw_laplace_f64(high, low, scale, offset, fraction, noise):
         undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
     return undecided
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

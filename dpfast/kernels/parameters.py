@@ -21,4 +21,4 @@ def _at(parameter, row):
         return lambda parameter, row: 0.0
     return lambda parameter, row: parameter
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

@@ -113,4 +113,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         scales[i] = b / np.float64(np.int64(1) << k)
         offsets[i] = _discrete_offset(b) if k == 0 else 0.0
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3378823c4613c41f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716

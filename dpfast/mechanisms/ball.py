@@ -14,10 +14,10 @@ from typing import Protocol
 
 from flint import arb, ctx, fmpq, fmpz
 
-__all__ = ["Bits", "discrete_offset", "exact_gaussian", "exact_laplace"]
+__all__ = ["PRECISION", "Bits", "discrete_offset", "exact_gaussian", "exact_laplace"]
 
 # The working precision is a global of the library: results are right under any, slow under a wrong one.
-_PRECISION = threading.RLock()
+PRECISION = threading.RLock()
 _GUARD_BITS = 64
 
 
@@ -53,7 +53,7 @@ def discrete_offset(scale: float) -> float:
     -0.12011450695827752
 
     """
-    with _PRECISION, ctx.workprec(200):
+    with PRECISION, ctx.workprec(200):
         b = arb(_rational(Fraction(scale)))
         return float((b * _offset(b) - arb("0.5")).mid())
 
@@ -75,7 +75,7 @@ def exact_laplace(negative: bool, bits: Bits, scale: Fraction, fraction: Fractio
     """
     signed = -fraction if negative else fraction
     count = bits.known
-    with _PRECISION:
+    with PRECISION:
         while True:
             leading = bits.leading(count)
             if leading:
@@ -103,7 +103,7 @@ def exact_gaussian(radius: Bits, angle: Bits, sine: bool, scale: Fraction, fract
 
     """
     count = min(radius.known, angle.known)
-    with _PRECISION:
+    with PRECISION:
         while True:
             leading = radius.leading(count)
             if leading:

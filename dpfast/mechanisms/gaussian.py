@@ -11,10 +11,10 @@ from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.kernels.gaussian import draw_gaussian
 from dpfast.mechanisms.additive import Tail, add_noise, random_source
 from dpfast.mechanisms.ball import exact_gaussian
-from dpfast.mechanisms.lattice import Lattice, Ones, Rows, lattice_for
+from dpfast.mechanisms.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, RandomSource
 
-__all__ = ["gaussian", "gaussian_noise"]
+__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise"]
 
 #: Up to this scale 32-bit words leave fewer than one value in 2**20 undecided.
 _SHORT_WORDS_UP_TO = 2.0**7
@@ -161,3 +161,10 @@ def gaussian_noise(
     short = isinstance(lattice, Ones) and lattice.largest_scale <= _SHORT_WORDS_UP_TO
     noise = _Pairs(lattice, keystream, short=short)
     return add_noise(column, lattice, noise, keystream, threads, refine_all=refine_all)
+
+
+def gaussian_kernel(scale: float) -> str:
+    """Return in words how integers get Gaussian noise of this scale."""
+    words = "32-bit" if scale <= _SHORT_WORDS_UP_TO else "48-bit"
+    grid = "rounded to integers" if scale < 2.0 ** (LARGEST_ONES_EXPONENT + 1) else "rounded to multiples"
+    return f"Gaussian {grid}, from {words} words (draw_gaussian)"

@@ -11,10 +11,10 @@ from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.kernels.laplace import LARGEST_SCALE_F32, UNDECIDED, draw_laplace_f32, draw_laplace_f64
 from dpfast.mechanisms.additive import Noise, Tail, add_noise, random_source
 from dpfast.mechanisms.ball import exact_laplace
-from dpfast.mechanisms.lattice import Lattice, Ones, Rows, lattice_for
+from dpfast.mechanisms.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, RandomSource
 
-__all__ = ["laplace", "laplace_noise"]
+__all__ = ["laplace", "laplace_kernel", "laplace_noise"]
 
 
 class _Wide:
@@ -188,3 +188,12 @@ def laplace_noise(
     else:
         noise = _Wide(lattice, keystream)
     return add_noise(column, lattice, noise, keystream, threads, refine_all=refine_all)
+
+
+def laplace_kernel(scale: float) -> str:
+    """Return in words how integers get Laplace noise of this scale."""
+    if scale <= LARGEST_SCALE_F32:
+        return "discrete Laplace from 32-bit words (draw_laplace_f32)"
+    if scale < 2.0 ** (LARGEST_ONES_EXPONENT + 1):
+        return "discrete Laplace from 48-bit words (draw_laplace_f64)"
+    return "Laplace rounded to multiples of a power of two, from 48-bit words (draw_laplace_f64)"

@@ -1,0 +1,435 @@
+"""Plan + data + ledger -> Release: charge, aggregate, select, draw once, remember."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpfast.aggregation.exact import Aggregates
+from dpfast.columns import borrow
+from dpfast.errors import LedgerError, ParameterError
+from dpfast.ledger import Budget, Ledger
+from dpfast.mechanisms.gaussian import gaussian_noise
+from dpfast.mechanisms.intervals import half_width
+from dpfast.mechanisms.key_selection import select_keys
+from dpfast.mechanisms.laplace import laplace_noise
+from dpfast.planner import Blueprint, NoisyMeasure, PlannedQuery, draw_up
+from dpfast.queries import Bins, Query
+from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
+
+__all__ = ["Plan", "Release", "plan", "release"]
+
+_MISS = 0.05
+
+
+class Release:
+    """Released figures: computed once, the same however often they are read.
+
+    Guarantee
+        What `frame` holds is differentially private as `explain` says, and everything made of it is too
+        (post-processing). No exact figure is kept, and no byte of a key that was not selected.
+
+    Attributes
+    ----------
+    frame
+        One row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
+        value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
+        bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``.
+    spent
+        The (epsilon, delta) that this release was charged.
+    entry
+        The number of its entry in the ledger.
+
+    """
+
+    def __init__(self, frame: pl.DataFrame, blueprint: Blueprint, entry: int) -> None:
+        self.frame = frame
+        self.entry = entry
+        charge = blueprint.charge
+        self.spent = Budget(charge.epsilon_units / 10**18, charge.delta_units / 10**18)
+        self._explained = blueprint.explain()
+        self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
+        self._queries = [planned.name for planned in blueprint.queries]
+
+    def lazy(self) -> pl.LazyFrame:
+        """Return the frame as a LazyFrame; collecting it reads what was drawn once."""
+        return self.frame.lazy()
+
+    def explain(self) -> str:
+        """Return what was done and why, as text."""
+        return self._explained
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int = 30) -> Any:
+        """Draw one query's groups with their intervals.
+
+        Parameters
+        ----------
+        path
+            Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for
+            none.
+        query
+            The query's name; by default the first.
+        top
+            How many of the largest groups to show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The chart.
+
+        Raises
+        ------
+        ParameterError
+            The query is not one of this release, or matplotlib is not installed.
+
+        """
+        from dpfast.charts import draw_groups
+
+        name = self._queries[0] if query is None else query
+        if name not in self._queries:
+            raise ParameterError("query", query, f"one of {self._queries}")
+        return draw_groups(self.frame, self._by, name, top, path)
+
+    def __repr__(self) -> str:
+        """Show the frame and what it cost."""
+        spent = f"epsilon {self.spent.epsilon:g}, delta {self.spent.delta:g}"
+        return f"Release of {', '.join(self._queries)}; spent {spent}\n{self.frame}"
+
+
+class Plan:
+    """A release that can be run, once: made by `plan`, without looking at the data."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self._blueprint = blueprint
+        self._lock = threading.Lock()
+        self._release: Release | None = None
+        self._entry: int | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """What running this plan will be charged."""
+        return self._blueprint.charge.epsilon_units / 10**18
+
+    @property
+    def delta(self) -> float:
+        """What running this plan will be charged."""
+        return self._blueprint.charge.delta_units / 10**18
+
+    def explain(self) -> str:
+        """Return queries, sensitivities with their reasons, mechanisms, kernels, scales, errors and charge.
+
+        Nothing here depends on the data: it may be shown to anyone.
+        """
+        return self._blueprint.explain()
+
+    def run(
+        self,
+        ledger: Ledger,
+        *,
+        random: RandomSource | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Release:
+        """Charge the ledger, read the data, draw the noise once, and keep the result.
+
+        Guarantee
+            The charge is durable before any row is read, whatever the data (an empty frame is charged too).
+            A second call returns the same release and charges nothing. If the run fails after the charge,
+            the plan is dead and its charge stays spent; no error after the charge depends on values.
+
+        Parameters
+        ----------
+        ledger
+            The budget; its dataset, privacy unit and neighbour relation must be this plan's.
+        random
+            Must be None: a ledger accepts no repeatable randomness.
+        progress
+            Called with the name of each stage as it begins; a stage's name says nothing of the data.
+
+        Raises
+        ------
+        BudgetExceededError
+            The charge does not fit; nothing is spent or read.
+        LedgerError
+            The ledger is for other data or another unit, or this plan failed after it was charged.
+        ParameterError
+            ``ledger`` is no ledger, or ``random`` was given.
+
+        """
+        if not isinstance(ledger, Ledger):
+            raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
+        if random is not None:
+            raise ParameterError(
+                "random", random, "None: a ledger accepts only fresh system randomness", "leave it out"
+            )
+        with self._lock:
+            if self._release is None:
+                if self._entry is not None:
+                    raise LedgerError(
+                        f"this plan failed after it was charged (entry {self._entry}), and its charge stays spent; "
+                        "make a new plan, which will be charged anew"
+                    )
+                self._release = self._run(ledger, progress or _silent)
+            return self._release
+
+    def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
+        blueprint = self._blueprint
+        process = os.getpid()
+        progress("charging the ledger")
+        self._entry = ledger.charge(
+            blueprint.charge,
+            dataset=blueprint.dataset or ledger.identity.dataset or "data",
+            privacy_unit=blueprint.privacy_unit,
+            neighbors=blueprint.unit.neighbors,
+        )
+        progress("reading and aggregating")
+        exact = blueprint.aggregation.run(_bounding_words)
+        if os.getpid() != process:
+            raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
+        progress("drawing the noise")
+        frame = _draw(blueprint, exact)
+        return Release(frame, blueprint, self._entry)
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")
+
+
+def _silent(stage: str) -> None:
+    pass
+
+
+def _bounding_words(count: int) -> NDArray[np.uint64]:
+    """Return fresh words for choosing what a privacy unit keeps."""
+    words = np.empty(count, np.uint64)
+    Keystream(SystemRandom().key()).words(Purpose.BOUNDING).fill(0, words)
+    return words
+
+
+def _draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
+    source = SystemRandom()
+    measures: Sequence[NDArray[np.int64]] = exact.measures
+    keys = exact.keys
+    if blueprint.key_share is not None:
+        assert exact.units is not None
+        shown = select_keys(exact.units, blueprint.key_share.table, source)
+        keys, order = _rebuilt_keys(keys, shown)
+        measures = [values[order] for values in measures]
+    columns: list[pl.Series] = keys.get_columns()
+    place = 0
+    for planned in blueprint.queries:
+        noisy = []
+        for part in planned.parts:
+            noisy.append(_noisy(measures[place], part, source))
+            place += 1
+        columns.extend(_answer(planned, noisy))
+    return pl.DataFrame(columns)
+
+
+def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the selected keys, sorted, in buffers that hold nothing else, and their rows.
+
+    Filtering and sorting share string buffers and categories with the rows that were dropped (Soundness rule
+    20); writing the values into fresh Arrow buffers leaves them behind. Categoricals become strings, since
+    their numbering tells of other keys.
+    """
+    rows = np.flatnonzero(shown)
+    chosen = keys[rows].with_columns(pl.col(pl.Categorical).cast(pl.String))
+    order = chosen.select(pl.struct(pl.all()).arg_sort() if chosen.width > 1 else pl.first().arg_sort())
+    places = order.to_series().to_numpy()
+    chosen = chosen[places]
+    return pl.DataFrame([_fresh(series) for series in chosen.get_columns()]), rows[places]
+
+
+def _fresh(series: pl.Series) -> pl.Series:
+    """Return an equal series on buffers of its own."""
+    if series.dtype == pl.String:
+        array = pc.cast(series.rechunk().to_arrow(), pa.large_string())
+        return pl.Series(series.name, array, dtype=pl.String)
+    if isinstance(series.dtype, pl.Enum):
+        # The categories of an Enum are part of the declared schema, and public.
+        return pl.Series(series.name, series.to_physical().to_numpy().copy() if not series.null_count() else None)
+    return series.rechunk()
+
+
+def _noisy(values: NDArray[np.int64], part: NoisyMeasure, source: RandomSource) -> NDArray[np.int64]:
+    column = borrow(values)
+    draw = laplace_noise if part.mechanism == "laplace" else gaussian_noise
+    noisy: NDArray[np.int64] = draw(column, part.scale, source)
+    return noisy
+
+
+def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
+    """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
+    part = planned.parts[0]
+    if planned.query.kind == "mean":
+        value, scale, lower, upper = _mean(planned, *noisy)
+    else:
+        reach = half_width(part.mechanism, part.scale, _MISS)
+        step = part.step
+        value = noisy[0]
+        lower, upper = _saturating(value, -reach), _saturating(value, reach)
+        if part.measure.step_exponent:
+            value, lower, upper = value * step, lower * step, upper * step
+        scale = np.full(value.size, part.scale * step)
+    name = planned.name
+    columns = {name: value, f"{name}_scale": scale, f"{name}_lower": lower, f"{name}_upper": upper}
+    return [pl.Series(column, array) for column, array in columns.items()]
+
+
+def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
+    limits = np.iinfo(np.int64)
+    if move >= 0:
+        return np.minimum(values, limits.max - move) + move
+    return np.maximum(values, limits.min - move) + move
+
+
+def _mean(
+    planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
+
+    The interval combines those of sum and count, each missing with half the probability (a union bound).
+    """
+    summed, counted = planned.parts
+    assert planned.query.bounds is not None
+    low, high = planned.query.bounds
+    middle = summed.measure.centre * summed.step
+    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
+    stray = half_width(counted.mechanism, counted.scale, _MISS / 2)
+    sums = total * summed.step
+    rows = np.maximum(count, 1).astype(np.float64)
+    fewest, most = np.maximum(count - float(stray), 1.0), np.maximum(count + float(stray), 1.0)
+    value = np.clip(middle + sums / rows, low, high)
+    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
+    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
+    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)
+
+
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object,
+    delta: object = 0.0,
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    **queries: Query,
+) -> Plan:
+    """Plan a release of statistics by group, without looking at the data.
+
+    Guarantee
+        Running the plan is (epsilon, delta)-differentially private, where neighbouring data differ in one
+        privacy unit, and charges at most that. What is checked and chosen here depends on the schema and the
+        parameters alone.
+
+    Parameters
+    ----------
+    data
+        A Polars DataFrame or LazyFrame, an Arrow table or stream, or a path, glob or list of paths of Parquet,
+        CSV or Arrow IPC files, which are scanned. Its rows are taken as they are given: what was joined or
+        exploded before may put one person's data into another's rows.
+    by
+        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
+        Null is a key like any other. None for one group of all rows.
+    epsilon, delta
+        The budget of the whole release, split evenly; delta is needed to select keys and for Gaussian noise.
+    keys
+        A frame of public keys: each appears in the release, zeros included, and no other does. None to select
+        keys privately, at a share of epsilon and delta.
+    privacy_unit
+        The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
+        None where each row is a unit.
+    max_groups, max_rows_per_group
+        What is kept of each unit, chosen at random: needed with ``privacy_unit``.
+    neighbors
+        ``"add_remove"`` or ``"replace"``.
+    mechanism
+        ``"laplace"``, ``"gaussian"``, or ``"auto"`` for the one of less noise.
+    dataset
+        The name under which the ledger knows the data; by default the path, or the ledger's own name.
+    schema
+        The dtypes of a CSV file's columns.
+    **queries
+        `dpf.count`, `dpf.sum` and `dpf.mean` by the name that they get in the release.
+
+    Returns
+    -------
+    Plan
+        With ``explain()`` and ``run(ledger)``.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is not allowed.
+    ColumnError
+        A column is missing or of a type that does not serve.
+
+    References
+    ----------
+    Dwork, Roth (2014), theorems 3.6 and 3.16 and appendix A; Desfontaines, Voss, Gipson, Mandayam (2022) for
+    keys; Wilson et al. (2020) for bounding what a unit contributes.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> import polars as pl
+    >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 500, "rider": range(1000)})
+    >>> plan = dpf.plan(trips, by="city", rides=dpf.count(), keys=pl.DataFrame({"city": ["Oslo", "Rome", "Bonn"]}),
+    ...                 epsilon=0.5)
+    >>> release = plan.run(dpf.Ledger(epsilon=1.0))
+    >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
+    (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
+
+    """
+    return Plan(
+        draw_up(
+            data,
+            queries,
+            by=by,
+            epsilon=epsilon,
+            delta=delta,
+            keys=keys,
+            privacy_unit=privacy_unit,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            neighbors=neighbors,
+            mechanism=mechanism,
+            dataset=dataset,
+            schema=schema,
+        )
+    )
+
+
+def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release:
+    """Plan a release and run it: `plan` and `Plan.run` in one call.
+
+    Guarantee
+        As of `plan` and `Plan.run`.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"late": [True, False] * 100})
+    >>> keys = pl.DataFrame({"late": [True, False]})
+    >>> ledger = dpf.Ledger(epsilon=1.0)
+    >>> dpf.release(frame, by="late", keys=keys, n=dpf.count(), epsilon=0.5, ledger=ledger).frame.height
+    2
+    >>> ledger.remaining.epsilon
+    0.5
+
+    """
+    return plan(data, by, **parameters).run(ledger)

@@ -1,0 +1,28 @@
+"""What every test may use: ``--long``, and a seed that shows up where a test fails."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="also run the tests that take minutes")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--long"):
+        skip = pytest.mark.skip(reason="takes minutes: run scripts/long_tests.sh")
+        for item in items:
+            if "long" in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture
+def seed():
+    """Return a fresh seed; to repeat a failure, set DPFAST_TEST_SEED to the one that pytest shows."""
+    value = int(os.environ.get("DPFAST_TEST_SEED") or secrets.randbits(48))
+    print(f"DPFAST_TEST_SEED={value}")
+    return value

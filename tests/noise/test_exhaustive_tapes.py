@@ -1,0 +1,258 @@
+"""Every random tape: the kernel on all 2**31 words, and the exact path on every tape of a toy length.
+
+Nothing here is random: what these tests assert holds for every word they name.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpfast.kernels.laplace import UNDECIDED, draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.preparation import prepare_discrete
+from dpfast.mechanisms.ball import discrete_offset, exact_gaussian, exact_laplace
+
+from .oracles import (
+    Tape,
+    TapeEndsError,
+    continuous_thresholds,
+    discrete_laplace_tail,
+    discrete_thresholds,
+    magnitudes,
+    normal_tail,
+)
+
+SCALES_F32 = [0.01, 0.3, 1.0, 2.5, 10.0, 117.3, 1024.0]
+SCALES_F64 = [0.01, 1.0, 1024.0, 5e4, 2.0**24 + 0.5]
+NEAR = np.arange(-1000, 1001)
+
+
+def draw_f32(words, scale, per_row=False):
+    """Return the narrow kernel's noise of 32-bit words, with the parameters that the mechanism gives it."""
+    noise = np.empty(words.size, np.int32)
+    if per_row:
+        scales, offsets = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
+        prepare_discrete(np.full(words.size, scale), scales, offsets)
+    else:
+        scales, offsets = np.float32(scale), np.float32(discrete_offset(scale))
+    draw_laplace_f32(words, scales, offsets, noise)
+    return noise
+
+
+def draw_f64(words, scale, offset, fraction=None):
+    """Return the wide kernel's noise of 48-bit words (uint64)."""
+    noise = np.empty(words.size, np.int32)
+    high, low = (words >> np.uint64(16)).astype(np.uint32), words.astype(np.uint16)
+    draw_laplace_f64(high, low, scale, offset, fraction, noise)
+    return noise
+
+
+def near_thresholds(thresholds, bits, most=400):
+    """Return the words within 1000 of thresholds (of ``most`` of them, the first and the last among them)."""
+    chosen = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, most).astype(int))]
+    words = (chosen.astype(np.int64)[:, None] + NEAR).ravel()
+    return words[(words >= 0) & (words < 2**bits)].astype(np.uint64)
+
+
+def spread_words(bits, count):
+    """Return words over the whole range: evenly, by powers of two, and the ends."""
+    powers = (np.uint64(1) << np.arange(bits, dtype=np.uint64))[:, None] + np.arange(-3, 4).astype(np.uint64)
+    even = np.arange(count, dtype=np.uint64) * np.uint64(2**bits // count)
+    ends = np.arange(3000, dtype=np.uint64)
+    words = np.concatenate([powers.ravel(), even, ends, np.uint64(2**bits - 1) - ends])
+    return words[words < np.uint64(2**bits)]
+
+
+def assert_certified(noise, words, thresholds, bits, slack):
+    """Every decided sample is right; an undecided one lies within ``slack`` (relative) of a threshold, or is 0."""
+    expected, certain = magnitudes(words, thresholds)
+    decided = noise != UNDECIDED
+    assert (noise[decided] == expected[decided]).all()
+    # A word whose own cell straddles a threshold, and r = 0, can be decided by no one.
+    assert not (decided & ~certain).any()
+    doubtful = words[~decided & (words > 0)].astype(np.float64)
+    ascending = thresholds[::-1].astype(np.float64)
+    place = np.searchsorted(ascending, doubtful)
+    above = np.abs(ascending[np.minimum(place, len(ascending) - 1)] - doubtful)
+    below = np.abs(ascending[np.maximum(place - 1, 0)] - doubtful)
+    assert (np.minimum(above, below) <= 2 + slack * doubtful).all()
+
+
+def slack(scale, bits, unit):
+    """Return twice the kernels' bound, as a relative distance in r; the bound's own width counts in ``2 +``."""
+    return 2 * unit * (8 * bits * math.log(2) + 6 + 4 / scale)
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("scale", SCALES_F32)
+def test_narrow_kernel_near_every_threshold(scale, per_row):
+    """Soundness rules 2 and 4: words around the exact thresholds, and over the whole range, in float32."""
+    thresholds = discrete_thresholds(scale, 31)
+    words = np.concatenate([near_thresholds(thresholds, 31), spread_words(31, 500_000)])
+    noise = draw_f32(words.astype(np.uint32), scale, per_row)
+    assert_certified(noise, words, thresholds, 31, slack(scale, 31, 2.0**-24))
+    assert noise[words == 0].tolist() == [UNDECIDED] * int((words == 0).sum())
+    negative = draw_f32((words | np.uint64(1 << 31)).astype(np.uint32), scale, per_row)
+    decided = noise != UNDECIDED
+    assert np.array_equal(negative[decided], -noise[decided])
+    assert (negative[~decided] == UNDECIDED).all()
+
+
+@pytest.mark.parametrize("scale", SCALES_F64)
+def test_wide_kernel_near_every_threshold(scale):
+    """Soundness rules 2 and 4: the same in float64, for discrete noise with offsets of both origins."""
+    thresholds = discrete_thresholds(scale, 47) if scale < 1e5 else None
+    if thresholds is None:
+        # 2**24 thresholds are too many to list: the highest and a few thousand lower ones by their formula.
+        thresholds = discrete_thresholds(scale, 47)[:200_000]
+    words = near_thresholds(thresholds, 47)
+    words = np.concatenate([words, spread_words(47, 300_000)])
+    words = words[words > thresholds[-1]] if len(thresholds) == 200_000 else words
+    scales, offsets = np.empty(1), np.empty(1)
+    prepare_discrete(np.array([scale]), scales, offsets)
+    for offset in (discrete_offset(scale), float(offsets[0])):
+        noise = draw_f64(words, scale, offset)
+        assert_certified(noise, words, thresholds, 47, slack(scale, 47, 2.0**-53))
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.25, -0.5, 0.5, -0.123456789, 2.0**-60])
+@pytest.mark.parametrize("negative", [False, True])
+def test_wide_kernel_with_fractions_near_every_threshold(fraction, negative):
+    """Soundness rules 2, 4 and 7: continuous noise rounded, the value's fraction taken with the noise's sign."""
+    scale = 3000.7
+    thresholds = continuous_thresholds(scale, -fraction if negative else fraction, 47)
+    words = np.concatenate([near_thresholds(thresholds, 47), spread_words(47, 200_000)])
+    signed = words | np.uint64(negative << 47)
+    noise = draw_f64(signed, scale, 0.0, np.full(words.size, fraction))
+    noise[noise != UNDECIDED] *= -1 if negative else 1
+    assert_certified(noise, words, thresholds, 47, slack(scale, 47, 2.0**-53))
+
+
+def check_every_word(scale):
+    """Feed all 2**31 words to the narrow kernel and return how many it leaves undecided."""
+    thresholds = discrete_thresholds(scale, 31).astype(np.int64)
+    # The words of |K| = k lie strictly between two thresholds; those equal to one are certain for nobody.
+    edges = np.concatenate([[2**31], thresholds, [-1]])
+    block = 1 << 23
+    undecided = 0
+    counts = np.zeros(len(edges) - 1, np.int64)
+    for start in range(0, 2**31, block):
+        noise = draw_f32(np.arange(start, start + block, dtype=np.uint32), scale)
+        undecided += int(np.count_nonzero(noise == UNDECIDED))
+        first = np.searchsorted(-edges, -(start + block), side="right") - 1
+        for k in range(max(first, 0), len(edges) - 1):
+            low, high = max(edges[k + 1] + 1, start), min(edges[k], start + block)
+            if edges[k] <= start:
+                break
+            if low < high:
+                part = noise[low - start : high - start]
+                right = int(np.count_nonzero(part == k))
+                assert right + int(np.count_nonzero(part == UNDECIDED)) == high - low
+                counts[k] += right
+            if start <= edges[k + 1] < start + block:
+                assert noise[edges[k + 1] - start] == UNDECIDED
+    assert counts.sum() + undecided == 2**31
+    # Of every outcome, all but the words around its two thresholds are decided.
+    widths = edges[:-1] - edges[1:] - 1
+    assert (widths - counts >= 0).all()
+    return undecided
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("scale", "most"), [(0.3, 2.0**-18), (1.0, 2.0**-17), (10.0, 2.0**-15), (700.0, 2.0**-8)])
+def test_narrow_kernel_on_every_word(scale, most):
+    """Soundness rules 2 and 4, exhaustively: all 2**31 words against exact integer thresholds."""
+    undecided = check_every_word(scale)
+    print(f"scale {scale}: {undecided} of 2**31 words undecided, 2**{math.log2(undecided / 2**31):.2f}")
+    assert undecided <= most * 2**31
+
+
+TOY_BITS = 12
+
+
+def toy_pmf(scale):
+    """Return by |K| how many of the toy tapes decide it, and how many tapes end undecided, from the exact path."""
+    counts, open_tapes = {}, []
+    for word in range(2**TOY_BITS):
+        try:
+            k = exact_laplace(False, Tape(word, TOY_BITS), scale, Fraction(0), True)
+        except TapeEndsError:
+            open_tapes.append(word)
+        else:
+            counts[k] = counts.get(k, 0) + 1
+    return counts, open_tapes
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(10, 3)])
+def test_every_toy_tape_of_the_exact_path_brackets_the_formula(scale):
+    """Decided tapes count P(|K| = k) = 2 q**k / (1 + q) from below, with the open ones from above; and exactly as
+    many tapes stay open as there are thresholds to straddle (no cap, no early end: soundness rule 2)."""
+    counts, open_tapes = toy_pmf(scale)
+    thresholds = discrete_thresholds(float(scale), TOY_BITS) if scale != Fraction(10, 3) else None
+    b = float(scale)
+    q = math.exp(-1 / b)
+    for k in range(max(counts) + 1):
+        exact = 2**TOY_BITS * (1 - q) / (1 + q) * (2 * q**k if k else 1)
+        assert counts.get(k, 0) <= exact <= counts.get(k, 0) + 2 if k < max(counts) else exact <= len(open_tapes) + 2
+    if thresholds is not None:
+        assert open_tapes == sorted({0, *thresholds.tolist()})
+
+
+def log_ratio_bounds(counts, k):
+    """Return the least and greatest log(P(k) / P(k + 1)) that the toy tapes leave possible."""
+    here, next_one = counts[k], counts[k + 1]
+    return math.log(here / (next_one + 2)), math.log((here + 2) / next_one)
+
+
+def exceeds(scale, epsilon):
+    """Whether the toy tapes prove that moving the input by 1 changes some outcome's probability by more."""
+    counts, _ = toy_pmf(scale)
+    # |K| = 0 has one sign, the others two.
+    half = {k: count / (2 if k else 1) for k, count in counts.items()}
+    return any(
+        math.log(half[k] / (half[k + 1] + 2)) > epsilon for k in half if k + 1 in half and half[k + 1] > 100
+    )
+
+
+def test_toy_tapes_never_exceed_epsilon_and_a_narrower_scale_does():
+    """The exact log-ratio of neighbouring outputs is at most 1 / scale; a scale that is 0.8 of it is found out."""
+    assert not exceeds(Fraction(2), 0.5)
+    assert exceeds(Fraction(2) * Fraction(4, 5), 0.5)
+
+
+def test_every_toy_tape_of_the_exact_gaussian_brackets_the_formula():
+    """6 bits for the radius, 6 for the angle, U = 0 apart: counts of n >= 1 lie within what is left open."""
+    scale, bits = Fraction(1, 2), 6
+    decided, open_tapes = {}, 0
+    for radius in range(2**bits):
+        for angle in range(2**bits):
+            try:
+                n = exact_gaussian(Tape(radius, bits), Tape(angle, bits), False, scale, Fraction(0))
+            except TapeEndsError:
+                open_tapes += 1
+            else:
+                decided[n] = decided.get(n, 0) + 1
+    assert open_tapes < 0.25 * 4**bits
+    for k in (-1, 0, 1):
+        low = normal_tail(2 * (k - 0.5)) - normal_tail(2 * (k + 0.5))
+        assert decided[k] <= low * 4**bits <= decided[k] + open_tapes
+
+
+def test_tails_of_the_thresholds_are_the_formula():
+    """The oracle against itself: thresholds are 2 P(K >= k)."""
+    for scale in (0.3, 1.0, 10.0):
+        thresholds = discrete_thresholds(scale, 47)
+        for k in (1, 2, 3):
+            assert thresholds[k - 1] / 2**47 == pytest.approx(2 * discrete_laplace_tail(scale, k), rel=1e-12)
+
+
+def test_a_threshold_shifted_by_one_cell_is_found_out():
+    """The mutant: a kernel that reads 2**-20 too much into its words fails the same check."""
+    thresholds = discrete_thresholds(10.0, 31)
+    words = near_thresholds(thresholds, 31)
+    noise = draw_f32(words.astype(np.uint32), 10.0 * (1 + 2.0**-20))
+    with pytest.raises(AssertionError):
+        assert_certified(noise, words, thresholds, 31, 1.0)
