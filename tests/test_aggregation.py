@@ -407,6 +407,17 @@ def test_keys_that_do_not_serve(column, keys, error, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("keys", [None, pl.DataFrame({"x": [-1, 0, 1, None]})])
+def test_bins_in_batches(keys):
+    rows = 400_000
+    frame = pl.DataFrame({"x": np.random.default_rng(7).normal(size=rows)})
+    bins = Bins("x", (-1, 0, 1, 2))
+    expected = Counter(math.floor(x) if -1 <= x < 2 else None for x in frame["x"])
+    for source in (frame, pl.concat([frame[:7].lazy(), frame[7:].lazy()])):
+        found = as_dict(aggregate(source, Grouping((bins,), keys), [ROWS], no_words))
+        assert found == {(key,): [count] for key, count in expected.items()}
+
+
 def test_keys_of_other_dtypes():
     keys = pl.DataFrame({"k": pl.Series([3, 1], dtype=pl.Int8)})
     frame = pl.DataFrame({"k": pl.Series([1, 3, 3], dtype=pl.UInt64)})
@@ -569,6 +580,43 @@ def test_no_row_of_a_csv_file_changes_a_dtype_or_raises(tmp_path):
         assert source.collect_schema() == pl.Schema(schema)
         aggregates = aggregate(source, Grouping(()), [ROWS, Measure("values", "delay")], no_words)
         assert aggregates.measures[0].tolist() == [2]
+
+
+def test_csv_fields_are_parsed_one_by_one(tmp_path):
+    """Soundness rule 12: the reader takes the format of all dates from the first; here no row changes another's."""
+    path = tmp_path / "days.csv"
+    schema = {
+        "day": pl.Date,
+        "moment": pl.Datetime("ms"),
+        "carrier": pl.Enum(["AA"]),
+        "kind": pl.Categorical,
+        "name": pl.String,
+        "flag": pl.Boolean,
+    }
+    good = "2024-02-29,2024-02-29T12:00:00,AA,x,n,true"
+    for bad in ("29/02/2024,29.02.2024 12:00,BB,y,\xff,yes", "2024-02-30,2024-02-29,,,,", "x,y,z"):
+        for lines in ((good, bad), (bad, good)):
+            path.write_bytes("\n".join(["day,moment,carrier,kind,name,flag", *lines, ""]).encode("latin-1"))
+            rows = open_source(path, schema=schema).collect().rows()
+            assert rows[lines.index(good)] == (date(2024, 2, 29), datetime(2024, 2, 29, 12), "AA", "x", "n", True)
+            assert rows[lines.index(bad)][0] is None
+    for dtype in (pl.Duration, pl.Time, pl.Decimal(10, 2), pl.Datetime("us", "UTC"), pl.List(pl.Int64)):
+        with pytest.raises(ColumnError, match="not read from CSV"):
+            open_source(path, schema={"day": dtype})
+
+
+def test_no_message_quotes_the_data(tmp_path, recwarn):
+    """Soundness rule 3: not even of a file that cannot be read."""
+    path = tmp_path / "open.csv"
+    path.write_text('k,x\na,1\n"secret,3\n')
+    source = open_source(path, schema={"k": pl.String, "x": pl.Int64})
+    for grouping in (Grouping(("k",)), Grouping(("k",), pl.DataFrame({"k": ["a"]}), "x", 1, 1)):
+        with pytest.raises(DpfastError) as caught:
+            aggregate(source, grouping, [ROWS], words)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+    assert not recwarn.list
 
 
 def test_sources_that_do_not_serve(tmp_path, frame):

@@ -1,13 +1,15 @@
 """From a frame and public parameters to exact int64 aggregates per group, before any noise.
 
-Three ways lead to the same figures. With public keys that are integers in some physical form (integers, dates,
-Booleans, categoricals, bins, strings if they are few), rows are scattered into a table. With other keys, or none
-given, Polars groups. With a privacy unit, what each unit contributes is bounded first, which needs the rows by
-unit: then the needed columns are held in memory, in the other cases a file is never loaded whole.
+Three ways lead to the same figures. With public keys, rows are scattered into a table (integers, dates,
+Booleans, categoricals, bins and strings all become integers in a known range or have a place in a hash table).
+Without, or where the keys' codes do not fit into 63 bits, Polars groups. With a privacy unit, what each unit
+contributes is bounded first, which needs each row's unit and group (8 bytes a row) and the measured columns in
+memory; in the other cases a file is never loaded whole.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +24,7 @@ from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_
 from dpfast.aggregation.scatter import project, scatter, value_exprs
 from dpfast.aggregation.sources import missing_column
 from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.queries import Bins, Measure
 
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
@@ -85,7 +87,7 @@ class Aggregates:
         The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
         would be the rows of public keys, which ``Measure("rows")`` gives.
     measures : int64
-        One array per measure, in order, aligned with ``keys``.
+        One array per measure, in order, aligned with ``keys``; to be read only, they may share memory.
 
     """
 
@@ -186,7 +188,24 @@ class Aggregation:
             ``words(n)`` returns n fresh uniform uint64 from a secure source; called only with a privacy unit.
             What a unit keeps is private and must not be computable from outside.
 
+        Raises
+        ------
+        DpfastError
+            If a file cannot be read to its end; the message shows nothing of it.
+
         """
+        if isinstance(self.source, pl.DataFrame):
+            return self._run(words)
+        try:
+            with warnings.catch_warnings():
+                # Polars warns of malformed CSV files with the number of rows in it.
+                warnings.simplefilter("ignore", UserWarning)
+                return self._run(words)
+        except (pl.exceptions.PolarsError, OSError):
+            # The engine's message may quote the data (Soundness rule 3).
+            raise DpfastError("the data cannot be read to its end: a file is damaged or gone") from None
+
+    def _run(self, words: Words) -> Aggregates:
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is None or self.coder is None:

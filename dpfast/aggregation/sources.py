@@ -32,9 +32,11 @@ def open_source(
 ) -> pl.DataFrame | pl.LazyFrame:
     """Return the data as a Polars frame; files are scanned, not loaded.
 
-    Guarantee: nothing but schemas is read, and no error here depends on a value in the data. In a CSV file
-    any field is text: it has the declared dtype, or is null where it does not parse as that, so that no row
-    can change a dtype or raise an error (Soundness rule 12).
+    Guarantee: nothing but schemas is read, and no error here depends on a value in the data. In a CSV file a
+    field has the declared dtype, or is null where it does not parse as that (dates are written 2024-02-29,
+    moments 2024-02-29 23:59:00 or with a T), so that no row can change a dtype or another row's value or raise
+    an error (Soundness rule 12). This assumes that the file's quoting is whole: a quote that is never closed
+    swallows the rows after it, and the CSV format knows no better. Where rows come from strangers, use Parquet.
 
     Parameters
     ----------
@@ -128,22 +130,47 @@ def _scan_csv(paths: list[str], schema: Mapping[str, pl.DataType | type[pl.DataT
             "a CSV file does not know its dtypes, and inferring them would let one row change them; "
             'declare them: schema={"carrier": polars.String, "dep_delay": polars.Float64}'
         )
-    declared = dict(schema)
+    declared = {name: pl.Series(dtype=dtype).dtype for name, dtype in schema.items()}
+    parsed = {name: _parse_text(name, dtype) for name, dtype in declared.items()}
 
     def scan() -> pl.LazyFrame:
         return pl.scan_csv(
             paths,
-            schema_overrides=declared,
+            # Polars parses numbers itself, field by field; the rest stays text until it is parsed below.
+            schema_overrides={name: declared[name] for name, expr in parsed.items() if expr is None},
             infer_schema=False,
             ignore_errors=True,
             truncate_ragged_lines=True,
+            encoding="utf8-lossy",
         )
 
     frame, names = _probed(scan, paths)
     for name in declared:
         if name not in names:
             raise missing_column(name, names, "schema")
-    return frame.select(list(declared))
+    return frame.select([pl.col(name) if expr is None else expr for name, expr in parsed.items()])
+
+
+def _parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:
+    """Return how a column of text becomes the dtype, field by field; None where Polars' reader does that.
+
+    The reader would take the format of all dates from the first, so that one row could change the others.
+    """
+    text = pl.col(name)
+    if dtype in (pl.String, pl.Boolean) or (dtype.is_numeric() and not dtype.is_decimal()):
+        return None
+    if isinstance(dtype, (pl.Categorical, pl.Enum)):
+        return text.cast(dtype, strict=False)
+    if dtype == pl.Date:
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
+        spaced = text.str.replace("T", " ", literal=True)
+        moment = spaced.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit=dtype.time_unit, strict=False)
+        return pl.coalesce(moment, text.str.to_date("%Y-%m-%d", strict=False).cast(dtype)).alias(name)
+    raise ColumnError(
+        f"schema declares the column {name!r} with dtype {dtype}, which is not read from CSV: declare numbers, "
+        "Boolean, String, Categorical, Enum, Date or Datetime without a time zone"
+    )
 
 
 def _probed(scan: Callable[[], pl.LazyFrame], paths: list[str]) -> tuple[pl.LazyFrame, list[str]]:

@@ -55,7 +55,7 @@ class StringNumbers:
             done += step
             if done == len(out):
                 return
-            larger = np.zeros((4 * len(self._table), 3), np.uint64)
+            larger = np.zeros((2 * len(self._table), 3), np.uint64)
             reinsert_views(self._table, larger)
             self._table = larger
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
-from dpfast.errors import ColumnError
+from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
 from dpfast.kernels.factorizing import factorize_values, offset_values, reinsert_values
 
@@ -121,7 +121,7 @@ class UnitNumbers:
             done += step
             if done == block.rows:
                 return
-            room = 4 * len(self._numbers)
+            room = 2 * len(self._numbers)
             larger_values, larger_numbers = np.zeros(room, np.int64), np.full(room, -1, np.int32)
             reinsert_values(self._values, self._numbers, larger_values, larger_numbers)
             self._values, self._numbers = larger_values, larger_numbers
@@ -191,7 +191,7 @@ def bound_contributions(
             sorted_rows,
             min(max_groups, 2**62),
             min(max_rows, 2**62),
-            words(max(_WORDS, most_words)),
+            _draw(words, max(_WORDS, most_words)),
             last_unit,
             place,
             distinct,
@@ -202,3 +202,11 @@ def bound_contributions(
             groups,
         )
     return BoundedRows(unit_table[:keys], row_table[:keys])
+
+
+def _draw(words: Callable[[int], np.ndarray], number: int) -> np.ndarray:
+    """Return at least so many words; fewer would leave the kernel waiting for ever."""
+    drawn = words(number)
+    if drawn.dtype != np.uint64 or len(drawn) < number:
+        raise ParameterError("words", drawn.dtype, f"a function that returns {number} uint64")
+    return drawn

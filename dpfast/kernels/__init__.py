@@ -3,4 +3,4 @@
 This package imports numba, llvmlite and numpy alone, and nothing outside it imports numba.
 """
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

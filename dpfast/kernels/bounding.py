@@ -176,4 +176,4 @@ def bound_units(
         unit += 1
     return unit
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

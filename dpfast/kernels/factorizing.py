@@ -206,4 +206,4 @@ def reinsert_views(old, table):
                 place = (place + _ONE) & mask
             table[place] = old[i]
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

@@ -181,4 +181,4 @@ def draw_gaussian(
         undecided = bit_or(undecided, choose(either, _SOME, _NONE))
     return undecided
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

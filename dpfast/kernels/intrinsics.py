@@ -144,4 +144,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
 
     return x(types.boolean, x, x), generate
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

@@ -118,4 +118,4 @@ def zero_missing(missing, released):
         if missing[i]:
             released[i] = 0
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import types
 from numba.extending import overload
 
-__all__ = ["at"]
+__all__ = ["at", "part"]
 
 
 def at(parameter, row):
@@ -21,4 +21,16 @@ def _at(parameter, row):
         return lambda parameter, row: 0.0
     return lambda parameter, row: parameter
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0adbd28310ea3716
+
+def part(parameter, start, stop):
+    """Return the parameter of some rows: itself if it is a number or None, a view if an array."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(part, inline="always")
+def _part(parameter, start, stop):
+    if isinstance(parameter, types.Array):
+        return lambda parameter, start, stop: parameter[start:stop]
+    return lambda parameter, start, stop: parameter
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab

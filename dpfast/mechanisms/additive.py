@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS, Column
@@ -159,7 +160,7 @@ def add_noise(
     """
     length = column.length
     workers = thread_count(threads, length)
-    released = np.empty(length, lattice.released)
+    released = _fresh_array(length, lattice.released)
     chunks = -(-length // BLOCK_ROWS)
     buffer_rows = min(length, BLOCK_ROWS)
     following = count()
@@ -204,6 +205,16 @@ def add_noise(
             for future in [pool.submit(work) for _ in range(workers)]:
                 future.result()
     return released
+
+
+def _fresh_array(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return uninitialised memory for a result, from Arrow's pool where it is large.
+
+    The pool gives memory that is mapped already where it can; fresh pages cost as much as drawing the noise.
+    """
+    if rows < _ROWS_PER_THREAD:
+        return np.empty(rows, dtype)
+    return np.frombuffer(pa.allocate_buffer(rows * dtype.itemsize), dtype)
 
 
 def _refuse_non_finite(values: NDArray[Any], undecided: NDArray[np.int64], start: int, failed: threading.Event) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import Column, borrow, borrow_scale
-from dpfast.kernels.laplace import LARGEST_SCALE_F32, UNDECIDED, draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.laplace import LARGEST_SCALE_F32, draw_laplace_f32, draw_laplace_f64
 from dpfast.mechanisms.additive import Noise, Tail, add_noise, random_source
 from dpfast.mechanisms.ball import exact_laplace
 from dpfast.mechanisms.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
@@ -53,24 +53,20 @@ class _Wide:
 
 
 class _Narrow:
-    """Discrete Laplace noise from 32-bit words in float32; the undecided again in float64, then exactly."""
+    """Discrete Laplace noise from 32-bit words, in float32 where that decides."""
 
-    def __init__(self, lattice: Ones, keystream: Keystream, *, refine_all: bool) -> None:
+    def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
         self._lattice = lattice
         self._keystream = keystream
-        self._refine_all = refine_all
 
     def word_bytes(self, rows: int) -> int:
         return 4 * rows
 
     def draw(
-        self,
-        words: NDArray[np.uint8],
-        rows: Rows,
-        fraction: NDArray[np.float64] | None,
-        noise: NDArray[np.int32],
+        self, words: NDArray[np.uint8], rows: Rows, fraction: NDArray[np.float64] | None, noise: NDArray[np.int32]
     ) -> int:
-        return int(draw_laplace_f32(words.view(np.uint32), rows.scale, rows.offset, noise))
+        high = words.view(np.uint32)
+        return int(draw_laplace_f32(high, rows.scale, rows.offset, rows.exact_scale, noise))
 
     def redraw(
         self,
@@ -81,15 +77,6 @@ class _Narrow:
         noise: NDArray[np.int32],
     ) -> None:
         high = words.view(np.uint32)
-        if not self._refine_all:
-            # The next 16 bits of the same words make them those of the wide kernel.
-            following = self._keystream.extension(start + undecided, 0)
-            low = np.frombuffer(following, ">u2")[::8].astype(np.uint16)
-            again = np.empty(undecided.size, np.int32)
-            rows = self._lattice.wide_rows(start + undecided)
-            draw_laplace_f64(high[undecided], low, rows.scale, rows.offset, None, again)
-            noise[undecided] = again
-            undecided = undecided[again == UNDECIDED]
         for row in undecided.tolist():
             word = int(high[row])
             bits = Tail(self._keystream, start + row, word & _REST, 31)
@@ -184,7 +171,7 @@ def laplace_noise(
     keystream = Keystream(source.key())
     noise: Noise
     if isinstance(lattice, Ones) and lattice.precision is np.float32:
-        noise = _Narrow(lattice, keystream, refine_all=refine_all)
+        noise = _Narrow(lattice, keystream)
     else:
         noise = _Wide(lattice, keystream)
     return add_noise(column, lattice, noise, keystream, threads, refine_all=refine_all)

@@ -61,15 +61,25 @@ class Rows:
         The noise's scale.
     offset
         What discrete Laplace noise adds before rounding; 0.0 where the noise is continuous.
+    exact_scale
+        The scale before it was rounded to float32, where it was.
     position
         What places values on the grid: nothing, shifts, or the inverse of the grid with the grid.
 
     """
 
-    __slots__ = ("offset", "position", "scale")
+    __slots__ = ("exact_scale", "offset", "position", "scale")
 
-    def __init__(self, scale: Parameter, offset: Parameter = 0.0, position: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self,
+        scale: Parameter,
+        offset: Parameter = 0.0,
+        position: tuple[Any, ...] = (),
+        *,
+        exact_scale: Parameter = None,
+    ) -> None:
         self.scale = scale
+        self.exact_scale = exact_scale
         self.offset = offset
         self.position = position
 
@@ -121,8 +131,8 @@ class Ones:
         self._limits = _LIMITS[released]
         self._rows: Rows | None = None
         if isinstance(scale, float):
-            self._wide_offset = discrete_offset(scale) if discrete else 0.0
-            self._rows = Rows(precision(scale), precision(self._wide_offset))
+            offset = discrete_offset(scale) if discrete else 0.0
+            self._rows = Rows(precision(scale), precision(offset), exact_scale=scale)
 
     def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
         """See `Lattice.rows`."""
@@ -134,16 +144,7 @@ class Ones:
         scales = scratch("scales", self.precision)[: stop - start]
         offsets = scratch("offsets", self.precision)[: stop - start]
         preparation.prepare_discrete(scale, scales, offsets)
-        return Rows(scales, offsets)
-
-    def wide_rows(self, indices: NDArray[np.int64]) -> Rows:
-        """Return the float64 parameters of discrete noise at some rows."""
-        if isinstance(self._scale, float):
-            return Rows(self._scale, self._wide_offset)
-        scale = self._scale[indices]
-        scales, offsets = np.empty_like(scale), np.empty_like(scale)
-        preparation.prepare_discrete(scale, scales, offsets)
-        return Rows(scales, offsets)
+        return Rows(scales, offsets, exact_scale=scale)
 
     def split(self, values: NDArray[Any], rows: Rows, fraction: NDArray[np.float64]) -> None:
         """See `Lattice.split`; there is nothing to split."""

@@ -143,13 +143,21 @@ def _thresholds(scale: float, bits: int, logarithm: Callable[[mpmath.mpf, int], 
     with mpmath.workprec(200):
         b = mpmath.mpf(scale)
         first, ratio = mpmath.exp(logarithm(b, 1)) * mpmath.mpf(2) ** bits, mpmath.exp(-1 / b)
-        while first >= 1 and len(thresholds) < 2**20:
-            # The product's relative error, below 2**20 * 2**-199, does not reach the next integer.
-            nearest = mpmath.nint(first)
-            assert abs(first - nearest) > mpmath.mpf(2) ** -100, "a threshold too close to an integer"
-            thresholds.append(min(int(mpmath.floor(first)), 2**bits))
+        while first >= 1:
+            assert len(thresholds) < 2**20, "the product's relative error grows by 2**-199 a step"
+            # A threshold of 2**bits, for a fraction of 1/2, is the one that can be an integer.
+            distance = abs(first - mpmath.nint(first))
+            assert first == 2**bits or distance > mpmath.mpf(2) ** -100, "a threshold too close to an integer"
+            thresholds.append(int(mpmath.floor(first)))
             first *= ratio
     return np.array(thresholds, np.uint64)
+
+
+def discrete_threshold(scale: float, bits: int, k: int) -> int:
+    """Return one of `discrete_thresholds`, k >= 1."""
+    with mpmath.workprec(200):
+        exact = mpmath.exp(discrete_constant(Fraction(scale)) - k / mpmath.mpf(scale)) * mpmath.mpf(2) ** bits
+        return int(mpmath.floor(exact))
 
 
 def magnitudes(words: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

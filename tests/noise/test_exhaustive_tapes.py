@@ -20,13 +20,14 @@ from .oracles import (
     TapeEndsError,
     continuous_thresholds,
     discrete_laplace_tail,
+    discrete_threshold,
     discrete_thresholds,
     magnitudes,
     normal_tail,
 )
 
 SCALES_F32 = [0.01, 0.3, 1.0, 2.5, 10.0, 117.3, 1024.0]
-SCALES_F64 = [0.01, 1.0, 1024.0, 5e4, 2.0**24 + 0.5]
+SCALES_F64 = [0.01, 1.0, 37.7, 1024.0]
 NEAR = np.arange(-1000, 1001)
 
 
@@ -52,6 +53,8 @@ def draw_f64(words, scale, offset, fraction=None):
 
 def near_thresholds(thresholds, bits, most=400):
     """Return the words within 1000 of thresholds (of ``most`` of them, the first and the last among them)."""
+    if not len(thresholds):
+        return np.empty(0, np.uint64)
     chosen = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, most).astype(int))]
     words = (chosen.astype(np.int64)[:, None] + NEAR).ravel()
     return words[(words >= 0) & (words < 2**bits)].astype(np.uint64)
@@ -74,7 +77,8 @@ def assert_certified(noise, words, thresholds, bits, slack):
     # A word whose own cell straddles a threshold, and r = 0, can be decided by no one.
     assert not (decided & ~certain).any()
     doubtful = words[~decided & (words > 0)].astype(np.float64)
-    ascending = thresholds[::-1].astype(np.float64)
+    # Nothing lies beyond the first threshold or below the last but r = 0.
+    ascending = np.concatenate([[0.0], thresholds[::-1].astype(np.float64)])
     place = np.searchsorted(ascending, doubtful)
     above = np.abs(ascending[np.minimum(place, len(ascending) - 1)] - doubtful)
     below = np.abs(ascending[np.maximum(place - 1, 0)] - doubtful)
@@ -104,13 +108,8 @@ def test_narrow_kernel_near_every_threshold(scale, per_row):
 @pytest.mark.parametrize("scale", SCALES_F64)
 def test_wide_kernel_near_every_threshold(scale):
     """Soundness rules 2 and 4: the same in float64, for discrete noise with offsets of both origins."""
-    thresholds = discrete_thresholds(scale, 47) if scale < 1e5 else None
-    if thresholds is None:
-        # 2**24 thresholds are too many to list: the highest and a few thousand lower ones by their formula.
-        thresholds = discrete_thresholds(scale, 47)[:200_000]
-    words = near_thresholds(thresholds, 47)
-    words = np.concatenate([words, spread_words(47, 300_000)])
-    words = words[words > thresholds[-1]] if len(thresholds) == 200_000 else words
+    thresholds = discrete_thresholds(scale, 47)
+    words = np.concatenate([near_thresholds(thresholds, 47), spread_words(47, 300_000)])
     scales, offsets = np.empty(1), np.empty(1)
     prepare_discrete(np.array([scale]), scales, offsets)
     for offset in (discrete_offset(scale), float(offsets[0])):
@@ -118,11 +117,29 @@ def test_wide_kernel_near_every_threshold(scale):
         assert_certified(noise, words, thresholds, 47, slack(scale, 47, 2.0**-53))
 
 
+@pytest.mark.parametrize("scale", [5e4, 1234567.8, 2.0**24 + 0.5, 2.0**25])
+def test_wide_kernel_near_thresholds_of_large_scales(scale):
+    """Soundness rule 4: 300 thresholds from the first on, as long as they lie more than 3000 words apart."""
+    last = scale * math.log(2**47 / (3000 * scale))
+    chosen = [*range(1, 30), *map(int, np.geomspace(30, last, 270))]
+    offset = discrete_offset(scale)
+    for k in chosen:
+        threshold = discrete_threshold(scale, 47, k)
+        words = (threshold + NEAR).astype(np.uint64)
+        noise = draw_f64(words, scale, offset)
+        decided = noise != UNDECIDED
+        expected = np.where(threshold < words, k - 1, k)
+        assert (noise[decided] == expected[decided]).all()
+        assert noise[1000] == UNDECIDED
+        doubtful = np.abs(words[~decided].astype(np.int64) - threshold)
+        assert doubtful.max() <= 2 + slack(scale, 47, 2.0**-53) * threshold
+
+
 @pytest.mark.parametrize("fraction", [0.0, 0.25, -0.5, 0.5, -0.123456789, 2.0**-60])
 @pytest.mark.parametrize("negative", [False, True])
 def test_wide_kernel_with_fractions_near_every_threshold(fraction, negative):
     """Soundness rules 2, 4 and 7: continuous noise rounded, the value's fraction taken with the noise's sign."""
-    scale = 3000.7
+    scale = 300.7
     thresholds = continuous_thresholds(scale, -fraction if negative else fraction, 47)
     words = np.concatenate([near_thresholds(thresholds, 47), spread_words(47, 200_000)])
     signed = words | np.uint64(negative << 47)
@@ -156,13 +173,21 @@ def check_every_word(scale):
                 assert noise[edges[k + 1] - start] == UNDECIDED
     assert counts.sum() + undecided == 2**31
     # Of every outcome, all but the words around its two thresholds are decided.
-    widths = edges[:-1] - edges[1:] - 1
+    widths = np.maximum(edges[:-1] - edges[1:] - 1, 0)
     assert (widths - counts >= 0).all()
     return undecided
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("scale", "most"), [(0.3, 2.0**-18), (1.0, 2.0**-17), (10.0, 2.0**-15), (700.0, 2.0**-8)])
+EVERY_WORD = [
+    (1.0, 2.0**-19),
+    pytest.param(0.3, 2.0**-21.5, marks=pytest.mark.long),
+    pytest.param(10.0, 2.0**-15.8, marks=pytest.mark.long),
+    pytest.param(100.0, 2.0**-12.5, marks=pytest.mark.long),
+    pytest.param(1024.0, 2.0**-9.2, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("scale", "most"), EVERY_WORD)
 def test_narrow_kernel_on_every_word(scale, most):
     """Soundness rules 2 and 4, exhaustively: all 2**31 words against exact integer thresholds."""
     undecided = check_every_word(scale)
@@ -199,12 +224,6 @@ def test_every_toy_tape_of_the_exact_path_brackets_the_formula(scale):
         assert counts.get(k, 0) <= exact <= counts.get(k, 0) + 2 if k < max(counts) else exact <= len(open_tapes) + 2
     if thresholds is not None:
         assert open_tapes == sorted({0, *thresholds.tolist()})
-
-
-def log_ratio_bounds(counts, k):
-    """Return the least and greatest log(P(k) / P(k + 1)) that the toy tapes leave possible."""
-    here, next_one = counts[k], counts[k + 1]
-    return math.log(here / (next_one + 2)), math.log((here + 2) / next_one)
 
 
 def exceeds(scale, epsilon):

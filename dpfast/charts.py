@@ -1,0 +1,162 @@
+"""Charts of released figures: what is drawn is already private, so drawing it costs nothing.
+
+Figures are made without pyplot, whose list of open figures is global and grows until somebody empties it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from dpfast.errors import ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["CHART_SUFFIXES", "check_chart", "draw_groups"]
+
+#: What a chart's file may end in.
+CHART_SUFFIXES = (".png", ".svg", ".pdf")
+
+_LONGEST_LABEL = 42
+_LARGEST_TOP = 500
+_WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 9.0, 0.27, 1.75
+_BAR, _DOT, _WHISKER, _INK, _FAINT = "#9dbfe0", "#1f5f99", "#2b3a48", "#1c2733", "#66727d"
+
+
+def check_chart(path: str | os.PathLike[str] | None) -> None:
+    """Refuse a chart that could not be drawn, before anything is charged for it.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed, or the path's suffix is no kind of chart.
+
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ParameterError("matplotlib", "missing", "installed for charts", 'run pip install "dpfast[plot]"')
+    if path is not None and Path(path).suffix.lower() not in CHART_SUFFIXES:
+        raise ParameterError("path", os.fspath(path), "a path that ends in " + ", ".join(CHART_SUFFIXES))
+
+
+def draw_groups(
+    frame: pl.DataFrame, by: Sequence[str], name: str, top: int, path: str | os.PathLike[str] | None = None
+) -> Figure:
+    """Draw one released query's largest groups with their 95% intervals.
+
+    Parameters
+    ----------
+    frame
+        A release's frame: the key columns ``by``, and ``name`` with ``_scale``, ``_lower`` and ``_upper``.
+    by
+        The key columns; two are joined by an arrow, more by commas.
+    name
+        The query. Whole numbers are drawn as bars, others (means) as dots.
+    top
+        How many groups to show at most. Where every group has the same noise, those of the largest values;
+        where the noise differs (means), those of the least noise, which are the largest groups.
+    path
+        Where to write the chart as well; None for nowhere.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The chart; a notebook shows it.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed, the path's suffix is no kind of chart, or ``top`` is out of range.
+
+    """
+    check_chart(path)
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= _LARGEST_TOP:
+        raise ParameterError("top", top, f"a whole number from 1 to {_LARGEST_TOP}")
+    from matplotlib.figure import Figure
+
+    scale, lower, upper = f"{name}_scale", f"{name}_lower", f"{name}_upper"
+    scales = frame[scale].to_numpy()
+    varies = scales.size > 0 and bool(scales.min() < scales.max())
+    shown = frame.sort(scale, maintain_order=True) if varies else frame.sort(name, descending=True)
+    shown = shown.head(top).sort(name, descending=True)
+
+    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained", facecolor="white")
+    axes = figure.add_subplot()
+    values = shown[name].to_numpy().astype(np.float64)
+    # The interval of a clamped mean may leave its value outside by a rounding error; whiskers are never negative.
+    reach = np.maximum(
+        [values - shown[lower].to_numpy().astype(np.float64), shown[upper].to_numpy().astype(np.float64) - values], 0.0
+    )
+    places = np.arange(shown.height)
+    if frame.schema[name].is_integer():
+        axes.barh(places, values, height=0.68, color=_BAR, zorder=2)
+        axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_WHISKER, elinewidth=1.1, capsize=2.2, zorder=3)
+    else:
+        axes.errorbar(
+            values, places, xerr=reach, fmt="o", color=_DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
+        )
+    _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
+    axes.set_xlabel(name.replace("_", " "), color=_INK, fontsize=10, parse_math=False)
+    axes.set_title(_title(name, by), loc="left", color=_INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
+    if not shown.height:
+        axes.text(0.5, 0.5, "no group was large enough to be shown", ha="center", transform=axes.transAxes)
+    figure.supxlabel(_footnote(frame.height, shown, scale), x=0.01, ha="left", fontsize=8, color=_FAINT)
+    if path is not None:
+        # Without a date, equal charts are equal files.
+        dated = Path(path).suffix.lower() in (".svg", ".pdf")
+        figure.savefig(
+            path, dpi=160, metadata={"Date" if Path(path).suffix.lower() == ".svg" else "CreationDate": None} if dated else None
+        )
+    return figure
+
+
+def _dress(axes: Axes, labels: list[str]) -> None:
+    """Set what does not depend on the values: labels, grid, frame."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_yticks(range(len(labels)), labels, fontsize=9, color=_INK)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    axes.set_ylim(max(len(labels), 3) - 0.4, -0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.tick_params(axis="x", labelsize=9, colors=_FAINT, length=0)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color="#e3e7eb", linewidth=0.8, zorder=0)
+    axes.axvline(0, color=_FAINT, linewidth=0.8, zorder=1)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left", "bottom"):
+        axes.spines[side].set_visible(False)
+
+
+def _title(name: str, by: Sequence[str]) -> str:
+    return f"{name.replace('_', ' ')} by {_joined(by, ' and ')}" if by else name.replace("_", " ")
+
+
+def _joined(parts: Sequence[str], last: str) -> str:
+    return last.join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+def _label(shown: pl.DataFrame, by: Sequence[str], row: int) -> str:
+    keys: list[Any] = [shown[column][row] for column in by]
+    words = ["(null)" if key is None else " ".join(str(key).split()) or "(empty)" for key in keys]
+    text = (" → " if len(words) == 2 else ", ").join(words) or "all rows"
+    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
+
+
+def _footnote(groups: int, shown: pl.DataFrame, scale: str) -> str:
+    scales = shown[scale]
+    if not shown.height:
+        return "dpfast: differentially private"
+    low, high = float(scales.min()), float(scales.max())  # type: ignore[arg-type]
+    size = f"{low:,.3g}" if low == high else f"{low:,.3g} to {high:,.3g}"
+    which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"
+    return f"Differentially private: noise of scale {size}; whiskers are 95% intervals of the noise. {which}."

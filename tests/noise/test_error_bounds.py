@@ -1,0 +1,431 @@
+"""The written error bounds against Arb: elementary functions, polynomials, and the whole argument of the rounding.
+
+Words are random, at the edges, and adversarial: next to the powers of two and to sqrt(1/2) times one, where the
+reduction changes its exponent, and next to 2**m, where E is smallest. Each test prints the largest share of its
+bound that it saw.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq, fmpz
+
+from dpfast.kernels import gaussian, laplace, logarithm, preparation
+from dpfast.kernels.gaussian import draw_gaussian
+from dpfast.kernels.intrinsics import (
+    absolute,
+    bits_of_f64,
+    f64_from_bits,
+    fused_multiply_add,
+    maximum,
+    shift_right,
+    square_root,
+    subtract,
+)
+from dpfast.kernels.laplace import UNDECIDED, draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.logarithm import exponential_f32, exponential_f64
+from dpfast.mechanisms.ball import discrete_offset
+
+U64, U32 = 2.0**-53, 2.0**-24
+PRECISION = 160
+
+compiled = numba.njit(error_model="numpy", fastmath=False)
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    with ctx.workprec(PRECISION):
+        yield
+
+
+def rational(x) -> arb:
+    return arb(fmpq(*float(x).as_integer_ratio()))
+
+
+def adversarial_words(bits: int, seed: int, count: int) -> np.ndarray:
+    """Return words below 2**bits, as the module's docstring says."""
+    generator = np.random.default_rng(seed)
+    near = np.arange(-20, 21)
+    powers = 2 ** np.arange(bits + 1, dtype=np.int64)
+    roots = np.array([math.isqrt(2 ** (2 * k - 1)) for k in range(1, bits + 1)], np.int64)
+    words = np.concatenate(
+        [
+            (powers[:, None] + near).ravel(),
+            (roots[:, None] + near).ravel(),
+            np.arange(1, 300),
+            2**bits - np.arange(1, 300),
+            generator.integers(1, 2**bits, count // 2),
+            np.exp2(generator.uniform(0, bits, count // 2)).astype(np.int64),
+        ]
+    )
+    return np.unique(words[(words > 0) & (words < 2**bits)])
+
+
+@compiled
+def exponentials_f64(words, bits_plus_one, e, width):
+    for i in range(words.size):
+        e[i], width[i] = exponential_f64(words[i], bits_plus_one)
+
+
+@compiled
+def exponentials_f32(words, bits_plus_one, e, width):
+    for i in range(words.size):
+        e[i], width[i] = exponential_f32(words[i], bits_plus_one)
+
+
+def exact_exponential(word: int, bits: int) -> arb:
+    return -(arb(fmpz(2 * int(word) + 1)) / arb(2) ** (bits + 1)).log()
+
+
+@pytest.mark.parametrize("bits", [31, 32, 47, 48])
+def test_exponential_in_float64(bits, seed):
+    """Soundness rule 4: |E - exact| <= 5.1u E."""
+    words = adversarial_words(bits, seed, 12_000)
+    e, width = np.empty(words.size), np.empty(words.size)
+    exponentials_f64(words.astype(np.uint64), bits + 1.0, e, width)
+    worst = 0.0
+    for word, value in zip(words.tolist(), e.tolist(), strict=True):
+        exact = exact_exponential(word, bits)
+        worst = max(worst, float(abs(rational(value) - exact) / (exact * U64)))
+    print(f"worst error {worst:.2f}u E of 5.1u E")
+    assert worst <= 5.1
+
+
+@pytest.mark.parametrize("bits", [31])
+def test_exponential_in_float32(bits, seed):
+    """Soundness rule 4: |E - exact| <= 5.1u E + 2u(1 + 2u)."""
+    words = adversarial_words(bits, seed, 30_000)
+    e, width = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
+    exponentials_f32(words.astype(np.uint32), np.float32(bits + 1), e, width)
+    exact = -np.log((words + 0.5) / 2.0**bits)
+    near_one = words > 0.9 * 2**bits
+    exact[near_one] = -np.log1p(((words - 2**bits) + 0.5) / 2.0**bits)[near_one]
+    # NumPy's logarithms are good to a few u of float64: nothing beside u of float32.
+    worst = np.max(np.abs(e.astype(np.float64) - exact) / (5.1 * U32 * exact + 2 * U32 * (1 + 2 * U32)))
+    print(f"worst error {worst:.3f} of 5.1u E + 2u")
+    assert worst <= 1
+
+
+@pytest.mark.parametrize(("function", "bits", "unsigned"), [("64", 47, np.uint64), ("64", 48, np.uint64), ("32", 31, np.uint32)])
+def test_width_covers_the_cell(function, bits, unsigned, seed):
+    """Soundness rule 2: every u in [r, r+1) * 2**-m has |ln u - ln((r + 1/2) * 2**-m)| <= 1.0607 width."""
+    words = adversarial_words(bits, seed, 12_000)
+    dtype = np.float64 if function == "64" else np.float32
+    e, width = np.empty(words.size, dtype), np.empty(words.size, dtype)
+    (exponentials_f64 if function == "64" else exponentials_f32)(words.astype(unsigned), dtype(bits + 1), e, width)
+    worst = 0.0
+    for word, claimed in zip(words.tolist(), width.tolist(), strict=True):
+        middle, low = arb(fmpz(2 * word + 1)), arb(fmpz(2 * word))
+        # The lower end is the farther one: ln is concave.
+        worst = max(worst, float((middle / low).log() / rational(claimed)))
+    print(f"worst half cell {worst:.4f} width of 1.0607 width")
+    assert worst <= 1.0607
+
+
+def horner(coefficients, z: arb) -> arb:
+    total = arb(0)
+    for coefficient in reversed(coefficients):
+        total = total * z + rational(coefficient)
+    return total
+
+
+def largest_on(function, low, high, pieces):
+    """Return a rigorous upper bound of |function| over [low, high]: balls over pieces of it."""
+    low, high = arb(low), arb(high)
+    half = (high - low) / (2 * pieces)
+    largest = 0.0
+    for piece in range(pieces):
+        middle = low + half * (2 * piece + 1)
+        ball = arb((middle).mid(), (half * arb("1.0000001")).upper())
+        largest = max(largest, float(abs(function(ball)).upper()))
+    return largest
+
+
+def series(first, ratio, terms):
+    """Return coefficients first, first * ratio(1), first * ratio(1) * ratio(2), ... as exact fractions."""
+    values = [first]
+    for n in range(1, terms):
+        values.append(values[-1] * ratio(n))
+    return values
+
+
+LN_TERMS = [fmpq(2, 2 * n + 3) for n in range(60)]
+SINE_TERMS = series(fmpq(-1, 6), lambda n: fmpq(-1, (2 * n + 2) * (2 * n + 3)), 25)
+COSINE_TERMS = series(fmpq(1, 24), lambda n: fmpq(-1, (2 * n + 3) * (2 * n + 4)), 25)
+EXPONENTIAL_TERMS = series(fmpq(1), lambda n: fmpq(-1, n), 30)
+
+
+def difference(coefficients, terms):
+    """Return the polynomial minus the Taylor series (whose tail is below 2**-90), coefficient by coefficient.
+
+    Taking the difference before evaluating keeps the balls narrow.
+    """
+    exact = [arb(fmpq(*float(c).as_integer_ratio())) for c in coefficients]
+    rest = [arb(term) for term in terms]
+    size = max(len(exact), len(rest))
+    exact += [arb(0)] * (size - len(exact))
+    rest += [arb(0)] * (size - len(rest))
+    return [a - b for a, b in zip(exact, rest, strict=True)]
+
+
+def evaluate(coefficients, z):
+    total = arb(0)
+    for coefficient in reversed(coefficients):
+        total = total * z + coefficient
+    return total
+
+
+def test_logarithm_polynomials_rigorously():
+    """ln M = 2s + s z P(z): P's own error moves ln M by at most z |dP| / 2 of |ln M| <= 0.1u, by balls over z."""
+    upper = (3 - 2 * arb(2).sqrt()) ** 2 * (1 + arb(2) ** -20)
+    for coefficients, unit in ((logarithm.POLYNOMIAL_F64, U64), (map(np.float32, logarithm.POLYNOMIAL_F32), U32)):
+        rest = difference(list(coefficients), LN_TERMS)
+        worst = largest_on(lambda z, rest=rest: z * evaluate(rest, z) / 2, arb(0), upper, 4000) / unit
+        print(f"logarithm's polynomial: {worst:.4f}u |ln M| of 0.1u")
+        assert worst <= 0.1
+
+
+def test_sine_and_cosine_polynomials_rigorously():
+    """S and C move sin and cos by at most 0.1u each, by balls over w = phi**2 in [0, (pi/4)**2]."""
+    upper = (arb.pi() / 4) ** 2 * (1 + arb(2) ** -20)
+    sine, cosine = difference(gaussian.SINE, SINE_TERMS), difference(gaussian.COSINE, COSINE_TERMS)
+    of_sine = largest_on(lambda w: w * w.sqrt() * evaluate(sine, w), arb(2) ** -40, upper, 4000) / U64
+    of_cosine = largest_on(lambda w: w * w * evaluate(cosine, w), arb(0), upper, 4000) / U64
+    print(f"sine {of_sine:.4f}u, cosine {of_cosine:.4f}u of 0.1u")
+    assert max(of_sine, of_cosine) <= 0.1
+
+
+def test_exponential_polynomial_rigorously():
+    """The polynomial for exp(-r) is off by less than 2**-58 over [-ln(2)/2, ln(2)/2], a little more included."""
+    half = arb(2).log() / 2 * (1 + arb(2) ** -20)
+    rest = difference(preparation.EXPONENTIAL, EXPONENTIAL_TERMS)
+    worst = largest_on(lambda r: evaluate(rest, r), -half, half, 8000)
+    print(f"exp's polynomial: 2**{math.log2(worst):.2f} of 2**-58")
+    assert worst < 2.0**-58
+
+
+@compiled
+def directions(turns, cosines, sines):
+    for i in range(turns.size):
+        cosines[i], sines[i] = gaussian._cosine_and_sine(turns[i])
+
+
+def angle_words(seed, count):
+    """Return left-aligned 48-bit angles with half a cell: random, and around the multiples of an eighth turn."""
+    generator = np.random.default_rng(seed)
+    eighths = (np.arange(9, dtype=np.int64) << 45)[:, None] + np.arange(-50, 50)
+    near = (np.arange(4, dtype=np.int64) << 46)[:, None] + (1 << np.arange(46, dtype=np.int64))
+    words = np.concatenate([eighths.ravel(), near.ravel(), -near.ravel(), generator.integers(0, 2**48, count)])
+    return (np.unique(words % 2**48).astype(np.uint64) << np.uint64(16)) | np.uint64(1 << 15)
+
+
+def test_cosine_and_sine(seed):
+    """Soundness rule 4: cos and sin of 2 pi turns are off by at most 3u."""
+    turns = angle_words(seed, 12_000)
+    cosines, sines = np.empty(turns.size), np.empty(turns.size)
+    directions(turns, cosines, sines)
+    worst = 0.0
+    for turn, cosine, sine in zip(turns.tolist(), cosines.tolist(), sines.tolist(), strict=True):
+        angle = arb(fmpz(turn)) / arb(2) ** 63
+        errors = abs(rational(cosine) - angle.cos_pi()), abs(rational(sine) - angle.sin_pi())
+        worst = max(worst, *(float(error) / U64 for error in errors))
+    print(f"worst error {worst:.3f}u of 3u")
+    assert worst <= 3
+
+
+@compiled
+def inverse_roots(values, out):
+    for i in range(values.size):
+        halved = shift_right(bits_of_f64(values[i]), np.uint64(1))
+        out[i] = f64_from_bits(subtract(gaussian._HALVING, halved))
+
+
+def test_inverse_root_is_at_most_3_5_percent_too_small():
+    """The integer approximation of 1 / sqrt(E) is periodic in two octaves: one period finely, the others coarsely."""
+    values = np.concatenate([np.linspace(1, 4, 1_000_001), np.geomspace(2.0**-50, 40, 1_000_001)])
+    out = np.empty(values.size)
+    inverse_roots(values, out)
+    ratio = out * np.sqrt(values)
+    print(f"1/sqrt by halving: from {ratio.min():.5f} to {ratio.max():.5f}; at least 0.965")
+    # Between two neighbours of the fine grid the ratio moves by less than 2e-6.
+    assert ratio.min() >= 0.9651
+
+
+@compiled
+def offsets_of(scales, offsets):
+    for i in range(scales.size):
+        offsets[i] = preparation._discrete_offset(scales[i])
+
+
+def test_discrete_offset(seed):
+    """Soundness rule 4: offset / scale = c - 1/(2 scale) with c off by at most 5u, and u / 4 beside it."""
+    generator = np.random.default_rng(seed)
+    scales = np.concatenate(
+        [
+            np.exp2(generator.uniform(-12, 25, 12_000)),
+            1 / (math.log(2) * (np.arange(1, 60) + 0.5)),
+            np.exp2(np.arange(-30.0, 26)),
+            2.0 ** -np.array([100.0, 700.0, 960.0]),
+            np.linspace(0.2, 3, 6000),
+        ]
+    )
+    offsets = np.empty(scales.size)
+    offsets_of(scales, offsets)
+    worst, where = 0.0, 0.0
+    for scale, offset in zip(scales.tolist(), offsets.tolist(), strict=True):
+        b = rational(scale)
+        c = -((-1 / b).expm1() / 2).log1p()
+        error = abs(rational(offset) - (b * c - arb("0.5")))
+        excess = float((error - U64 / 4) / (b * U64))
+        if excess > worst:
+            worst, where = excess, scale
+    print(f"worst error of c {worst:.3f}u, at scale {where}; the kernel's bound has room for 2u of 4u")
+    # laplace.py counts 2u for it, and its constant 4u in float64 is there for nothing else.
+    assert worst <= 2
+
+
+@compiled
+def laplace_arguments_f32(high, scale, offset, value, error, noise):
+    for i in range(high.size):
+        e, width = exponential_f32(high[i] & np.uint32(0x7FFFFFFF), laplace._M_PLUS_ONE_F32)
+        v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i]))
+        shifted = v + laplace._SHIFTER_F32
+        distance = absolute(v - (shifted - laplace._SHIFTER_F32))
+        bound = fused_multiply_add(width, laplace._WIDTH_F32, laplace._ABSOLUTE_F32)
+        bound = fused_multiply_add(e, laplace._RELATIVE_F32, bound)
+        bound = fused_multiply_add(scale[i], bound, laplace._CONSTANT_F32)
+        value[i], error[i] = v, bound
+        noise[i] = np.int32(shifted - laplace._SHIFTER_F32) if laplace._HALF_F32 - distance > bound else UNDECIDED
+
+
+@compiled
+def laplace_arguments_f64(words, scale, offset, fraction, value, error, noise):
+    for i in range(words.size):
+        e, width = exponential_f64(words[i], laplace._M_PLUS_ONE_F64)
+        v = maximum(laplace._NOTHING_F64, fused_multiply_add(scale[i], e, offset[i] + fraction[i]))
+        shifted = v + laplace._SHIFTER_F64
+        distance = absolute(v - (shifted - laplace._SHIFTER_F64))
+        bound = fused_multiply_add(width, laplace._WIDTH_F64, laplace._ABSOLUTE_F64)
+        bound = fused_multiply_add(e, laplace._RELATIVE_F64, bound)
+        bound = fused_multiply_add(scale[i], bound, laplace._CONSTANT_F64)
+        value[i], error[i] = v, bound
+        noise[i] = np.int32(shifted - laplace._SHIFTER_F64) if 0.5 - distance > bound else UNDECIDED
+
+
+@compiled
+def gaussian_arguments(radius, angle, bits_plus_one, cell, scale, fraction, values, error, noise):
+    for i in range(radius.size):
+        e, width = exponential_f64(radius[i], bits_plus_one)
+        root = square_root(e + e)
+        inverse = f64_from_bits(subtract(gaussian._HALVING, shift_right(bits_of_f64(e), np.uint64(1))))
+        spread = fused_multiply_add(root, gaussian._ROUNDING + 3.2 * cell, gaussian._WIDTH * (width * inverse))
+        error[i] = fused_multiply_add(scale[i], spread, gaussian._CONSTANT)
+        for side, direction in enumerate(gaussian._cosine_and_sine(angle[i])):
+            values[side, i] = fused_multiply_add(scale[i], root * direction, fraction[i])
+            nearest = np.rint(values[side, i])
+            certain = 0.5 - abs(values[side, i] - nearest) > error[i]
+            noise[side, i] = np.int32(nearest) if certain else UNDECIDED
+
+
+def farthest(value: float, ends: list[arb]) -> arb:
+    """Return how far a true argument can be, over a cell on which it is monotone; values are raised to 0."""
+    v = rational(value)
+    distances = [abs(v - end) if value > 0 else end - v for end in ends]
+    return max(distances, key=float)
+
+
+def test_whole_bound_of_the_narrow_laplace_kernel(seed):
+    """Soundness rule 4: |v - exact| <= the kernel's bound, at both ends of the cell, in float32."""
+    words = adversarial_words(31, seed, 8000)
+    generator = np.random.default_rng(seed + 1)
+    wide = np.exp2(generator.uniform(-8, 10, words.size))
+    wide[::7] = laplace.LARGEST_SCALE_F32
+    scale, offset = wide.astype(np.float32), np.array([discrete_offset(b) for b in wide.tolist()], np.float32)
+    value, error, noise = np.empty_like(scale), np.empty_like(scale), np.empty(words.size, np.int32)
+    laplace_arguments_f32(words.astype(np.uint32), scale, offset, value, error, noise)
+    drawn = np.empty_like(noise)
+    draw_laplace_f32(words.astype(np.uint32), scale, offset, drawn)
+    assert np.array_equal(noise, drawn), "the formulas above are no longer the kernel's"
+    worst = 0.0
+    for i, word in enumerate(words.tolist()):
+        b = rational(wide[i])
+        shift = b * -((-1 / b).expm1() / 2).log1p() - arb("0.5")
+        ends = [b * -(arb(fmpz(r)) / arb(2) ** 31).log() + shift for r in (word, word + 1)]
+        worst = max(worst, float(farthest(value[i], ends) / rational(error[i])))
+    print(f"worst error {worst:.4f} of the bound")
+    assert worst <= 1
+
+
+@pytest.mark.parametrize("kind", ["discrete", "discrete, offset per row", "continuous"])
+def test_whole_bound_of_the_wide_laplace_kernel(kind, seed):
+    """Soundness rule 4: |v - exact| <= the kernel's bound, at both ends of the cell, in float64."""
+    words = adversarial_words(47, seed, 8000)
+    generator = np.random.default_rng(seed + 1)
+    scale = np.exp2(generator.uniform(-8, 25, words.size))
+    scale[::7] = laplace.LARGEST_SCALE_F64
+    fraction, offset = np.zeros(words.size), np.zeros(words.size)
+    if kind == "discrete":
+        offset = np.array([discrete_offset(b) for b in scale.tolist()])
+    elif kind == "discrete, offset per row":
+        # Scales around one, where the offset's error counts most, beside words where E's counts least.
+        scale[1::2] = generator.uniform(0.3, 3, scale[1::2].size)
+        offsets_of(scale, offset)
+    else:
+        fraction = generator.uniform(-0.5, 0.5, words.size)
+        fraction[::5] = 0.5
+    value, error, noise = np.empty_like(scale), np.empty_like(scale), np.empty(words.size, np.int32)
+    laplace_arguments_f64(words.astype(np.uint64), scale, offset, fraction, value, error, noise)
+    drawn = np.empty_like(noise)
+    high, low = (words >> 16).astype(np.uint32), words.astype(np.uint16)
+    draw_laplace_f64(high, low, scale, offset, fraction, drawn)
+    assert np.array_equal(noise, drawn), "the formulas above are no longer the kernel's"
+    worst = 0.0
+    for i, word in enumerate(words.tolist()):
+        b = rational(scale[i])
+        if kind == "continuous":
+            shift = rational(fraction[i])
+        else:
+            shift = b * -((-1 / b).expm1() / 2).log1p() - arb("0.5")
+        ends = [b * -(arb(fmpz(r)) / arb(2) ** 47).log() + shift for r in (word, word + 1)]
+        worst = max(worst, float(farthest(value[i], ends) / rational(error[i])))
+    print(f"worst error {worst:.4f} of the bound")
+    assert worst <= 1
+
+
+@pytest.mark.parametrize("bits", [32, 48])
+def test_whole_bound_of_the_gaussian_kernel(bits, seed):
+    """Soundness rule 4: |v - exact| <= the kernel's bound, at the corners of the cell and of both values."""
+    radius = adversarial_words(bits, seed, 6000)
+    generator = np.random.default_rng(seed + 1)
+    turns = generator.permutation(np.resize(angle_words(seed, 6000) >> np.uint64(16), radius.size)) >> np.uint64(48 - bits)
+    aligned = (turns << np.uint64(64 - bits)) | np.uint64(1 << (63 - bits))
+    scale = np.exp2(generator.uniform(-8, 25 if bits == 48 else 7, radius.size))
+    fraction = generator.uniform(-0.5, 0.5, radius.size)
+    values, error = np.empty((2, radius.size)), np.empty(radius.size)
+    noise, drawn = np.empty((2, radius.size), np.int32), np.empty((2, radius.size), np.int32)
+    gaussian_arguments(
+        radius.astype(np.uint64), aligned, bits + 1.0, 2.0**-bits, scale, fraction, values, error, noise
+    )
+    parts = []
+    for words in (radius.astype(np.uint64), turns):
+        high = (words >> np.uint64(bits - 32)).astype(np.uint32)
+        parts += [high, words.astype(np.uint16) if bits == 48 else None]
+    draw_gaussian(*parts, scale, scale, fraction, fraction, drawn[0], drawn[1])
+    assert np.array_equal(noise, drawn), "the formulas above are no longer the kernel's"
+    worst = 0.0
+    for i, word in enumerate(radius.tolist()):
+        b, f = rational(scale[i]), rational(fraction[i])
+        claimed = rational(error[i])
+        for r in (word, word + 1):
+            root = (-2 * (arb(fmpz(r)) / arb(2) ** bits).log()).sqrt() if r < 2**bits else arb(0)
+            for turn in (int(turns[i]), int(turns[i]) + 1):
+                angle = arb(fmpz(turn)) / arb(2) ** (bits - 1)
+                for side, direction in enumerate((angle.cos_pi(), angle.sin_pi())):
+                    off = abs(rational(values[side, i]) - (b * root * direction + f))
+                    worst = max(worst, float(off / claimed))
+    print(f"worst error {worst:.4f} of the bound")
+    assert worst <= 1
