@@ -25,6 +25,7 @@ __all__ = ["CHART_SUFFIXES", "check_chart", "draw_groups"]
 #: What a chart's file may end in.
 CHART_SUFFIXES = (".png", ".svg", ".pdf")
 
+_DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _LONGEST_LABEL = 42
 _LARGEST_TOP = 500
 _WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 9.0, 0.27, 1.75
@@ -89,6 +90,7 @@ def draw_groups(
 
     height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
     figure = Figure(figsize=(_WIDTH, height), layout="constrained", facecolor="white")
+    figure.get_layout_engine().set(w_pad=0.14, h_pad=0.14)
     axes = figure.add_subplot()
     values = shown[name].to_numpy().astype(np.float64)
     # The interval of a clamped mean may leave its value outside by a rounding error; whiskers are never negative.
@@ -107,14 +109,12 @@ def draw_groups(
     axes.set_xlabel(name.replace("_", " "), color=_INK, fontsize=10, parse_math=False)
     axes.set_title(_title(name, by), loc="left", color=_INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
     if not shown.height:
-        axes.text(0.5, 0.5, "no group was large enough to be shown", ha="center", transform=axes.transAxes)
-    figure.supxlabel(_footnote(frame.height, shown, scale), x=0.01, ha="left", fontsize=8, color=_FAINT)
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
+    figure.supxlabel(_footnote(frame.height, shown, scale), x=0.016, ha="left", fontsize=8, color=_FAINT)
     if path is not None:
-        # Without a date, equal charts are equal files.
-        dated = Path(path).suffix.lower() in (".svg", ".pdf")
-        figure.savefig(
-            path, dpi=160, metadata={"Date" if Path(path).suffix.lower() == ".svg" else "CreationDate": None} if dated else None
-        )
+        # Without a date, equal releases give equal files.
+        figure.savefig(path, dpi=160, metadata=_DATELESS[Path(path).suffix.lower()])
     return figure
 
 
@@ -126,8 +126,8 @@ def _dress(axes: Axes, labels: list[str]) -> None:
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.set_ylim(max(len(labels), 3) - 0.4, -0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
     axes.tick_params(axis="x", labelsize=9, colors=_FAINT, length=0)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e3e7eb", linewidth=0.8, zorder=0)
@@ -155,7 +155,7 @@ def _label(shown: pl.DataFrame, by: Sequence[str], row: int) -> str:
 def _footnote(groups: int, shown: pl.DataFrame, scale: str) -> str:
     scales = shown[scale]
     if not shown.height:
-        return "dpfast: differentially private"
+        return "Differentially private: keys of few units are not shown."
     low, high = float(scales.min()), float(scales.max())  # type: ignore[arg-type]
     size = f"{low:,.3g}" if low == high else f"{low:,.3g} to {high:,.3g}"
     which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"

@@ -11,10 +11,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpfast.kernels.laplace import UNDECIDED, draw_laplace_f32, draw_laplace_f64
-from dpfast.kernels.preparation import prepare_discrete
+from dpfast.kernels.laplace import LARGEST_SCALE_F32, UNDECIDED
 from dpfast.mechanisms.ball import discrete_offset, exact_gaussian, exact_laplace
 
+from .drawing import draw_narrow, draw_wide, offsets_per_row
 from .oracles import (
     Tape,
     TapeEndsError,
@@ -26,29 +26,9 @@ from .oracles import (
     normal_tail,
 )
 
-SCALES_F32 = [0.01, 0.3, 1.0, 2.5, 10.0, 117.3, 1024.0]
+SCALES_F32 = [0.01, 0.3, 1.0, 2.5, 10.0, 117.3, LARGEST_SCALE_F32]
 SCALES_F64 = [0.01, 1.0, 37.7, 1024.0]
 NEAR = np.arange(-1000, 1001)
-
-
-def draw_f32(words, scale, per_row=False):
-    """Return the narrow kernel's noise of 32-bit words, with the parameters that the mechanism gives it."""
-    noise = np.empty(words.size, np.int32)
-    if per_row:
-        scales, offsets = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
-        prepare_discrete(np.full(words.size, scale), scales, offsets)
-    else:
-        scales, offsets = np.float32(scale), np.float32(discrete_offset(scale))
-    draw_laplace_f32(words, scales, offsets, noise)
-    return noise
-
-
-def draw_f64(words, scale, offset, fraction=None):
-    """Return the wide kernel's noise of 48-bit words (uint64)."""
-    noise = np.empty(words.size, np.int32)
-    high, low = (words >> np.uint64(16)).astype(np.uint32), words.astype(np.uint16)
-    draw_laplace_f64(high, low, scale, offset, fraction, noise)
-    return noise
 
 
 def near_thresholds(thresholds, bits, most=400):
@@ -96,10 +76,10 @@ def test_narrow_kernel_near_every_threshold(scale, per_row):
     """Soundness rules 2 and 4: words around the exact thresholds, and over the whole range, in float32."""
     thresholds = discrete_thresholds(scale, 31)
     words = np.concatenate([near_thresholds(thresholds, 31), spread_words(31, 500_000)])
-    noise = draw_f32(words.astype(np.uint32), scale, per_row)
+    noise = draw_narrow(words.astype(np.uint32), scale, per_row)
     assert_certified(noise, words, thresholds, 31, slack(scale, 31, 2.0**-24))
     assert noise[words == 0].tolist() == [UNDECIDED] * int((words == 0).sum())
-    negative = draw_f32((words | np.uint64(1 << 31)).astype(np.uint32), scale, per_row)
+    negative = draw_narrow((words | np.uint64(1 << 31)).astype(np.uint32), scale, per_row)
     decided = noise != UNDECIDED
     assert np.array_equal(negative[decided], -noise[decided])
     assert (negative[~decided] == UNDECIDED).all()
@@ -110,10 +90,8 @@ def test_wide_kernel_near_every_threshold(scale):
     """Soundness rules 2 and 4: the same in float64, for discrete noise with offsets of both origins."""
     thresholds = discrete_thresholds(scale, 47)
     words = np.concatenate([near_thresholds(thresholds, 47), spread_words(47, 300_000)])
-    scales, offsets = np.empty(1), np.empty(1)
-    prepare_discrete(np.array([scale]), scales, offsets)
-    for offset in (discrete_offset(scale), float(offsets[0])):
-        noise = draw_f64(words, scale, offset)
+    for offset in (discrete_offset(scale), float(offsets_per_row(np.array([scale]))[0])):
+        noise = draw_wide(words, scale, offset)
         assert_certified(noise, words, thresholds, 47, slack(scale, 47, 2.0**-53))
 
 
@@ -126,7 +104,7 @@ def test_wide_kernel_near_thresholds_of_large_scales(scale):
     for k in chosen:
         threshold = discrete_threshold(scale, 47, k)
         words = (threshold + NEAR).astype(np.uint64)
-        noise = draw_f64(words, scale, offset)
+        noise = draw_wide(words, scale, offset)
         decided = noise != UNDECIDED
         expected = np.where(threshold < words, k - 1, k)
         assert (noise[decided] == expected[decided]).all()
@@ -143,7 +121,7 @@ def test_wide_kernel_with_fractions_near_every_threshold(fraction, negative):
     thresholds = continuous_thresholds(scale, -fraction if negative else fraction, 47)
     words = np.concatenate([near_thresholds(thresholds, 47), spread_words(47, 200_000)])
     signed = words | np.uint64(negative << 47)
-    noise = draw_f64(signed, scale, 0.0, np.full(words.size, fraction))
+    noise = draw_wide(signed, scale, 0.0, np.full(words.size, fraction))
     noise[noise != UNDECIDED] *= -1 if negative else 1
     assert_certified(noise, words, thresholds, 47, slack(scale, 47, 2.0**-53))
 
@@ -157,7 +135,7 @@ def check_every_word(scale):
     undecided = 0
     counts = np.zeros(len(edges) - 1, np.int64)
     for start in range(0, 2**31, block):
-        noise = draw_f32(np.arange(start, start + block, dtype=np.uint32), scale)
+        noise = draw_narrow(np.arange(start, start + block, dtype=np.uint32), scale)
         undecided += int(np.count_nonzero(noise == UNDECIDED))
         first = np.searchsorted(-edges, -(start + block), side="right") - 1
         for k in range(max(first, 0), len(edges) - 1):
@@ -183,7 +161,7 @@ EVERY_WORD = [
     pytest.param(0.3, 2.0**-21.5, marks=pytest.mark.long),
     pytest.param(10.0, 2.0**-15.8, marks=pytest.mark.long),
     pytest.param(100.0, 2.0**-12.5, marks=pytest.mark.long),
-    pytest.param(1024.0, 2.0**-9.2, marks=pytest.mark.long),
+    pytest.param(LARGEST_SCALE_F32, 2.0**-9.2, marks=pytest.mark.long),
 ]
 
 
@@ -272,6 +250,6 @@ def test_a_threshold_shifted_by_one_cell_is_found_out():
     """The mutant: a kernel that reads 2**-20 too much into its words fails the same check."""
     thresholds = discrete_thresholds(10.0, 31)
     words = near_thresholds(thresholds, 31)
-    noise = draw_f32(words.astype(np.uint32), 10.0 * (1 + 2.0**-20))
+    noise = draw_narrow(words.astype(np.uint32), 10.0 * (1 + 2.0**-20))
     with pytest.raises(AssertionError):
         assert_certified(noise, words, thresholds, 31, 1.0)

@@ -1,0 +1,211 @@
+"""One table of what dpfast does beside what its peers do: it drives the benchmarks, the README and a test.
+
+Each row prepares its data once and gives callables over it. The baseline is run on the same data in the same
+process, in turns; slower peers get a smaller piece, and times are per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A row's callables over one set of data."""
+
+    ours: Run
+    baseline: Run
+    peers: dict[str, tuple[Run, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row: what is compared, on how many values, and the ratio that we owe.
+
+    Attributes
+    ----------
+    name, baseline
+        What is done, and by what it is measured.
+    size
+        Values at full size.
+    prepare
+        From a size to callables.
+    owed
+        The least ratio baseline / ours (``at_least``), or the largest ratio ours / baseline.
+
+    """
+
+    name: str
+    baseline: str
+    size: int
+    prepare: Callable[[int], Prepared]
+    owed: float
+    at_least: bool = True
+
+
+def _opendp_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tuple[Run, int]]:
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return {}
+    dp.enable_features("contrib", "floating-point")
+    few = values[: min(len(values), 20_000)]
+    atom = "i64" if values.dtype == np.int64 else "f64"
+    domain = dp.vector_domain(dp.atom_domain(T=atom, nan=False) if atom == "f64" else dp.atom_domain(T=atom))
+    metric = dp.l1_distance(T=atom) if kind == "laplace" else dp.l2_distance(T="f64" if atom == "f64" else atom)
+    make = dp.m.make_laplace if kind == "laplace" else dp.m.make_gaussian
+    measurement = make(domain, metric, scale=scale)
+    listed = few.tolist()
+    return {"OpenDP": (lambda: measurement(listed), len(listed))}
+
+
+def _diffprivlib_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tuple[Run, int]]:
+    try:
+        from diffprivlib.mechanisms import GaussianDiscrete, Geometric, Laplace
+    except ImportError:
+        return {}
+    few = values[: min(len(values), 5_000)].tolist()
+    if kind == "laplace" and values.dtype == np.int64:
+        mechanism = Geometric(epsilon=1.0, sensitivity=round(scale))
+    elif kind == "laplace":
+        mechanism = Laplace(epsilon=1.0, sensitivity=scale)
+    else:
+        mechanism = GaussianDiscrete(epsilon=0.5, delta=1e-5, sensitivity=1)
+    return {"diffprivlib": (lambda: [mechanism.randomise(value) for value in few], len(few))}
+
+
+def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> Callable[[int], Prepared]:
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_121)
+        values = generator.integers(0, 1000, size).astype(dtype)
+        scale: Any = generator.uniform(5.0, 15.0, size) if rows else 10.0
+        draw = generator.laplace if kind == "laplace" else generator.normal
+        ours = dpf.laplace if kind == "laplace" else dpf.gaussian
+
+        def numpy_integers() -> np.ndarray:
+            return np.rint(values + draw(0.0, scale, size)).astype(np.int64)
+
+        def numpy_floats() -> np.ndarray:
+            return values + draw(0.0, scale, size)
+
+        def numpy_noise_alone() -> np.ndarray:
+            return draw(0.0, scale, size)
+
+        if kind == "gaussian":
+            baseline = numpy_noise_alone
+        else:
+            baseline = numpy_integers if dtype is np.int64 else numpy_floats
+        peers = {} if rows else {**_opendp_noise(values, kind, 10.0), **_diffprivlib_noise(values, kind, 10.0)}
+        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers)
+
+    return prepare
+
+
+def _two_threads(size: int) -> Prepared:
+    values = np.random.default_rng(20_261_121).integers(0, 1000, size)
+    return Prepared(lambda: dpf.laplace(values, 10.0, threads=2), lambda: dpf.laplace(values, 10.0, threads=1))
+
+
+def _release(frame: pl.DataFrame, by: list[str], keys: pl.DataFrame | None, **parameters: Any) -> Run:
+    def run() -> pl.DataFrame:
+        ledger = dpf.Ledger(epsilon=2.0, delta=1e-5)
+        return dpf.release(
+            frame, by, keys=keys, n=dpf.count(), epsilon=1.0, delta=1e-6, ledger=ledger, **parameters
+        ).frame
+
+    return run
+
+
+def _grouped(frame: pl.DataFrame, by: list[str]) -> Run:
+    return lambda: frame.group_by(by).agg(pl.len())
+
+
+def _integer_keys(size: int) -> Prepared:
+    groups = max(size // 10, 1)
+    frame = pl.DataFrame({"key": np.random.default_rng(1).integers(0, groups, size)})
+    return Prepared(
+        _release(frame, ["key"], pl.DataFrame({"key": np.arange(groups)})),
+        _grouped(frame, ["key"]),
+    )
+
+
+def _combined_keys(size: int) -> Prepared:
+    generator = np.random.default_rng(2)
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2026, 12, 31), eager=True)
+    shops = pl.Series([f"shop {number:03d}" for number in range(391)])
+    frame = pl.DataFrame(
+        {
+            "day": days.gather(generator.integers(0, len(days), size)),
+            "shop": shops.gather(generator.integers(0, len(shops), size)).cast(pl.Enum(shops)),
+        }
+    )
+    keys = pl.DataFrame({"day": days}).join(pl.DataFrame({"shop": shops.cast(pl.Enum(shops))}), how="cross")
+    return Prepared(_release(frame, ["day", "shop"], keys), _grouped(frame, ["day", "shop"]))
+
+
+def _string_frame(size: int) -> tuple[pl.DataFrame, pl.Series]:
+    generator = np.random.default_rng(3)
+    names = pl.Series("user", [f"user-{number:07d}" for number in range(max(size // 10, 1))])
+    return pl.DataFrame({"user": names.gather(generator.integers(0, len(names), size))}), names
+
+
+def _string_keys(size: int) -> Prepared:
+    frame, names = _string_frame(size)
+    return Prepared(_release(frame, ["user"], pl.DataFrame({"user": names})), _grouped(frame, ["user"]))
+
+
+def _selected_keys(size: int) -> Prepared:
+    frame, _ = _string_frame(size)
+    return Prepared(_release(frame, ["user"], None), _grouped(frame, ["user"]))
+
+
+def _two_columns(size: int) -> Prepared:
+    generator = np.random.default_rng(4)
+    carriers = pl.Series([f"carrier {number:02d}" for number in range(16)])
+    places = pl.Series([f"airport {number:03d}" for number in range(105)])
+    frame = pl.DataFrame(
+        {
+            "carrier": carriers.gather(generator.integers(0, 16, size)),
+            "dest": places.gather(generator.integers(0, 105, size)),
+        }
+    )
+    return Prepared(_release(frame, ["carrier", "dest"], None), _grouped(frame, ["carrier", "dest"]))
+
+
+def _bounded_units(size: int) -> Prepared:
+    generator = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "group": generator.integers(0, 1_000, size),
+            "person": generator.integers(0, max(size // 100, 1), size),
+        }
+    )
+    keys = pl.DataFrame({"group": np.arange(1_000)})
+    return Prepared(
+        _release(frame, ["group"], keys, privacy_unit="person", max_groups=10, max_rows_per_group=20),
+        _grouped(frame, ["group"]),
+    )
+
+
+COMPARISONS = (
+    Comparison("Laplace, int64", "NumPy", 10**7, _noise("laplace", np.int64), 8.0),
+    Comparison("Laplace, float64", "NumPy", 10**7, _noise("laplace", np.float64), 6.0),
+    Comparison("Laplace, int64, a scale per row", "NumPy", 10**7, _noise("laplace", np.int64, rows=True), 6.0),
+    Comparison("Gaussian, int64", "NumPy's normal alone", 10**7, _noise("gaussian", np.int64), 5.0),
+    Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads, 1.7),
+    Comparison("Count into 10^6 integer keys", "Polars group_by", 10**7, _integer_keys, 0.35, at_least=False),
+    Comparison("Count by day and shop (10^6 keys)", "Polars group_by", 10**7, _combined_keys, 0.35, at_least=False),
+    Comparison("Count into 10^6 string keys", "Polars group_by", 10**7, _string_keys, 1.25, at_least=False),
+    Comparison("Count, 10^6 strings selected privately", "Polars group_by", 10**7, _selected_keys, 1.25, at_least=False),
+    Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
+    Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
+)

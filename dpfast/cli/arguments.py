@@ -1,0 +1,239 @@
+"""What is written on the command line -> the arguments of `dpfast.plan`."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpfast.cli.errors import CommandError, FileTroubleError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpfast.queries import Bins, Query
+    from dpfast.release import Plan
+
+__all__ = ["Request", "draw_plan"]
+
+_CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
+_FILE_SUFFIXES = (*_CSV_SUFFIXES, ".parquet", ".arrow", ".ipc", ".feather")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments that `dpfast release` and `dpfast explain` share, as they were written."""
+
+    files: tuple[str, ...]
+    by: tuple[str, ...]
+    count: str | None
+    sums: tuple[str, ...]
+    means: tuple[str, ...]
+    bins: tuple[str, ...]
+    unit: str | None
+    max_groups: int | None
+    max_rows: int | None
+    epsilon: float
+    delta: float
+    keys: str | None
+    neighbors: str
+    mechanism: str
+    dataset: str | None
+    schema: str | None
+
+    @property
+    def dataset_name(self) -> str:
+        """The name under which the ledger knows the data: by default the files as they were written."""
+        return ", ".join(self.files) if self.dataset is None else self.dataset
+
+
+def draw_plan(request: Request) -> Plan:
+    """Return the plan that a command line asks for; only schemas and the public keys are read.
+
+    Raises
+    ------
+    DpfastError
+        Something on the command line does not serve.
+
+    """
+    import dpfast as dpf
+
+    queries = _read_queries(request)
+    by = _read_by(request)
+    schema = _read_schema(request.schema)
+    has_csv = any(path.lower().endswith(_CSV_SUFFIXES) for path in request.files)
+    if has_csv and schema is None:
+        raise CommandError(
+            "a CSV file does not know its dtypes, and guessing them would look at the data; "
+            "declare the columns used: --schema carrier=str,dep_delay=float64"
+        )
+    keys = None if request.keys is None else _read_keys(request.keys, schema)
+    keys_use_schema = request.keys is not None and request.keys.lower().endswith(_CSV_SUFFIXES)
+    return dpf.plan(
+        list(request.files),
+        by,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        keys=keys,
+        privacy_unit=request.unit,
+        max_groups=request.max_groups,
+        max_rows_per_group=request.max_rows,
+        neighbors=request.neighbors,
+        mechanism=request.mechanism,
+        dataset=request.dataset_name,
+        schema=None if keys_use_schema and not has_csv else schema,
+        **queries,
+    )
+
+
+def _read_queries(request: Request) -> dict[str, Query]:
+    import dpfast as dpf
+
+    queries: dict[str, Query] = {}
+    if request.count is not None:
+        if request.count.lower().endswith(_FILE_SUFFIXES):
+            raise CommandError(
+                f"--count took the file {request.count!r} for its name; write FILES first, or --count NAME"
+            )
+        queries[request.count] = dpf.count()
+    for kind, ask, written in (("sum", dpf.sum, request.sums), ("mean", dpf.mean, request.means)):
+        for text in written:
+            name, column, bounds = _read_measure(text, kind)
+            if name in queries:
+                raise CommandError(f"two queries are called {name!r}; name one of them: --{kind} NAME={text}")
+            queries[name] = ask(column, bounds=bounds)
+    if not queries:
+        raise CommandError("nothing is asked for; add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH")
+    for name in queries:
+        if name in _RESERVED:
+            raise CommandError(f"a query cannot be called {name!r}; choose another name")
+    return queries
+
+
+# Queries are keyword arguments of `dpfast.plan`, whose own parameters they must not be mistaken for.
+_RESERVED = frozenset(
+    (
+        "data by epsilon delta keys privacy_unit max_groups max_rows_per_group neighbors mechanism dataset schema"
+    ).split()
+)
+
+
+def _read_measure(text: str, kind: str) -> tuple[str, str, tuple[float, float]]:
+    """Read ``[NAME=]COLUMN:LOW:HIGH``."""
+    name, equals, rest = text.partition("=")
+    parts = (rest if equals else text).rsplit(":", 2)
+    mend = f"write [NAME=]COLUMN:LOW:HIGH, for example --{kind} dep_delay:-60:600"
+    if len(parts) != 3 or not parts[0] or (equals and not name):
+        raise CommandError(f"--{kind} {_short(text)} cannot be read; {mend}")
+    column = parts[0]
+    try:
+        low, high = float(parts[1]), float(parts[2])
+    except ValueError:
+        raise CommandError(f"the bounds of --{kind} {_short(text)} are no numbers; {mend}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise CommandError(
+            f"the bounds of --{kind} {_short(text)} must be finite, the lower one first; {mend}"
+        )
+    return name if equals else f"{column}_{kind}", column, (low, high)
+
+
+def _read_by(request: Request) -> list[str | Bins] | None:
+    import dpfast as dpf
+
+    names = [name.strip() for text in request.by for name in text.split(",")]
+    if not all(names):
+        raise CommandError("--by holds an empty name; write columns with commas between, for example --by carrier,dest")
+    binned: dict[str, Bins] = {}
+    for text in request.bins:
+        column, colon, written = text.rpartition(":")
+        mend = "write COLUMN:EDGE,EDGE,..., for example --bins distance:0,500,1000"
+        if not colon or not column:
+            raise CommandError(f"--bins {_short(text)} cannot be read; {mend}")
+        try:
+            edges = [_number(edge) for edge in written.split(",")]
+        except ValueError:
+            raise CommandError(f"the edges of --bins {_short(text)} are no numbers; {mend}") from None
+        if len(edges) < 2 or any(not left < right for left, right in zip(edges, edges[1:], strict=False)):
+            raise CommandError(f"--bins {_short(text)} needs two edges or more, increasing; {mend}")
+        if column not in names:
+            raise CommandError(f"--bins names {column!r}, which --by does not; add it: --by {','.join([*names, column])}")
+        if column in binned:
+            raise CommandError(f"--bins names {column!r} twice; give all its edges at once")
+        binned[column] = dpf.bins(column, edges)
+    return [binned.get(name, name) for name in names] or None
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _read_schema(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    import polars as pl
+
+    dtypes: dict[str, Any] = {
+        "str": pl.String,
+        "string": pl.String,
+        "cat": pl.Categorical,
+        "bool": pl.Boolean,
+        "date": pl.Date,
+        "int": pl.Int64,
+        "float": pl.Float64,
+        **{str(dtype()).lower(): dtype for dtype in _numbers()},
+    }
+    schema: dict[str, Any] = {}
+    for entry in text.split(","):
+        name, equals, dtype = entry.strip().rpartition("=")
+        if not equals or not name or dtype.strip().lower() not in dtypes:
+            known = ", ".join(dtypes)
+            raise CommandError(f"--schema {_short(entry)} must be COLUMN=DTYPE with a dtype of {known}")
+        if name in schema:
+            raise CommandError(f"--schema names {name!r} twice; leave one out")
+        schema[name] = dtypes[dtype.strip().lower()]
+    return schema
+
+
+def _numbers() -> tuple[Any, ...]:
+    import polars as pl
+
+    whole = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+    return (*whole, pl.Float32, pl.Float64)
+
+
+def _read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
+    """Read the public keys; in a CSV file they are strings where ``--schema`` says nothing else."""
+    import polars as pl
+
+    if not os.path.isfile(path):
+        raise FileTroubleError(f"there is no file {path!r} for --keys; give a Parquet, CSV or Arrow file")
+    suffix = Path(path).suffix.lower()
+    try:
+        if path.lower().endswith(_CSV_SUFFIXES):
+            return pl.read_csv(path, infer_schema=False, schema_overrides=_overrides(path, schema))
+        if suffix == ".parquet":
+            return pl.read_parquet(path)
+        if suffix in (".arrow", ".ipc", ".feather"):
+            return pl.read_ipc(path, memory_map=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # Public keys are public: the reason may be shown.
+        reason = " ".join(str(error).split())[:160]
+        raise FileTroubleError(f"the keys in {path!r} cannot be read ({reason}); mend the file or --schema") from None
+    raise CommandError(f"--keys {path!r} must end in one of {', '.join(_FILE_SUFFIXES)}")
+
+
+def _overrides(path: str, schema: dict[str, Any] | None) -> dict[str, Any]:
+    import polars as pl
+
+    columns = pl.read_csv(path, infer_schema=False, n_rows=0).columns
+    return {name: dtype for name, dtype in (schema or {}).items() if name in columns}
+
+
+def _short(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= 60 else shown[:57] + "..."

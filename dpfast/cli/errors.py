@@ -1,0 +1,111 @@
+"""What a user's mistake looks like in a shell: one line that says how to mend it, and an exit code."""
+
+from __future__ import annotations
+
+import re
+import sys
+from enum import IntEnum
+
+import click
+
+from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
+
+__all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "tell"]
+
+
+class ExitCode(IntEnum):
+    """How ``dpfast`` ends."""
+
+    DONE = 0
+    USAGE = 2
+    BUDGET = 3
+    FILES = 4
+    INTERRUPTED = 130
+
+
+class CommandError(DpfastError):
+    """A mistake that only the command line can make: what is wrong and what to write instead."""
+
+    code = ExitCode.USAGE
+
+
+class FileTroubleError(CommandError):
+    """A file cannot be read, written or replaced."""
+
+    code = ExitCode.FILES
+
+
+# What the library calls by its Python name, the shell knows by its option.
+_OPTIONS = {
+    "max_rows_per_group": "--max-rows",
+    "max_groups": "--max-groups",
+    "privacy_unit": "--unit",
+    "epsilon": "--epsilon",
+    "delta": "--delta",
+    "neighbors": "--neighbors",
+    "mechanism": "--mechanism",
+    "keys": "--keys",
+    "by": "--by",
+    "schema": "--schema",
+    "dataset": "--dataset",
+    "data": "FILES",
+    "queries": "--count, --sum and --mean",
+}
+
+
+def exit_code(error: BaseException) -> ExitCode:
+    """Return the exit code for an error."""
+    if isinstance(error, CommandError):
+        return error.code
+    if isinstance(error, BudgetExceededError):
+        return ExitCode.BUDGET
+    if isinstance(error, (LedgerError, OSError)):
+        return ExitCode.FILES
+    if isinstance(error, (DpfastError, click.UsageError)) and not _is_plain(error):
+        return ExitCode.USAGE
+    return ExitCode.FILES
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Whether an error is the base class itself, which tells of damaged data files."""
+    return type(error) is DpfastError
+
+
+def described(error: BaseException) -> str:
+    """Return an error as one line, with options called as the shell calls them."""
+    if isinstance(error, click.UsageError):
+        return _usage(error)
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    if isinstance(error, DpfastError) and not isinstance(error, CommandError):
+        text = _as_options(text, error.argument if isinstance(error, ParameterError) else None)
+    return " ".join(text.split())
+
+
+def _usage(error: click.UsageError) -> str:
+    text = " ".join(error.format_message().split()).rstrip(".")
+    text = text[:1].lower() + text[1:]
+    command = error.ctx.command_path if error.ctx is not None else "dpfast"
+    return f"{text}; see {command} --help"
+
+
+def _as_options(text: str, argument: str | None) -> str:
+    if argument in _OPTIONS and text.startswith(argument):
+        text = _OPTIONS[argument] + text[len(argument) :]
+    for name, option in _OPTIONS.items():
+        text = re.sub(rf"\b{name}=None\b", f"no {option}", text)
+        text = re.sub(rf"\b{name}=(?=\S)", f"{option} ", text)
+        text = re.sub(rf"\b{name}=(?!\S)", option, text)
+        text = re.sub(rf"\b{name} (?=names the column )", f"{option} ", text)
+        text = re.sub(rf"\bwhere {name} is\b", f"where {option} is", text)
+    return text
+
+
+def tell(message: str) -> None:
+    """Write one line to standard error, if anyone still reads it."""
+    try:
+        click.echo(f"dpfast: {message}", err=True)
+        sys.stderr.flush()
+    except OSError:
+        pass

@@ -1,0 +1,137 @@
+"""Measure the table of benchmarks/comparisons.py and write it into README.md.
+
+    python scripts/measure.py              print the table
+    python scripts/measure.py --write      also replace the table between the markers in README.md
+    python scripts/measure.py --only TEXT  only the rows whose name contains TEXT
+
+Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Whole-process figures (imports,
+first calls, peak memory) run in processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+BEGIN, END = "<!-- measured by scripts/measure.py -->", "<!-- end of measured table -->"
+ROUNDS = 7
+
+
+def _seconds(run: Any) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _human(seconds: float) -> str:
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def rows_of_comparisons(only: str) -> list[list[str]]:
+    from benchmarks.comparisons import COMPARISONS
+
+    rows = []
+    for comparison in COMPARISONS:
+        if only not in comparison.name:
+            continue
+        prepared = comparison.prepare(comparison.size)
+        prepared.ours()
+        prepared.baseline()
+        pairs = [(_seconds(prepared.ours), _seconds(prepared.baseline)) for _ in range(ROUNDS)]
+        ours = statistics.median(pair[0] for pair in pairs)
+        if comparison.at_least:
+            ratio = statistics.median(base / mine for mine, base in pairs)
+            verdict = f"{ratio:.1f}x faster (owed {comparison.owed:g}x)"
+        else:
+            ratio = statistics.median(mine / base for mine, base in pairs)
+            verdict = f"{ratio:.2f} of its time (owed {comparison.owed:g})"
+        peers = ""
+        for name, (run, values) in prepared.peers.items():
+            ratio = (_seconds(run) / values) / (ours / comparison.size)
+            peers += f"{', ' if peers else ''}{ratio:,.0f}x faster than {name}"
+        per = _human(ours / comparison.size) + " a value" if comparison.at_least else _human(ours)
+        rows.append([comparison.name, per, f"{verdict} than {comparison.baseline}".replace("time than", "time:"), peers])
+        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    return rows
+
+
+def rows_of_processes() -> list[list[str]]:
+    def run(code: str, cache: str | None = None) -> tuple[float, str]:
+        environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment, cwd=ROOT
+        )
+        return time.perf_counter() - start, done.stdout
+
+    nothing = statistics.median(run("pass")[0] for _ in range(5))
+    imported = statistics.median(run("import dpfast")[0] for _ in range(5)) - nothing
+    first = "import numpy as np, dpfast as dpf; dpf.laplace(np.arange(1000), 2.0)"
+    with tempfile.TemporaryDirectory() as cache:
+        cold = run(first, cache)[0]
+        warm = statistics.median(run(first, cache)[0] for _ in range(5))
+    call = (
+        "import numpy as np, dpfast as dpf, time; x = np.arange(1000); dpf.laplace(x, 2.0); t = time.perf_counter()\n"
+        "for _ in range(2000): dpf.laplace(x, 2.0)\n"
+        "print((time.perf_counter() - t) / 2000)"
+    )
+    single = statistics.median(float(run(call)[1]) for _ in range(3))
+    memory = (
+        "import resource, sys; from benchmarks.comparisons import COMPARISONS\n"
+        "row = next(row for row in COMPARISONS if row.name == sys.argv[1]) if len(sys.argv) > 1 else None\n"
+    )
+    rows = [
+        ["`import dpfast`", _human(imported), "", ""],
+        ["First noisy column, new process", _human(warm), f"with a cold kernel cache {_human(cold)}", ""],
+        ["One call on 1,000 values", _human(single), "", ""],
+    ]
+    for name in ("Count into 10^6 integer keys", "Count, 10^5 units bounded to 10 groups"):
+        peaks = {}
+        for side in ("ours", "baseline"):
+            code = (
+                memory.replace("sys.argv[1]", repr(name)).replace(" if len(sys.argv) > 1 else None", "")
+                + f"row.prepare(row.size).{side}()\n"
+                + "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+            )
+            peaks[side] = float(run(code)[1])
+        rows.append([f"{name}: peak memory", f"{peaks['ours'] / 1e6:.2f} GB",
+                     f"{peaks['ours'] / peaks['baseline']:.2f} of the plain query's process (owed 1.5)", ""])
+    for row in rows:
+        print(" | ".join(row), file=sys.stderr, flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    rows = rows_of_comparisons(arguments.only)
+    if not arguments.only:
+        rows += rows_of_processes()
+    header = [["what", "dpfast", "beside it, in the same run", "peers, per value"], ["---"] * 4]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in header + rows)
+    print(table)
+    if arguments.write:
+        readme = ROOT / "README.md"
+        text = readme.read_text()
+        before, rest = text.split(BEGIN)
+        after = rest.split(END)[1]
+        readme.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The drawing kernels as the mechanisms call them, on words that a test chooses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfast.kernels.gaussian import draw_gaussian
+from dpfast.kernels.laplace import draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.preparation import prepare_discrete
+from dpfast.mechanisms.ball import discrete_offset
+
+
+def draw_narrow(words, scale, per_row=False):
+    """Return discrete Laplace noise of 32-bit words (uint32) by the narrow kernel; ``scale`` a float or an array."""
+    noise = np.empty(words.size, np.int32)
+    if per_row or not isinstance(scale, float):
+        exact = np.full(words.size, scale)
+        scales, offsets = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
+        prepare_discrete(exact, scales, offsets)
+    else:
+        exact, scales, offsets = scale, np.float32(scale), np.float32(discrete_offset(scale))
+    draw_laplace_f32(words, scales, offsets, exact, noise)
+    return noise
+
+
+def draw_wide(words, scale, offset, fraction=None):
+    """Return Laplace noise of 48-bit words (uint64: the sign, then 47 bits of U) by the wide kernel."""
+    noise = np.empty(words.size, np.int32)
+    high, low = (words >> np.uint64(16)).astype(np.uint32), words.astype(np.uint16)
+    draw_laplace_f64(high, low, scale, offset, fraction, noise)
+    return noise
+
+
+def offsets_per_row(scales):
+    """Return the offsets that a column of scales is given (float64)."""
+    same, offsets = np.empty(scales.size), np.empty(scales.size)
+    prepare_discrete(scales, same, offsets)
+    assert np.array_equal(same, scales)
+    return offsets
+
+
+def draw_normal(radius, angle, bits, scale, fraction=None):
+    """Return the two values' noise of pairs of words with 32 or 48 bits (uint64), shape (2, pairs)."""
+    noise = np.empty((2, radius.size), np.int32)
+    parts = []
+    for words in (radius, angle):
+        high = (words >> np.uint64(bits - 32)).astype(np.uint32)
+        parts += [high, words.astype(np.uint16) if bits == 48 else None]
+    draw_gaussian(*parts, scale, scale, fraction, fraction, noise[0], noise[1])
+    return noise

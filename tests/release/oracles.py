@@ -1,0 +1,167 @@
+"""Independent oracles for releases: fractions, mpmath, SciPy and plain loops. Nothing here is dpfast's."""
+
+from __future__ import annotations
+
+import io
+from fractions import Fraction
+from itertools import combinations, product
+
+import mpmath
+import numpy as np
+import polars as pl
+from scipy.stats import beta, chi2
+
+#: The false-failure rate of every statistical test.
+ALPHA = 1e-12
+
+
+def touched_vectors(values, groups, max_groups, max_rows):
+    """Return every vector over the groups that one bounded unit can add (int64, one a row), 0 for a missing value."""
+    sums = {sum(rows) for k in range(max_rows + 1) for rows in product([*values, 0], repeat=k)}
+    vectors = set()
+    for places in combinations(range(groups), max_groups):
+        for contents in product(sums, repeat=max_groups):
+            vector = [0] * groups
+            for place, content in zip(places, contents, strict=True):
+                vector[place] = content
+            vectors.add(tuple(vector))
+    return np.array(sorted(vectors), np.int64)
+
+
+def largest_moves(vectors, neighbors):
+    """Return the largest L1 distance and squared L2 distance between neighbours, by trying all of them."""
+    l1 = l2_squared = 0
+    others = np.zeros((1, vectors.shape[1]), np.int64) if neighbors == "add_remove" else vectors
+    for vector in others:
+        moves = np.abs(vectors - vector)
+        l1 = max(l1, int(moves.sum(axis=1).max()))
+        l2_squared = max(l2_squared, int((moves**2).sum(axis=1).max()))
+    return l1, l2_squared
+
+
+def normal_cdf(x):
+    """Return the normal distribution function at mpmath's precision, also far in the lower tail."""
+    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
+def exact(number):
+    """Return a float or fraction as an mpmath number of the present precision."""
+    fraction = Fraction(number)
+    return mpmath.mpf(fraction.numerator) / fraction.denominator
+
+
+def gaussian_delta(scale, sensitivity, epsilon):
+    """Return the Gaussian mechanism's delta: Balle and Wang (2018), theorem 8."""
+    ratio, epsilon = exact(scale) / exact(sensitivity), exact(epsilon)
+    half, shift = 1 / (2 * ratio), epsilon * ratio
+    return normal_cdf(half - shift) - mpmath.exp(epsilon) * normal_cdf(-half - shift)
+
+
+def discrete_laplace_tail(scale, h):
+    """Return P(abs(K) > h) from the probabilities (1 - q) / (1 + q) q**abs(k), added up."""
+    q = mpmath.exp(-1 / exact(scale))
+    first = (1 - q) / (1 + q)
+    if h <= 2000:
+        inside = first * (1 + 2 * mpmath.fsum(q**k for k in range(1, int(h) + 1)))
+        return 1 - inside
+    return 2 * first * q ** (int(h) + 1) / (1 - q)
+
+
+def selection_probabilities(epsilon, delta, most=100_000):
+    """Return p_0, p_1, ... up to the first 1: Desfontaines, Voss, Gipson, Mandayam (2022), theorem 1."""
+    growth, delta = mpmath.exp(exact(epsilon)), exact(delta)
+    table = [mpmath.mpf(0)]
+    while table[-1] < 1:
+        before = table[-1]
+        table.append(min(growth * before + delta, 1 - (1 - before - delta) / growth, mpmath.mpf(1)))
+        assert len(table) < most
+    return table
+
+
+def chi_square_p(observed, expected):
+    """Return the p-value of counts against expected ones, cells below 10 merged into the largest."""
+    observed, expected = np.asarray(observed, float), np.asarray(expected, float)
+    small = expected < 10
+    if small.any():
+        observed = np.append(observed[~small], observed[small].sum())
+        expected = np.append(expected[~small], expected[small].sum())
+        if expected[-1] < 10:
+            observed, expected = (np.append(x[1:-1], x[0] + x[-1]) for x in (observed, expected))
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    return chi2.sf(statistic, len(expected) - 1)
+
+
+def proportion_bounds(hits, trials, alpha):
+    """Return Clopper and Pearson's lower and upper bound, each missing with probability alpha / 2."""
+    lower = beta.ppf(alpha / 2, hits, trials - hits + 1) if hits else 0.0
+    upper = beta.isf(alpha / 2, hits + 1, trials - hits) if hits < trials else 1.0
+    return lower, upper
+
+
+def epsilon_lower_bound(first, second, delta=0.0, alpha=ALPHA):
+    """Return an epsilon that two samples of outputs refute: a lower confidence bound.
+
+    The event, a half line, is chosen on one half of each sample; its probabilities are bounded on the other.
+    """
+    half, other = len(first) // 2, len(second) // 2
+    best, event = -1.0, None
+    for cut in np.unique(np.quantile(np.concatenate([first[:half], second[:other]]), np.linspace(0, 1, 201))):
+        for above in (False, True):
+            inside = [(x >= cut) if above else (x <= cut) for x in (first[:half], second[:other])]
+            p, q = (count.sum() for count in inside)
+            for swap, (high, low) in enumerate([(p / half, q / other), (q / other, p / half)]):
+                # A rough score with a margin for chance, so that rare events do not win by luck.
+                margin = 8 * np.sqrt(max(high, 1 / half) / half)
+                score = (high - margin - delta) / (low + margin)
+                if score > best:
+                    best, event = score, (cut, above, swap)
+    cut, above, swap = event
+    counts = [int(((x >= cut) if above else (x <= cut)).sum()) for x in (first[half:], second[other:])]
+    sizes = [len(first) - half, len(second) - other]
+    if swap:
+        counts, sizes = counts[::-1], sizes[::-1]
+    high = proportion_bounds(counts[0], sizes[0], alpha)[0]
+    low = proportion_bounds(counts[1], sizes[1], alpha)[1]
+    return float(np.log(max(high - delta, 1e-300) / low))
+
+
+def exported_bytes(frame: pl.DataFrame) -> list[bytes]:
+    """Return every byte string that leaves with a frame: Arrow buffers whole, IPC and Parquet files."""
+    exported = []
+
+    def walk(array):
+        exported.extend(bytes(buffer) for buffer in array.buffers() if buffer is not None)
+        if hasattr(array, "dictionary"):
+            walk(array.dictionary)
+
+    for level in (pl.CompatLevel.oldest(), pl.CompatLevel.newest()):
+        for column in frame.to_arrow(compat_level=level).columns:
+            for chunk in column.chunks:
+                walk(chunk)
+        file = io.BytesIO()
+        frame.write_ipc(file, compression="uncompressed", compat_level=level)
+        exported.append(file.getvalue())
+    for statistics in (True, False):
+        file = io.BytesIO()
+        frame.write_parquet(file, compression="uncompressed", statistics=statistics)
+        exported.append(file.getvalue())
+    file = io.BytesIO()
+    frame.lazy().sink_ipc(file, compression="uncompressed")
+    exported.append(file.getvalue())
+    exported.append(frame.serialize(format="binary"))
+    exported.append(frame.write_csv().encode())
+    return exported
+
+
+def round_half_even(x: Fraction) -> int:
+    """Return the nearest integer, the even one of two."""
+    return round(x)
+
+
+def contribution(value, step_exponent, lower, upper, centre):
+    """Return what a row adds to a sum by the documented formula; None and NaN are missing."""
+    if value is None or value != value:
+        return 0
+    if value in (float("inf"), float("-inf")):
+        return (upper if value > 0 else lower) - centre
+    return min(max(round_half_even(Fraction(value) / Fraction(2) ** step_exponent), lower), upper) - centre
