@@ -100,10 +100,8 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
         def numpy_noise_alone() -> np.ndarray:
             return draw(0.0, scale, size)
 
-        if kind == "gaussian":
-            baseline = numpy_noise_alone
-        else:
-            baseline = numpy_integers if dtype is np.int64 else numpy_floats
+        noisy = numpy_integers if dtype is np.int64 else numpy_floats
+        baseline = numpy_noise_alone if kind == "gaussian" else noisy
         peers = {} if rows else {**_opendp_noise(values, kind, 10.0), **_diffprivlib_noise(values, kind, 10.0)}
         return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers)
 
@@ -205,7 +203,9 @@ COMPARISONS = (
     Comparison("Count into 10^6 integer keys", "Polars group_by", 10**7, _integer_keys, 0.35, at_least=False),
     Comparison("Count by day and shop (10^6 keys)", "Polars group_by", 10**7, _combined_keys, 0.35, at_least=False),
     Comparison("Count into 10^6 string keys", "Polars group_by", 10**7, _string_keys, 1.25, at_least=False),
-    Comparison("Count, 10^6 strings selected privately", "Polars group_by", 10**7, _selected_keys, 1.25, at_least=False),
+    Comparison(
+        "Count, 10^6 strings selected privately", "Polars group_by", 10**7, _selected_keys, 1.25, at_least=False
+    ),
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
 )

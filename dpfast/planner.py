@@ -152,8 +152,9 @@ class Blueprint:
             return f"{height} public keys, each shown, zeros included ({self.aggregation.route} route)"
         share = self.key_share
         return (
-            f"selected privately: epsilon {to_decimal(share.epsilon_units)}, delta {to_decimal(share.delta_units)} over "
-            f"{share.keys_per_unit} keys a unit; a key is shown for certain from {share.table.thresholds.size} units on"
+            f"selected privately: epsilon {to_decimal(share.epsilon_units)}, delta {to_decimal(share.delta_units)} "
+            f"over {share.keys_per_unit} keys a unit; a key is shown for certain from {share.table.thresholds.size} "
+            "units on"
         )
 
 
@@ -275,13 +276,11 @@ def _privacy_unit(column: object, max_groups: object, max_rows_per_group: object
         return PrivacyUnit(None, 1, 1, relation)
     if not isinstance(column, str):
         raise ParameterError("privacy_unit", column, "a column's name, or None for rows")
-    numbers = []
     for name, bound in bounds.items():
         if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not 1 <= bound <= 2**40:
             allowed = "a whole number from 1 to 2**40 where privacy_unit is given"
             raise ParameterError(name, bound, allowed, f"write for example {name}=10")
-        numbers.append(int(bound))
-    return PrivacyUnit(column, *numbers, relation)
+    return PrivacyUnit(column, int(str(max_groups)), int(str(max_rows_per_group)), relation)
 
 
 def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:

@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpfast.aggregation.exact import Aggregates
@@ -21,7 +19,7 @@ from dpfast.mechanisms.gaussian import gaussian_noise
 from dpfast.mechanisms.intervals import half_width
 from dpfast.mechanisms.key_selection import select_keys
 from dpfast.mechanisms.laplace import laplace_noise
-from dpfast.planner import Blueprint, NoisyMeasure, PlannedQuery, draw_up
+from dpfast.planner import SUFFIXES, Blueprint, NoisyMeasure, PlannedQuery, draw_up
 from dpfast.queries import Bins, Query
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
@@ -249,13 +247,11 @@ def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.Data
 
 def _fresh(series: pl.Series) -> pl.Series:
     """Return an equal series on buffers of its own."""
-    if series.dtype == pl.String:
-        array = pc.cast(series.rechunk().to_arrow(), pa.large_string())
-        return pl.Series(series.name, array, dtype=pl.String)
-    if isinstance(series.dtype, pl.Enum):
-        # The categories of an Enum are part of the declared schema, and public.
-        return pl.Series(series.name, series.to_physical().to_numpy().copy() if not series.null_count() else None)
-    return series.rechunk()
+    if series.dtype != pl.String:
+        return series.rechunk()
+    # Arrow's older layout has one buffer of exactly the strings in it.
+    array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return pl.Series(series.name, array, dtype=pl.String)
 
 
 def _noisy(values: NDArray[np.int64], part: NoisyMeasure, source: RandomSource) -> NDArray[np.int64]:
@@ -267,20 +263,16 @@ def _noisy(values: NDArray[np.int64], part: NoisyMeasure, source: RandomSource) 
 
 def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
     """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
-    part = planned.parts[0]
     if planned.query.kind == "mean":
-        value, scale, lower, upper = _mean(planned, *noisy)
+        columns = _mean(planned, *noisy)
     else:
+        part, total = planned.parts[0], noisy[0]
         reach = half_width(part.mechanism, part.scale, _MISS)
-        step = part.step
-        value = noisy[0]
-        lower, upper = _saturating(value, -reach), _saturating(value, reach)
-        if part.measure.step_exponent:
-            value, lower, upper = value * step, lower * step, upper * step
-        scale = np.full(value.size, part.scale * step)
-    name = planned.name
-    columns = {name: value, f"{name}_scale": scale, f"{name}_lower": lower, f"{name}_upper": upper}
-    return [pl.Series(column, array) for column, array in columns.items()]
+        step = 1 if part.measure.step_exponent == 0 else part.step
+        scale = np.full(total.size, part.scale * part.step)
+        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
+    names = (planned.name + suffix for suffix in SUFFIXES)
+    return [pl.Series(name, column) for name, column in zip(names, columns, strict=True)]
 
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
@@ -290,9 +282,7 @@ def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     return np.maximum(values, limits.min - move) + move
 
 
-def _mean(
-    planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
     The interval combines those of sum and count, each missing with half the probability (a union bound).

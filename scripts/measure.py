@@ -63,7 +63,9 @@ def rows_of_comparisons(only: str) -> list[list[str]]:
             ratio = (_seconds(run) / values) / (ours / comparison.size)
             peers += f"{', ' if peers else ''}{ratio:,.0f}x faster than {name}"
         per = _human(ours / comparison.size) + " a value" if comparison.at_least else _human(ours)
-        rows.append([comparison.name, per, f"{verdict} than {comparison.baseline}".replace("time than", "time:"), peers])
+        rows.append(
+            [comparison.name, per, f"{verdict} than {comparison.baseline}".replace("time than", "time:"), peers]
+        )
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     return rows
 
@@ -107,8 +109,14 @@ def rows_of_processes() -> list[list[str]]:
                 + "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
             )
             peaks[side] = float(run(code)[1])
-        rows.append([f"{name}: peak memory", f"{peaks['ours'] / 1e6:.2f} GB",
-                     f"{peaks['ours'] / peaks['baseline']:.2f} of the plain query's process (owed 1.5)", ""])
+        rows.append(
+            [
+                f"{name}: peak memory",
+                f"{peaks['ours'] / 1e6:.2f} GB",
+                f"{peaks['ours'] / peaks['baseline']:.2f} of the plain query's process (owed 1.5)",
+                "",
+            ]
+        )
     for row in rows:
         print(" | ".join(row), file=sys.stderr, flush=True)
     return rows

@@ -22,7 +22,7 @@ def outdated() -> dict[Path, str]:
     """Return the new text of every kernel file whose stamp does not fit its sources."""
     bodies = {path: STAMP.sub("\n", path.read_text()) for path in sorted(KERNELS.glob("*.py"))}
     digest = hashlib.sha256("\0".join(bodies.values()).encode()).hexdigest()[:16]
-    line = f"\n# Stamp of all kernel sources (scripts/stamp_kernels.py): {digest}\n"
+    line = f"\n\n# Stamp of all kernel sources (scripts/stamp_kernels.py): {digest}\n"
     texts = {path: body.rstrip("\n") + "\n" + line for path, body in bodies.items()}
     return {path: text for path, text in texts.items() if path.read_text() != text}
 

@@ -114,9 +114,20 @@ def _read_queries(request: Request) -> dict[str, Query]:
 
 # Queries are keyword arguments of `dpfast.plan`, whose own parameters they must not be mistaken for.
 _RESERVED = frozenset(
-    (
-        "data by epsilon delta keys privacy_unit max_groups max_rows_per_group neighbors mechanism dataset schema"
-    ).split()
+    [
+        "data",
+        "by",
+        "epsilon",
+        "delta",
+        "keys",
+        "privacy_unit",
+        "max_groups",
+        "max_rows_per_group",
+        "neighbors",
+        "mechanism",
+        "dataset",
+        "schema",
+    ]
 )
 
 
@@ -133,9 +144,7 @@ def _read_measure(text: str, kind: str) -> tuple[str, str, tuple[float, float]]:
     except ValueError:
         raise CommandError(f"the bounds of --{kind} {_short(text)} are no numbers; {mend}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise CommandError(
-            f"the bounds of --{kind} {_short(text)} must be finite, the lower one first; {mend}"
-        )
+        raise CommandError(f"the bounds of --{kind} {_short(text)} must be finite, the lower one first; {mend}")
     return name if equals else f"{column}_{kind}", column, (low, high)
 
 
@@ -158,7 +167,9 @@ def _read_by(request: Request) -> list[str | Bins] | None:
         if len(edges) < 2 or any(not left < right for left, right in zip(edges, edges[1:], strict=False)):
             raise CommandError(f"--bins {_short(text)} needs two edges or more, increasing; {mend}")
         if column not in names:
-            raise CommandError(f"--bins names {column!r}, which --by does not; add it: --by {','.join([*names, column])}")
+            raise CommandError(
+                f"--bins names {column!r}, which --by does not; add it: --by {','.join([*names, column])}"
+            )
         if column in binned:
             raise CommandError(f"--bins names {column!r} twice; give all its edges at once")
         binned[column] = dpf.bins(column, edges)

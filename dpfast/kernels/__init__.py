@@ -3,4 +3,5 @@
 This package imports numba, llvmlite and numpy alone, and nothing outside it imports numba.
 """
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

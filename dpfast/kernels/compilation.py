@@ -27,4 +27,5 @@ def inlined(function: _Function) -> _Function:
     compiled: _Function = numba.njit(nogil=True, error_model="numpy", fastmath=False, inline="always")(function)
     return compiled
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

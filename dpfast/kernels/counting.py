@@ -129,4 +129,5 @@ def clip_integers(values, valid, lower, upper, centre, out):
         contribution = min(max(values[i], lower), upper) - centre
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

@@ -206,4 +206,5 @@ def reinsert_views(old, table):
                 place = (place + _ONE) & mask
             table[place] = old[i]
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

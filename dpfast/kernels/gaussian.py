@@ -181,4 +181,5 @@ def draw_gaussian(
         undecided = bit_or(undecided, choose(either, _SOME, _NONE))
     return undecided
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

@@ -44,7 +44,7 @@ __all__ = [
 _Lowering = Callable[[Any, tuple[Any, ...]], Any]
 
 
-def _same_type(arity: int, kind: type, lower: _Lowering) -> Any:
+def _same_type(arity: int, kind: Any, lower: _Lowering) -> Any:
     """Return an intrinsic over ``arity`` operands of one type, which is also its result's."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
@@ -61,13 +61,13 @@ def _same_type(arity: int, kind: type, lower: _Lowering) -> Any:
 
         @intrinsic
         def binary(typing_context: Any, x: Any, y: Any) -> Any:
-            return (x(x, x), generate) if isinstance(x, kind) and x == y else None
+            return (x(x, y), generate) if x == y and isinstance(x, kind) else None
 
         return binary
 
     @intrinsic
     def ternary(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
-        return (x(x, x, x), generate) if isinstance(x, kind) and x == y == z else None
+        return (x(x, y, z), generate) if x == y == z and isinstance(x, kind) else None
 
     return ternary
 
@@ -80,7 +80,7 @@ def _convert(source: Any, target: Any, lower: _Lowering) -> Any:
 
     @intrinsic
     def conversion(typing_context: Any, x: Any) -> Any:
-        return (target(source), generate) if x == source else None
+        return (target(x), generate) if x == source else None
 
     return conversion
 
@@ -144,4 +144,5 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
 
     return x(types.boolean, x, x), generate
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

@@ -118,4 +118,5 @@ def zero_missing(missing, released):
         if missing[i]:
             released[i] = 0
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

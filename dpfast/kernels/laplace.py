@@ -171,4 +171,5 @@ def draw_laplace_f64(high, low, scale, offset, fraction, noise):
         undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
     return undecided
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

@@ -114,4 +114,5 @@ def exponential_f32(r, bits_plus_one):
     width = f32_from_bits(shift_left(subtract(_BIAS_32, k), _EXPONENT_32))
     return exponential, width
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

@@ -106,4 +106,5 @@ def discrete_offset_from_one(scale):
     p = fused_multiply_add(w, p, _L0)
     return -z * p
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

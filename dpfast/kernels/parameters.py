@@ -33,4 +33,5 @@ def _part(parameter, start, stop):
         return lambda parameter, start, stop: parameter[start:stop]
     return lambda parameter, start, stop: parameter
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

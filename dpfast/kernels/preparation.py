@@ -75,4 +75,5 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         scales[i] = b / np.float64(np.int64(1) << k)
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 514f5423304700ab
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab

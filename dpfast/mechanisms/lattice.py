@@ -81,15 +81,13 @@ class Rows:
         self.scale = scale
         self.exact_scale = exact_scale
         self.offset = offset
-        self.position = position
+        self.position: Any = position
 
 
 class Lattice(Protocol):
     """Where released values lie, and how values and rounded noise come together there."""
 
     released: np.dtype[Any]
-    #: The precision that the drawing kernels' parameters are made for.
-    precision: type[np.generic]
     #: Whether values lie between grid points, so that the rounding depends on their fraction.
     has_fraction: bool
 
@@ -162,7 +160,6 @@ class Multiples:
     """Integers, wider noise: the grid is 2**shift with 2**24 <= scale / 2**shift < 2**25."""
 
     has_fraction = True
-    precision = np.float64
 
     def __init__(self, scale: Parameter, released: np.dtype[Any], discrete: bool) -> None:
         self.released = released
@@ -210,7 +207,6 @@ class Powers:
     """Floats: the grid is the power of two 2**20 times below the scale, and never below 2**-1000."""
 
     has_fraction = True
-    precision = np.float64
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
         self.released = released

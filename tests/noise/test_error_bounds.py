@@ -201,12 +201,12 @@ def test_sine_and_cosine_polynomials_rigorously():
 
 
 def test_exponential_polynomial_rigorously():
-    """The polynomial for exp(-r) is off by less than 2**-58 over [-ln(2)/2, ln(2)/2], a little more included."""
+    """The polynomial for exp(-r) is off by less than 2**-56, u/8, over [-ln(2)/2, ln(2)/2] and a little more."""
     half = arb(2).log() / 2 * (1 + arb(2) ** -20)
     rest = difference(offsets.EXPONENTIAL, EXPONENTIAL_TERMS)
     worst = largest_on(rest, -half, half, lambda r: arb(1))
-    print(f"exp's polynomial: 2**{math.log2(worst):.2f} of 2**-58")
-    assert worst < 2.0**-58
+    print(f"exp's polynomial: 2**{math.log2(worst):.2f} of 2**-56")
+    assert worst < 2.0**-56
 
 
 @compiled
@@ -264,7 +264,7 @@ def test_log_cosh_polynomial_rigorously():
         factorial = fmpq(math.factorial(2 * n))
         terms.append(fmpq(2) ** (2 * n - 1) * (fmpq(4) ** n - 1) * fmpq.bernoulli(2 * n) / (n * factorial) / 2)
     rest = difference(offsets.LOG_COSH, terms)
-    worst = largest_on(rest, arb(0), arb("0.25"), lambda w: arb(1))
+    worst = largest_on(rest, arb(0), arb("0.25"), lambda w: arb(1), 10_000)
     print(f"ln cosh's polynomial: {worst:.3g} of 1.2e-16")
     assert worst < 1.2e-16
 
