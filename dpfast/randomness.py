@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -79,7 +79,7 @@ class Words:
         nonce = self._purpose.to_bytes(_BLOCK_BYTES, "big")
         self._encryptor = Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()
 
-    def fill(self, chunk: int, buffer: NDArray[np.generic]) -> None:
+    def fill(self, chunk: int, buffer: NDArray[Any]) -> None:
         """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
         start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
         self._encryptor.reset_nonce(start)

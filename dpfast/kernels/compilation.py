@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["inlined", "kernel", "when_compiling"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -28,4 +29,27 @@ def inlined(function: _Function) -> _Function:
     return compiled
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab
+class _FirstCompilation(event.Listener):  # type: ignore[misc]
+    """Calls a function when a kernel of this package is compiled, not loaded from the cache, for the first time."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self._announce = announce
+        self._announced = False
+
+    def on_start(self, started: Any) -> None:
+        """Announce the first one."""
+        module = getattr(started.data["dispatcher"].py_func, "__module__", "")
+        if not self._announced and module.startswith(__package__):
+            self._announced = True
+            self._announce()
+
+    def on_end(self, ended: Any) -> None:
+        """Say nothing: the next kernel may be compiled at once."""
+
+
+def when_compiling(announce: Callable[[], None]) -> None:
+    """Have a function called once, when the first kernel that is in no cache is about to be compiled."""
+    event.register("numba:compile", _FirstCompilation(announce))
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0

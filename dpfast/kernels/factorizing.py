@@ -207,4 +207,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0

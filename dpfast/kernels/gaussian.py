@@ -182,4 +182,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0

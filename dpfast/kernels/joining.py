@@ -119,4 +119,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0

@@ -172,4 +172,4 @@ def draw_laplace_f64(high, low, scale, offset, fraction, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0

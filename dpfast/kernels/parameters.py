@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8b4bb14364aa2cab
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0

@@ -149,7 +149,8 @@ class Ones:
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        joining.add_noise(values, noise, *self._limits, released)
+        smallest, largest = self._limits
+        joining.add_noise(values, noise, smallest, largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
@@ -188,11 +189,14 @@ class Multiples:
 
     def split(self, values: NDArray[Any], rows: Rows, fraction: NDArray[np.float64]) -> None:
         """See `Lattice.split`."""
-        joining.split_multiples(values, *rows.position, fraction)
+        (shift,) = rows.position
+        joining.split_multiples(values, shift, fraction)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        joining.join_multiples(values, *rows.position, noise, *self._limits, released)
+        (shift,) = rows.position
+        smallest, largest = self._limits
+        joining.join_multiples(values, shift, noise, smallest, largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
@@ -235,7 +239,8 @@ class Powers:
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        joining.join_grid(values, *rows.position, noise, self._largest, released)
+        inverse, grid = rows.position
+        joining.join_grid(values, inverse, grid, noise, self._largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""

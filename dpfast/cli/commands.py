@@ -1,0 +1,299 @@
+"""The commands and their options; what they do stands in the modules beside this one.
+
+Modules that take long to import are imported by the commands that need them, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dpfast.cli.arguments import Request, draw_plan
+from dpfast.cli.errors import CommandError, ExitCode, FileTroubleError, described, exit_code, tell
+from dpfast.errors import DpfastError, LedgerError, ParameterError
+
+if TYPE_CHECKING:
+    from dpfast.cli.terminal import Progress
+    from dpfast.ledger import Budget, Ledger
+    from dpfast.release import Plan, Release
+
+__all__ = ["main"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_BUGS = "this is a bug in dpfast; please report it with the lines above"
+
+
+class _Commands(click.Group):
+    """A group of commands whose errors are one line each."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        """Run a command and exit."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, prog_name or "dpfast", **extra)
+        except click.UsageError as error:
+            tell(described(error))
+            code = ExitCode.USAGE
+        except (KeyboardInterrupt, click.Abort):
+            tell("interrupted; nothing was charged")
+            code = ExitCode.INTERRUPTED
+        except (DpfastError, OSError) as error:
+            tell(described(error))
+            code = exit_code(error)
+        except MemoryError:
+            tell("there is not enough memory; use a larger machine or fewer columns")
+            code = ExitCode.FILES
+        sys.exit(int(code) if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Turn an interrupt into what click leaves alone: it would print an empty line first."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 done, 2 usage or parameters, 3 budget too small, 4 files or ledger, 130 interrupted.",
+)
+@click.version_option(package_name="dpfast", prog_name="dpfast", message="%(prog)s %(version)s")
+def main() -> None:
+    """Differentially private statistics from files, charged to a ledger.
+
+    \b
+    Start with:  dpfast demo
+    """
+
+
+def _shared_options(command: _Command) -> _Command:
+    """Give a command the options that describe a release."""
+    options = [
+        click.argument("files", nargs=-1, required=True, metavar="FILES..."),
+        click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
+        click.option(
+            "--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."
+        ),
+        click.option(
+            "--sum", "sums", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a sum; repeatable."
+        ),
+        click.option(
+            "--mean", "means", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a mean; repeatable."
+        ),
+        click.option(
+            "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
+        ),
+        click.option("--unit", metavar="COLUMN", help="Whose privacy is kept; without it, each row is a unit."),
+        click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+        click.option("--max-rows", type=int, metavar="N", help="Keep at most N rows of each unit in each group."),
+        click.option("--epsilon", type=float, required=True, help="The privacy loss of the whole release."),
+        click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
+        click.option("--keys", metavar="FILE", help="Public keys, each shown; without it, keys are selected."),
+        click.option(
+            "--neighbors",
+            type=click.Choice(["add_remove", "replace"]),
+            default="add_remove",
+            show_default=True,
+            help="What neighbouring data differ in: one unit more, or one exchanged.",
+        ),
+        click.option(
+            "--mechanism",
+            type=click.Choice(["auto", "laplace", "gaussian"]),
+            default="auto",
+            show_default=True,
+            help="The noise; auto takes the smaller.",
+        ),
+        click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]"),
+        click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used."),
+    ]
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+def _effect_options(*, required: bool) -> Callable[[_Command], _Command]:
+    """Give a command the options that say where a release is charged and written."""
+    options = [
+        click.option("--ledger", required=required, metavar="FILE", help="The budget that is charged."),
+        click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none."),
+        click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]"),
+        click.option(
+            "--out",
+            required=required,
+            metavar="FILE",
+            help="Where to write the release: .parquet, .csv, .arrow, .json, .ndjson, or - for CSV on standard output.",
+        ),
+        click.option("--plot", metavar="FILE", help="Draw the first query: .png, .svg or .pdf."),
+        click.option("--overwrite", is_flag=True, help="Replace --out and --plot if they exist."),
+    ]
+    return lambda command: functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+@main.command(
+    epilog="\b\nExample:\n"
+    "  dpfast release flights.parquet --by carrier,dest --count --mean dep_delay:-20:60 --unit tailnum\n"
+    "    --max-groups 8 --max-rows 8 --epsilon 1 --delta 1e-7 --ledger ledger.db --budget-epsilon 4\n"
+    "    --budget-delta 1e-6 --out routes.parquet --plot routes.png",
+)
+@_shared_options
+@_effect_options(required=True)
+def release(
+    ledger: str,
+    budget_epsilon: float | None,
+    budget_delta: float | None,
+    out: str,
+    plot: str | None,
+    overwrite: bool,
+    **shared: Any,
+) -> None:
+    """Release statistics of FILES by group, once, and charge the ledger for them.
+
+    Whatever is wrong with the arguments, the ledger or the output is found before the charge. A charge is never
+    given back.
+    """
+    from dpfast.cli.releasing import Outputs, release_to
+
+    request = Request(**shared)
+    with Outputs(out, plot, overwrite=overwrite, keep=(*request.files, request.keys or "", ledger)) as outputs:
+        plan = draw_plan(request)
+        account = _opened(ledger, request, budget_epsilon, budget_delta)
+        release_to(plan, account, ledger, outputs)
+
+
+@main.command(
+    epilog="\b\nExample:\n"
+    "  dpfast explain flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
+    "    --epsilon 1 --delta 1e-7",
+)
+@_shared_options
+@_effect_options(required=False)
+def explain(
+    ledger: str | None,
+    budget_epsilon: float | None,
+    budget_delta: float | None,
+    out: str | None,
+    plot: str | None,
+    overwrite: bool,
+    **shared: Any,
+) -> None:
+    """Show what `dpfast release` with the same arguments would do.
+
+    Reads the schema and the public keys, no row of the data, and charges nothing; --ledger and --out are ignored.
+    """
+    click.echo(draw_plan(Request(**shared)).explain())
+
+
+@main.group()
+def ledger() -> None:
+    """Create a ledger, or show what one has left."""
+
+
+@ledger.command(epilog="\b\nExample:\n  dpfast ledger create ledger.db --epsilon 4 --delta 1e-6 --dataset flights")
+@click.argument("path")
+@click.option("--epsilon", type=float, required=True, help="The whole budget; it cannot be raised later.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="The same for delta.")
+@click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
+@click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
+@click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
+def create(
+    path: str, epsilon: float, delta: float, dataset: str | None, unit: str | None, neighbors: str | None
+) -> None:
+    """Create a ledger with a budget.
+
+    What is not given of dataset, unit and neighbours is fixed by the first release.
+    """
+    from dpfast.ledger import Ledger
+
+    if Path(path).exists():
+        raise FileTroubleError(f"{path!r} exists; give another name, or see dpfast ledger show")
+    identity = {"dataset": dataset, "privacy_unit": None if unit is None else f"column:{unit}", "neighbors": neighbors}
+    made = Ledger.open(path, epsilon, delta, **identity)
+    click.echo(f"created {path}: {_amount(made.total)}")
+
+
+@ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
+@click.argument("path")
+def show(path: str) -> None:
+    """Show a ledger's budget, what is spent and left, what it is about, and its entries."""
+    from dpfast.cli.terminal import console, print_table
+
+    opened = _existing(path)
+    total, spent, remaining, about = opened.total, opened.spent, opened.remaining, opened.identity
+    history = opened.history()
+    unfixed = "fixed by the first release"
+    lines = {
+        "ledger": path,
+        "budget": _amount(total),
+        "spent": f"{_amount(spent)} in {history.height} entries",
+        "remaining": _amount(remaining),
+        "dataset": about.dataset or unfixed,
+        "unit": about.privacy_unit or unfixed,
+        "neighbors": about.neighbors or unfixed,
+    }
+    for name, value in lines.items():
+        console().print(f"{name:<10} {value}")
+    if history.height:
+        rows = [
+            (str(number), f"{time:%Y-%m-%d %H:%M:%S}", what, f"{epsilon:.12g}", f"{delta:.12g}")
+            for number, time, epsilon, delta, what in history.iter_rows()
+        ]
+        print_table(("entry", "time (UTC)", "what was released", "epsilon", "delta"), rows, left=3)
+
+
+@main.command(epilog="\b\nExample:\n  dpfast demo --out ./dpfast-demo --epsilon 4")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("dpfast-demo"), show_default=True)
+@click.option("--epsilon", type=float, default=4.0, show_default=True, help="The privacy loss of the demonstration.")
+def demo(out: Path, epsilon: float) -> None:
+    """Release 336,776 real flights by carrier and destination, beside the true values.
+
+    Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
+    """
+    from dpfast.demo import run_demo
+
+    run_demo(out, epsilon)
+
+
+def _existing(path: str) -> Ledger:
+    from dpfast.ledger import Ledger
+
+    if not Path(path).exists():
+        raise LedgerError(
+            f"there is no ledger {path!r}; create it: dpfast ledger create {path} --epsilon 1 --delta 1e-6"
+        )
+    return Ledger.open(path)
+
+
+def _opened(path: str, request: Request, epsilon: float | None, delta: float | None) -> Ledger:
+    """Open the ledger of a release, or create it where a budget is given."""
+    from dpfast.ledger import Ledger
+
+    if epsilon is None and delta is not None:
+        raise CommandError("--budget-delta needs --budget-epsilon; give both to create the ledger")
+    if epsilon is None and not Path(path).exists():
+        raise LedgerError(
+            f"there is no ledger {path!r}; create it with --budget-epsilon 1 --budget-delta 1e-6, "
+            "or with dpfast ledger create"
+        )
+    try:
+        opened = Ledger.open(path, epsilon, delta)
+    except ParameterError as error:
+        if error.argument in ("epsilon", "delta"):
+            raise CommandError(
+                f"--budget-{error}".replace(f"{error.argument}=", f"--budget-{error.argument} ")
+            ) from None
+        raise
+    name = opened.identity.dataset
+    if name is not None and name != request.dataset_name:
+        raise LedgerError(
+            f"the ledger {path!r} is about the dataset {name!r}, not {request.dataset_name!r}; nothing was charged: "
+            f"say --dataset {name!r} if these are the same data, or use another ledger"
+        )
+    return opened
+
+
+def _amount(budget: Budget) -> str:
+    return f"epsilon {budget.epsilon:.12g}, delta {budget.delta:.12g}"

@@ -1,0 +1,115 @@
+"""What a person at a terminal sees: progress, tables. A pipe gets plain text and no progress."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Progress", "console", "kernels_are_cold", "print_table"]
+
+_PIPE_WIDTH = 160
+_PATIENCE_SECONDS = 1.0
+
+
+def console(*, err: bool = False) -> Console:
+    """Return a console that takes text as it is: keys and descriptions may hold brackets."""
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, title: str | None = None
+) -> None:
+    """Print a table to standard output, its first ``left`` columns aligned left, the others right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=None if title is None else Text(title), title_justify="left")
+    for place, header in enumerate(headers):
+        table.add_column(Text(header), justify="left" if place < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table, soft_wrap=False)
+
+
+def kernels_are_cold() -> bool:
+    """Whether no compiled kernel lies in Numba's cache, so that the first release has to compile some."""
+    from dpfast.kernels.counting import count_slots
+
+    place = getattr(getattr(count_slots, "stats", None), "cache_path", None)
+    return place is not None and not any(Path(place).glob("*.nbi"))
+
+
+class Progress:
+    """Follow a release through its stages, show them on a terminal, and know what an interrupt would mean.
+
+    A stage's name tells nothing of the data; the elapsed time is shown to whoever runs the command alone.
+    From the drawing of the noise on, an interrupt is ignored: what has been paid for is written first.
+    """
+
+    def __init__(self) -> None:
+        self._stages = 0
+        self._shown: Any = None
+        self._task: Any = None
+        self._timer: threading.Timer | None = None
+        self._handler: Any = None
+
+    @property
+    def is_charging(self) -> bool:
+        """Whether the charge had begun and its end was not seen."""
+        return self._stages == 1
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether the ledger has been charged."""
+        return self._stages > 1
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            if kernels_are_cold():
+                click.echo("compiling kernels (first run only)...", err=True)
+            from rich.progress import Progress as Display
+            from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+            self._shown = Display(*columns, console=console(err=True), transient=True)
+            self._task = self._shown.add_task("starting", total=None)
+            # What is done at once needs no display.
+            self._timer = threading.Timer(_PATIENCE_SECONDS, self._shown.start)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __call__(self, stage: str) -> None:
+        """Begin a stage."""
+        self._stages += 1
+        if self._shown is not None:
+            self._shown.update(self._task, description=stage)
+        if stage == "drawing the noise":
+            with suppress(ValueError):  # not in the main thread, which alone is interrupted
+                self._handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._shown.stop()
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
