@@ -81,6 +81,7 @@ def draw_groups(
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= _LARGEST_TOP:
         raise ParameterError("top", top, f"a whole number from 1 to {_LARGEST_TOP}")
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     scale, lower, upper = f"{name}_scale", f"{name}_lower", f"{name}_upper"
     scales = frame[scale].to_numpy()
@@ -89,8 +90,8 @@ def draw_groups(
     shown = shown.head(top).sort(name, descending=True)
 
     height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained", facecolor="white")
-    figure.get_layout_engine().set(w_pad=0.14, h_pad=0.14)
+    layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
+    figure = Figure(figsize=(_WIDTH, height), layout=layout, facecolor="white")
     axes = figure.add_subplot()
     values = shown[name].to_numpy().astype(np.float64)
     # The interval of a clamped mean may leave its value outside by a rounding error; whiskers are never negative.

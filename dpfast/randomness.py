@@ -83,7 +83,7 @@ class Words:
         """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
         start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
         self._encryptor.reset_nonce(start)
-        target = memoryview(buffer).cast("B")
+        target = buffer.view(np.uint8).data
         for begin in range(0, len(target), len(_ZEROS)):
             part = target[begin : begin + len(_ZEROS)]
             self._encryptor.update_into(memoryview(_ZEROS)[: len(part)], part)

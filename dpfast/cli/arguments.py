@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,7 +165,7 @@ def _read_by(request: Request) -> list[str | Bins] | None:
             edges = [_number(edge) for edge in written.split(",")]
         except ValueError:
             raise CommandError(f"the edges of --bins {_short(text)} are no numbers; {mend}") from None
-        if len(edges) < 2 or any(not left < right for left, right in zip(edges, edges[1:], strict=False)):
+        if len(edges) < 2 or any(not left < right for left, right in pairwise(edges)):
             raise CommandError(f"--bins {_short(text)} needs two edges or more, increasing; {mend}")
         if column not in names:
             raise CommandError(
@@ -230,7 +231,7 @@ def _read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
         if suffix == ".parquet":
             return pl.read_parquet(path)
         if suffix in (".arrow", ".ipc", ".feather"):
-            return pl.read_ipc(path, memory_map=False)
+            return pl.read_ipc(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         # Public keys are public: the reason may be shown.
         reason = " ".join(str(error).split())[:160]

@@ -6,8 +6,10 @@ Modules that take long to import are imported by the commands that need them, so
 from __future__ import annotations
 
 import functools
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,14 +20,11 @@ from dpfast.cli.errors import CommandError, ExitCode, FileTroubleError, describe
 from dpfast.errors import DpfastError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
-    from dpfast.cli.terminal import Progress
     from dpfast.ledger import Budget, Ledger
-    from dpfast.release import Plan, Release
 
 __all__ = ["main"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_BUGS = "this is a bug in dpfast; please report it with the lines above"
 
 
 class _Commands(click.Group):
@@ -34,8 +33,13 @@ class _Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit."""
         extra["standalone_mode"] = False
+        code: Any = ExitCode.DONE
+        handler = signal.getsignal(signal.SIGINT)
         try:
             code = super().main(args, prog_name or "dpfast", **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            code = ExitCode.USAGE
         except click.UsageError as error:
             tell(described(error))
             code = ExitCode.USAGE
@@ -48,6 +52,9 @@ class _Commands(click.Group):
         except MemoryError:
             tell("there is not enough memory; use a larger machine or fewer columns")
             code = ExitCode.FILES
+        finally:
+            with suppress(ValueError):  # not in the main thread, where nothing was changed
+                signal.signal(signal.SIGINT, handler)
         sys.exit(int(code) if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -67,8 +74,7 @@ class _Commands(click.Group):
 def main() -> None:
     """Differentially private statistics from files, charged to a ledger.
 
-    \b
-    Start with:  dpfast demo
+    Start with: dpfast demo
     """
 
 
@@ -134,6 +140,7 @@ def _effect_options(*, required: bool) -> Callable[[_Command], _Command]:
 
 
 @main.command(
+    short_help="Release statistics of files, charged to a ledger.",
     epilog="\b\nExample:\n"
     "  dpfast release flights.parquet --by carrier,dest --count --mean dep_delay:-20:60 --unit tailnum\n"
     "    --max-groups 8 --max-rows 8 --epsilon 1 --delta 1e-7 --ledger ledger.db --budget-epsilon 4\n"
@@ -165,6 +172,7 @@ def release(
 
 
 @main.command(
+    short_help="Show what a release would do; charges nothing.",
     epilog="\b\nExample:\n"
     "  dpfast explain flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
     "    --epsilon 1 --delta 1e-7",
@@ -244,7 +252,10 @@ def show(path: str) -> None:
         print_table(("entry", "time (UTC)", "what was released", "epsilon", "delta"), rows, left=3)
 
 
-@main.command(epilog="\b\nExample:\n  dpfast demo --out ./dpfast-demo --epsilon 4")
+@main.command(
+    short_help="Release 336,776 real flights, beside the truth.",
+    epilog="\b\nExample:\n  dpfast demo --out ./dpfast-demo --epsilon 4",
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("dpfast-demo"), show_default=True)
 @click.option("--epsilon", type=float, default=4.0, show_default=True, help="The privacy loss of the demonstration.")
 def demo(out: Path, epsilon: float) -> None:

@@ -61,14 +61,8 @@ def exit_code(error: BaseException) -> ExitCode:
         return ExitCode.BUDGET
     if isinstance(error, (LedgerError, OSError)):
         return ExitCode.FILES
-    if isinstance(error, (DpfastError, click.UsageError)) and not _is_plain(error):
-        return ExitCode.USAGE
-    return ExitCode.FILES
-
-
-def _is_plain(error: BaseException) -> bool:
-    """Whether an error is the base class itself, which tells of damaged data files."""
-    return type(error) is DpfastError
+    # The base class itself tells of a data file that is damaged.
+    return ExitCode.FILES if type(error) is DpfastError else ExitCode.USAGE
 
 
 def described(error: BaseException) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -125,7 +124,7 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -
         spent, left = released.spent, ledger.remaining
     lines = []
     if outputs.frame is not None:
-        lines.append(f"wrote {outputs.frame.path}: {released.frame.height} groups")
+        lines.append(f"wrote {outputs.frame.path}: {released.frame.height:,} groups")
     if outputs.chart is not None:
         lines.append(f"wrote {outputs.chart.path}")
     lines.append(

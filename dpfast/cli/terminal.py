@@ -59,7 +59,8 @@ class Progress:
     """Follow a release through its stages, show them on a terminal, and know what an interrupt would mean.
 
     A stage's name tells nothing of the data; the elapsed time is shown to whoever runs the command alone.
-    From the drawing of the noise on, an interrupt is ignored: what has been paid for is written first.
+    From the drawing of the noise to the end of the command, an interrupt is ignored: what has been paid for is
+    written first.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,6 @@ class Progress:
         self._shown: Any = None
         self._task: Any = None
         self._timer: threading.Timer | None = None
-        self._handler: Any = None
 
     @property
     def is_charging(self) -> bool:
@@ -102,7 +102,7 @@ class Progress:
             self._shown.update(self._task, description=stage)
         if stage == "drawing the noise":
             with suppress(ValueError):  # not in the main thread, which alone is interrupted
-                self._handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,5 +111,3 @@ class Progress:
             self._timer.cancel()
             self._timer.join()
             self._shown.stop()
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)

@@ -29,6 +29,7 @@ from numba import types
 from numba.extending import overload
 
 from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.fractions import fraction_of
 from dpfast.kernels.intrinsics import (
     absolute,
     add,
@@ -152,16 +153,18 @@ def draw_gaussian(
     angle_low,
     scale,
     other_scale,
-    fraction,
-    other_fraction,
+    values,
+    other_values,
+    position,
+    other_position,
     noise,
     other_noise,
 ):
     """Fill ``noise`` with the cosines' values and ``other_noise`` with the sines' (int32, of equal length).
 
     ``*_high`` is uint32, ``*_low`` uint16 or None; ``scale`` float64, one number or one a row, at most
-    LARGEST_SCALE; ``fraction`` None or float64 a row, |f| <= 1/2, and a NaN makes its value undecided. Returns
-    1 if some value is undecided, else 0.
+    LARGEST_SCALE; ``values`` (None if every value is a grid point) have the fractions that ``position`` says
+    (fractions.py), and a NaN makes its value undecided. Returns 1 if some value is undecided, else 0.
     """
     undecided = _NONE
     for i in range(noise.size):
@@ -173,8 +176,10 @@ def draw_gaussian(
         spread = fused_multiply_add(radius, _ROUNDING + 3.2 * cell, _WIDTH * (width * inverse_root))
         cosine, sine = _cosine_and_sine(turns)
         certain = r != _ZERO
-        n = _rounded(radius, cosine, at(scale, i), at(fraction, i), spread, certain)
-        m = _rounded(radius, sine, at(other_scale, i), at(other_fraction, i), spread, certain)
+        n = _rounded(radius, cosine, at(scale, i), fraction_of(at(values, i), at(position, i)), spread, certain)
+        m = _rounded(
+            radius, sine, at(other_scale, i), fraction_of(at(other_values, i), at(other_position, i)), spread, certain
+        )
         noise[i] = n
         other_noise[i] = m
         either = (n == UNDECIDED) | (m == UNDECIDED)
@@ -182,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63

@@ -1,4 +1,4 @@
-"""Values apart into a multiple of the output grid and a fraction, and together again with rounded noise.
+"""Values and rounded noise together on the output grid.
 
 A mechanism releases N * grid, N = round((x + noise) / grid). With x / grid = i + f, i an integer and
 |f| <= 1/2, N = i + n where n = round(f + noise / grid) comes certified from a drawing kernel. What is stored
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
+from dpfast.kernels.fractions import nearest_multiple
 from dpfast.kernels.intrinsics import (
     absolute,
     add,
@@ -22,14 +23,12 @@ from dpfast.kernels.intrinsics import (
 )
 from dpfast.kernels.parameters import at
 
-__all__ = ["add_noise", "join_grid", "join_multiples", "split_grid", "split_multiples", "zero_missing"]
+__all__ = ["add_noise", "join_grid", "join_multiples", "zero_missing"]
 
 _LARGEST_I64 = np.int64(2**63 - 1)
 _SMALLEST_I64 = np.int64(-(2**63))
 _ZERO_64 = np.int64(0)
-_ONE_64 = np.int64(1)
-# From 2**53 on a float64 is an integer; from 2**1000 on it stays itself whatever the noise.
-_INTEGERS_FROM = 2.0**53
+# From 2**1000 on a multiple of the grid stays itself whatever the noise.
 _UNCHANGED_FROM = 2.0**1000
 
 
@@ -49,30 +48,12 @@ def add_noise(values, noise, smallest, largest, released):
 
 
 @kernel
-def split_multiples(values, shift, fraction):
-    """Set ``fraction`` to x / 2**shift less the nearest integer: in [-1/2, 1/2), off by at most 2**-54.
-
-    ``shift`` is int64, one number or one a row, from 0 to 61.
-    """
-    for i in range(fraction.size):
-        x = np.int64(values[i])
-        k = at(shift, i)
-        step = _ONE_64 << k
-        rest = x - ((x >> k) << k)
-        rest -= choose(rest + rest >= step, step, _ZERO_64)
-        fraction[i] = np.float64(rest) / np.float64(step)
-
-
-@kernel
 def join_multiples(values, shift, noise, smallest, largest, released):
     """Release integers on a grid of 2**shift: (round(x / 2**shift) + noise) * 2**shift, saturating."""
     for i in range(released.size):
         x = np.int64(values[i])
         k = at(shift, i)
-        step = _ONE_64 << k
-        multiple = x >> k
-        rest = x - (multiple << k)
-        multiple = add(multiple, choose(rest + rest >= step, _ONE_64, _ZERO_64))
+        multiple = nearest_multiple(x, k)
         n = np.int64(noise[i])
         total = add(multiple, n)
         # Only a shift of 0 can overflow here: 2**62 + 1 + 2**31 stays below 2**63.
@@ -80,19 +61,6 @@ def join_multiples(values, shift, noise, smallest, largest, released):
         total = choose(overflow, bit_xor(spread_sign(multiple), _LARGEST_I64), total)
         total = min(max(total, _SMALLEST_I64 >> k), _LARGEST_I64 >> k) << k
         released[i] = min(max(total, smallest), largest)
-
-
-@kernel
-def split_grid(values, inverse_grid, fraction):
-    """Set ``fraction`` to x / grid less the nearest integer, exactly; NaN where x is NaN or infinite.
-
-    ``values`` is float64 or float32, ``inverse_grid`` a power of two, one number or one a row. Where x / grid
-    underflows the fraction is off by at most 2**-1074.
-    """
-    for i in range(fraction.size):
-        x = np.float64(values[i])
-        q = x * at(inverse_grid, i)
-        fraction[i] = choose(absolute(q) < _INTEGERS_FROM, q - round_half_even(q), x - x)
 
 
 @kernel
@@ -119,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63

@@ -31,6 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.fractions import fraction_of
 from dpfast.kernels.intrinsics import (
     absolute,
     bit_and,
@@ -154,22 +155,24 @@ def draw_laplace_f32(high, scale, offset, exact_scale, noise):
 
 
 @kernel
-def draw_laplace_f64(high, low, scale, offset, fraction, noise):
+def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     """Fill ``noise`` (int32) from 48-bit words, sign and 47 bits of U, in float64; see the module's docstring.
 
     ``high`` (uint32) and ``low`` (uint16) are the two parts of the words. ``scale`` and ``offset`` are float64,
-    one number or one a row; scale <= LARGEST_SCALE_F64. ``fraction`` is None or float64 a row, |f| <= 1/2; a NaN
-    there makes its sample undecided.
+    one number or one a row; scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the
+    fractions that ``position`` says (fractions.py); a NaN there makes its sample undecided.
     """
     undecided = _ZERO_32
     for i in range(noise.size):
         word = u64_from_u32(high[i])
         r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
         sign = shift_right(word, _TOP_64)
-        n, decided = _laplace_f64(r, _M_PLUS_ONE_F64, sign, at(scale, i), at(offset, i), at(fraction, i))
+        n, decided = _laplace_f64(
+            r, _M_PLUS_ONE_F64, sign, at(scale, i), at(offset, i), fraction_of(at(values, i), at(position, i))
+        )
         noise[i] = choose(decided, n, UNDECIDED)
         undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63

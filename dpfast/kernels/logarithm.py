@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63

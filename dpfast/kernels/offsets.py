@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63

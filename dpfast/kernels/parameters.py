@@ -9,7 +9,7 @@ __all__ = ["at", "part"]
 
 
 def at(parameter, row):
-    """Return the parameter of a row: itself if it is a number, its entry if an array, 0.0 if it is None."""
+    """Return the parameter of a row: itself if it is a number, its entry if an array, None if it is None."""
     raise NotImplementedError("compiled code only")
 
 
@@ -18,7 +18,7 @@ def _at(parameter, row):
     if isinstance(parameter, types.Array):
         return lambda parameter, row: parameter[row]
     if isinstance(parameter, types.NoneType):
-        return lambda parameter, row: 0.0
+        return lambda parameter, row: None
     return lambda parameter, row: parameter
 
 
@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 56589cd7eac941e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63

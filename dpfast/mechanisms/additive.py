@@ -85,13 +85,7 @@ class Noise(Protocol):
     def word_bytes(self, rows: int) -> int:
         """Return the bytes of keystream that a chunk of so many rows needs."""
 
-    def draw(
-        self,
-        words: NDArray[np.uint8],
-        rows: Rows,
-        fraction: NDArray[np.float64] | None,
-        noise: NDArray[np.int32],
-    ) -> int:
+    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
         """Fill ``noise`` and return whether some of it is UNDECIDED."""
 
     def redraw(
@@ -178,14 +172,10 @@ def add_noise(
             values = column.block(start, stop)
             parameters = lattice.rows(start, stop, scratch)
             drawn = scratch("noise", np.int32)[:rows]
-            fraction = None
-            if lattice.has_fraction:
-                fraction = scratch("fraction", np.float64)[:rows]
-                lattice.split(values, parameters, fraction)
             chunk_words = word_bytes[: noise.word_bytes(rows)]
             words.fill(chunk, chunk_words)
             missing = column.missing(start, stop) if column.null_count else None
-            if noise.draw(chunk_words, parameters, fraction, drawn) or refine_all:
+            if noise.draw(chunk_words, values, parameters, drawn) or refine_all:
                 if refine_all:
                     drawn[:] = UNDECIDED
                 if missing is not None:

@@ -35,16 +35,11 @@ class _Pairs:
     def word_bytes(self, rows: int) -> int:
         return (4 if self._short else 6) * (rows + rows % 2)
 
-    def draw(
-        self,
-        words: NDArray[np.uint8],
-        rows: Rows,
-        fraction: NDArray[np.float64] | None,
-        noise: NDArray[np.int32],
-    ) -> int:
+    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
         size = noise.size
         half = (size + 1) // 2
         high, low = self._parts(words, size)
+        placed = None if rows.position is None else values
         undecided = 0
         # An odd chunk's last cosine has no sine beside it: that pair is drawn apart, its sine thrown away.
         for first, pairs in ((0, size - half), (size - half, half - (size - half))):
@@ -54,13 +49,15 @@ class _Pairs:
             beside = other if first == 0 else one
             undecided |= draw_gaussian(
                 high[one],
-                None if low is None else low[one],
+                _part(low, one),
                 high[other],
-                None if low is None else low[other],
-                rows.scale if isinstance(rows.scale, float) else rows.scale[one],
-                rows.scale if isinstance(rows.scale, float) else rows.scale[beside],
-                None if fraction is None else fraction[one],
-                None if fraction is None else fraction[beside],
+                _part(low, other),
+                _part(rows.scale, one),
+                _part(rows.scale, beside),
+                _part(placed, one),
+                _part(placed, beside),
+                _part(rows.position, one),
+                _part(rows.position, beside),
                 noise[one],
                 noise[beside] if beside is other else np.empty(pairs, np.int32),
             )
@@ -92,6 +89,11 @@ class _Pairs:
         both = rows + rows % 2
         high = words[: 4 * both].view(np.uint32)
         return high, None if self._short else words[4 * both :].view(np.uint16)
+
+
+def _part(parameter: Any, rows: slice) -> Any:
+    """Return the part of a parameter for some rows, if it has one entry a row."""
+    return parameter[rows] if isinstance(parameter, np.ndarray) else parameter
 
 
 def gaussian(values: Any, scale: Any, *, random: object = None, threads: int | None = None) -> Any:

