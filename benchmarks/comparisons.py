@@ -25,6 +25,7 @@ class Prepared:
     ours: Run
     baseline: Run
     peers: dict[str, tuple[Run, int]] = field(default_factory=dict)
+    values: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,14 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
         noisy = numpy_integers if dtype is np.int64 else numpy_floats
         baseline = numpy_noise_alone if kind == "gaussian" else noisy
         peers = {} if rows else {**_opendp_noise(values, kind, 10.0), **_diffprivlib_noise(values, kind, 10.0)}
-        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers)
+        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers, values)
 
     return prepare
 
 
 def _two_threads(size: int) -> Prepared:
     values = np.random.default_rng(20_261_121).integers(0, 1000, size)
-    return Prepared(lambda: dpf.laplace(values, 10.0, threads=2), lambda: dpf.laplace(values, 10.0, threads=1))
+    return Prepared(lambda: dpf.laplace(values, 10.0, threads=2), lambda: dpf.laplace(values, 10.0, threads=1), {}, values)
 
 
 def _release(frame: pl.DataFrame, by: list[str], keys: pl.DataFrame | None, **parameters: Any) -> Run:

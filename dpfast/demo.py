@@ -218,7 +218,7 @@ def _show_table(release: Release, flights: pl.DataFrame) -> None:
     low, high = DELAY_BOUNDS
     show(
         f"Each aircraft keeps at most {MAX_GROUPS} routes and {MAX_ROWS} flights on each, drawn at random, and a delay "
-        f"counts as {low} to\n{high} minutes. That leaves {share:.0%} of the flights on these routes: 'kept' is what is left "
-        "on average. The rest\nof the difference is noise and the luck of the draw: the intervals, which are of the noise "
-        f"alone, hold the kept\ncount of {inside[0]} and the kept mean of {inside[1]} of {frame.height} routes.\n"
+        f"counts as {low} to\n{high} minutes. That leaves {share:.0%} of the flights on these routes: 'kept' is what "
+        "is left on average. What else\ndiffers is noise and the luck of the draw: the intervals, which are of the "
+        f"noise alone, hold the kept count of\n{inside[0]} and the kept mean of {inside[1]} of {frame.height} routes.\n"
     )

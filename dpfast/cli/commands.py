@@ -36,7 +36,7 @@ class _Commands(click.Group):
         code: Any = ExitCode.DONE
         handler = signal.getsignal(signal.SIGINT)
         try:
-            code = super().main(args, prog_name or "dpfast", **extra)
+            code = super().main(args, "dpfast", **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             code = ExitCode.USAGE

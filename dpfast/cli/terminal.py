@@ -7,16 +7,13 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-import click
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress", "console", "kernels_are_cold", "print_table"]
+__all__ = ["Progress", "console", "print_table"]
 
 _PIPE_WIDTH = 160
 _PATIENCE_SECONDS = 1.0
@@ -47,14 +44,6 @@ def print_table(
     console().print(table, soft_wrap=False)
 
 
-def kernels_are_cold() -> bool:
-    """Whether no compiled kernel lies in Numba's cache, so that the first release has to compile some."""
-    from dpfast.kernels.counting import count_slots
-
-    place = getattr(getattr(count_slots, "stats", None), "cache_path", None)
-    return place is not None and not any(Path(place).glob("*.nbi"))
-
-
 class Progress:
     """Follow a release through its stages, show them on a terminal, and know what an interrupt would mean.
 
@@ -81,8 +70,6 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
-            if kernels_are_cold():
-                click.echo("compiling kernels (first run only)...", err=True)
             from rich.progress import Progress as Display
             from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 

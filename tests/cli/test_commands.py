@@ -11,7 +11,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.cli import main
-from dpfast.cli.terminal import Progress, kernels_are_cold
+from dpfast.cli.terminal import Progress
 
 from .conftest import ASKED
 
@@ -77,7 +77,6 @@ def test_progress_on_a_terminal_names_the_stages(monkeypatch):
     shown = Terminal()
     monkeypatch.setattr("sys.stderr", shown)
     monkeypatch.setattr("dpfast.cli.terminal._PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("dpfast.cli.terminal.kernels_are_cold", lambda: True)
     with Progress() as progress:
         assert not progress.is_charging
         progress("charging the ledger")
@@ -87,7 +86,6 @@ def test_progress_on_a_terminal_names_the_stages(monkeypatch):
         progress._timer.join()
         progress._shown.refresh()
     text = shown.getvalue()
-    assert text.startswith("compiling kernels (first run only)...\n")
     assert "reading and aggregating" in text
     assert "0:00:0" in text
 
@@ -98,23 +96,6 @@ def test_progress_in_a_pipe_is_silent(monkeypatch):
     with Progress() as progress:
         progress("charging the ledger")
     assert shown.getvalue() == ""
-
-
-def test_kernels_are_cold_where_the_cache_is_empty(monkeypatch, tmp_path):
-    class Kernel:
-        class stats:
-            cache_path = str(tmp_path)
-
-    monkeypatch.setattr("dpfast.kernels.counting.count_slots", Kernel)
-    assert kernels_are_cold()
-    (tmp_path / "counting.count_slots-1.py311.nbi").touch()
-    assert not kernels_are_cold()
-
-
-def test_numba_still_tells_where_its_cache_is():
-    from dpfast.kernels.counting import count_slots
-
-    assert count_slots.stats.cache_path
 
 
 def test_the_parts_of_a_release_that_the_command_line_relies_on(folder):

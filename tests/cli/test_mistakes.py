@@ -61,7 +61,7 @@ MISTAKES = [
     ([*FULL, "--bins", "hour:0,12"], 2, "add it: --by city,hour"),
     ([*FULL, "--unit", "ridder"], 2, "near are ['rider']"),
     (["release", "tripps.parquet", *ASKED, *LEDGER, *OUT], 2, "FILES must be an existing file, but was 'tripps."),
-    (["release", "*.txt", *ASKED, *LEDGER, *OUT], 2, "a pattern that matches files"),
+    (["release", "*.log", *ASKED, *LEDGER, *OUT], 2, "a pattern that matches files"),
     (["release", "notes.txt", *ASKED, *LEDGER, *OUT], 2, "a path that ends in one of .parquet"),
     (["release", "notes.parquet", *ASKED, *LEDGER, *OUT], 2, "FILES must be files that can be opened"),
     (["release", "trips.parquet", "trips.arrow", *ASKED, *LEDGER, *OUT], 2, "files of one kind"),

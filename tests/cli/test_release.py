@@ -172,11 +172,14 @@ def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
 
 _INTERRUPTED = """
 import os, signal, sys
-import dpfast.release
+import dpfast
 from dpfast.aggregation.exact import Aggregation
 from dpfast.cli import main
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGINT)
+# The function dpf.release hides its module of the same name.
+module = sys.modules['dpfast.release']
+draw = module._draw
 {place} = {wrapped}
 main()
 """
@@ -185,7 +188,7 @@ main()
 @pytest.mark.parametrize(
     ("place", "wrapped", "code", "message", "cost"),
     [
-        ("dpfast.release.draw_up", "lambda *_, **__: interrupt()", 130, "dpfast: interrupted; nothing was charged", 0),
+        ("module.draw_up", "lambda *_, **__: interrupt()", 130, "dpfast: interrupted; nothing was charged", 0),
         (
             "Aggregation.run",
             "interrupt",
@@ -194,7 +197,7 @@ main()
             "released; another run is charged anew",
             1,
         ),
-        ("draw = dpfast.release._draw; dpfast.release._draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
+        ("module._draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
     ],
     ids=["planning", "aggregating", "drawing"],
 )

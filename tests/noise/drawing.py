@@ -23,6 +23,11 @@ def draw_narrow(words, scale, per_row=False):
     return noise
 
 
+def _placed(fraction):
+    """Return values on a grid of ones and its inverse, such that the values' fractions are those given."""
+    return (None, None) if fraction is None else (fraction, 1.0)
+
+
 def draw_wide(words, scale, offset, fraction=None):
     """Return Laplace noise of 48-bit words (uint64: the sign, then 47 bits of U) by the wide kernel."""
     noise = np.empty(words.size, np.int32)

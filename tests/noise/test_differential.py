@@ -100,10 +100,11 @@ def test_fast_path_is_the_exact_path_at_odd_lengths(noise, rows, dtype, seed):
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("dtype", "scale"), [("int64", 40.0), ("int64", 4e4), ("float64", 4.0)])
-def test_fast_path_is_the_exact_path_over_several_chunks(noise, dtype, scale, seed, monkeypatch):
-    """Chunks of 1,000 rows, so that the exact path takes seconds; an odd one at the end."""
+@pytest.mark.parametrize("rows", [4301, 3001])
+def test_fast_path_is_the_exact_path_over_several_chunks(noise, dtype, scale, rows, seed, monkeypatch):
+    """Chunks of 1,000 rows, so that the exact path takes seconds; an odd one at the end, or a single row."""
     monkeypatch.setattr(additive, "BLOCK_ROWS", 1000)
-    fast, exact = both_paths(noise, np.arange(5301).astype(dtype), scale, seed)
+    fast, exact = both_paths(noise, np.arange(rows).astype(dtype), scale, seed)
     assert np.array_equal(fast, exact)
 
 

@@ -30,9 +30,9 @@ def test_every_float_is_a_multiple_of_the_grid(mechanism, x, scale, seed):
     """Soundness rule 7; Mironov (2012): supports of neighbouring inputs are the same."""
     noisy = released(mechanism, x, scale, seed)
     grid = math.ldexp(1.0, grid_exponent(scale))
-    steps = noisy / grid
     assert np.isfinite(noisy).all()
     if abs(x) < 2.0**53 * grid:
+        steps = noisy / grid
         assert np.array_equal(steps, np.rint(steps))
         assert np.array_equal(steps * grid, noisy)
     assert not (np.signbit(noisy) & (noisy == 0)).any()
@@ -121,12 +121,12 @@ def test_int64_saturates(mechanism, scale, seed):
     top, bottom = 2**63 - 1, -(2**63)
     shift = max(0, int(math.log2(scale)) - 24)
     highest = (top >> shift) << shift
-    reach = min(60 * scale, 2.0**63)
+    reach = int(min(60 * scale, 2**64))
     up, down = (released(mechanism, x, scale, seed, np.int64) for x in (top, bottom))
-    assert (up >= top - reach).all()
+    assert min(up.tolist()) >= top - reach
     assert up.max() == highest
     assert (up == highest).mean() > 0.4
-    assert (down <= bottom + reach).all()
+    assert max(down.tolist()) <= bottom + reach
     assert down.min() == bottom
     assert (down == bottom).mean() > 0.4
 
@@ -160,7 +160,8 @@ def test_floats_saturate(mechanism, seed):
     assert up.max() == largest
     assert (up == largest).mean() > 0.4
     down = released(mechanism, 0.0, 1e60, seed, np.float32)
-    assert (np.abs(down) == largest).all()
+    assert ((np.abs(down) == largest) | (down == 0)).all()
+    assert (down == 0).sum() < 10
     # At scale 2**960 the noise is a millionth of the last bit of the largest float64: it stays, and stays finite.
     assert (released(mechanism, np.finfo(np.float64).max, 2.0**960, seed) == np.finfo(np.float64).max).all()
 

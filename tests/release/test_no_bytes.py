@@ -29,7 +29,7 @@ KINDS = {
     "enum": (ENUM, ["zebra", "mango"], ["apple"], []),
     "int64": (pl.Int64, [-3, 5], [MARK], [MARK.to_bytes(8, "little")]),
     "uint64": (pl.UInt64, [3, 5], [2**64 - MARK], [(2**64 - MARK).to_bytes(8, "little")]),
-    "dates": (pl.Date, [datetime.date(2000, 1, 1), datetime.date(2001, 1, 1)], [DAY], [(0x2B1D4E).to_bytes(4, "little")]),
+    "dates": (pl.Date, [datetime.date(2000, 1, 1)], [DAY], [(0x2B1D4E).to_bytes(4, "little")]),
     "moments": (
         pl.Datetime("us"),
         [datetime.datetime(2000, 1, 1)],
@@ -69,8 +69,7 @@ def test_rejected_keys_leave_no_bytes(kind, unit, lazy, null, without_noise, rel
     release = released(frame.lazy() if lazy else frame, "k", n=dpf.count(), **UNITS[unit])
     assert release.frame["k"].to_list() == [None] * null + shown
     assert release.frame["n"].to_list() == [200] * (len(shown) + null)
-    categorical = dtype == pl.Categorical
-    assert release.frame["k"].dtype == (pl.String if categorical else dtype)
+    assert release.frame["k"].dtype == (pl.String if "categories" in kind else dtype)
     assert_absent(release.frame, needles)
     assert_absent(release.lazy().collect(), needles)
     assert_absent(release.frame.head(1), needles)
@@ -165,5 +164,5 @@ def test_a_release_of_no_key_is_an_empty_frame(without_noise, released):
         frame = frame_of(kind, null=True).unique("k")
         release = released(frame, "k", n=dpf.count(), m=dpf.mean("u", bounds=(0, 1)))
         assert release.frame.height == 0
-        assert release.frame["k"].dtype == (pl.String if dtype == pl.Categorical else dtype)
+        assert release.frame["k"].dtype == (pl.String if "categories" in kind else dtype)
         assert_absent(release.frame, [b"SECRET", MARK.to_bytes(8, "little")])

@@ -215,15 +215,16 @@ def test_the_order_of_rows_changes_nothing(without_noise, released):
     generator = random.Random(5)
     rows = [(generator.choice("abc"), generator.gauss(0, 1) * 10 ** generator.randint(-20, 20)) for _ in range(5000)]
     rows += [("a", 2.0**53), ("a", 1.0), ("a", 1.0), ("a", -(2.0**53))]
-    frames = []
+    frames = {}
     for _ in range(3):
         generator.shuffle(rows)
         data = pl.DataFrame(rows, schema=["k", "x"], orient="row")
-        frames += [
-            released(data, "k", keys=keys, s=dpf.sum("x", bounds=(-1e17, 1e17)), m=dpf.mean("x", bounds=(-1, 1))).frame
-            for keys in (None, pl.DataFrame({"k": ["a", "b", "c"]}))
-        ]
-    assert all(frame.equals(frames[0]) for frame in frames)
+        for source in (data, data.lazy()):
+            for public in (True, False):
+                keys = pl.DataFrame({"k": ["a", "b", "c"]}) if public else None
+                queries = {"s": dpf.sum("x", bounds=(-1e17, 1e17)), "m": dpf.mean("x", bounds=(-1, 1))}
+                frame = released(source, "k", keys=keys, **queries).frame
+                assert frame.equals(frames.setdefault(public, frame))
 
 
 def test_bounding_keeps_what_it_says_and_null_units_are_dropped(without_noise, released):

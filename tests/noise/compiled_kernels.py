@@ -1,0 +1,55 @@
+"""Run by test_compiled_code.py in a process of its own: compile the noise kernels afresh and print what they became.
+
+Code that comes from Numba's cache has no readable IR, so that the parent sets NUMBA_CACHE_DIR to an empty folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import sys
+
+import numpy as np
+from numba import types
+from numba.core.registry import CPUDispatcher
+
+import dpfast as dpf
+import dpfast.kernels
+
+
+def call_every_route() -> None:
+    rows = 100
+    for dtype in ("int64", "int32", "uint32", "float64", "float32"):
+        for scale in (2.0, 5e3, 2.0**30, np.linspace(0.5, 3, rows), np.linspace(1, 5e3, rows), np.linspace(1, 2.0**30, rows)):
+            for mechanism in (dpf.laplace, dpf.gaussian):
+                mechanism(np.zeros(rows, dtype), scale)
+    import pyarrow as pa
+
+    for dtype in ("int64", "int32", "float64", "float32"):
+        dpf.laplace(pa.array(np.zeros(rows, dtype), mask=np.arange(rows) % 2 == 0), 2.0)
+
+
+def kernels():
+    for module in pkgutil.iter_modules(dpfast.kernels.__path__, "dpfast.kernels."):
+        for name, thing in vars(importlib.import_module(module.name)).items():
+            if isinstance(thing, CPUDispatcher) and thing.py_func.__module__ == module.name:
+                yield f"{module.name.rpartition('.')[2]}.{name}", thing
+
+
+def describe():
+    for name, kernel in kernels():
+        options = {key: bool(kernel.targetoptions.get(key)) for key in ("fastmath", "parallel", "nogil")}
+        compiled = []
+        for signature in kernel.signatures:
+            typemap = kernel.overloads[signature].type_annotation.typemap
+            floats = sorted(variable for variable, kind in typemap.items() if isinstance(kind, types.Float))
+            compiled.append(
+                {"signature": str(signature), "ir": kernel.inspect_llvm(signature), "floats": floats}
+            )
+        yield name, {"options": options, "compiled": compiled}
+
+
+if __name__ == "__main__":
+    call_every_route()
+    json.dump(dict(describe()), sys.stdout)

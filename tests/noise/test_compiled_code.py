@@ -1,0 +1,124 @@
+"""What LLVM made of the kernels: strict arithmetic, wide vectors, integers that stay integers."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding
+import pytest
+
+HERE = Path(__file__).parent
+STAMPS = HERE.parent.parent / "scripts" / "stamp_kernels.py"
+FAST_MATH = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b")
+FLOAT_OPERATION = re.compile(r"\b(fadd|fsub|fmul|fdiv|frem|fneg|fcmp|call|select|phi|fptrunc|fpext)\b")
+
+#: Every kernel that noise goes through, and the vectors that it must consist of with 256 bits or more.
+NOISE_KERNELS = {
+    "laplace._draw_block_f32": r"<(8|16) x float>",
+    "laplace.draw_laplace_f32": None,
+    "laplace.draw_laplace_f64": r"<(4|8) x double>",
+    "gaussian.draw_gaussian": r"<(4|8) x double>",
+    "joining.add_noise": r"<(2|4|8|16) x i64>",
+    "joining.join_multiples": None,
+    "joining.join_grid": r"<(4|8) x double>",
+    "joining.zero_missing": None,
+    "preparation.prepare_discrete": r"<(4|8) x double>",
+    "preparation.prepare_grid": r"<(4|8) x double>",
+    "preparation.prepare_multiples": None,
+}
+INTEGER_KERNELS = ["joining.add_noise", "joining.join_multiples"]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("numba"))}
+    environment.pop("NUMBA_BOUNDSCHECK", None)
+    command = [sys.executable, str(HERE / "compiled_kernels.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", NOISE_KERNELS)
+def test_the_kernel_was_compiled_and_can_be_read(name, compiled):
+    assert compiled[name]["compiled"]
+    assert all("define" in one["ir"] for one in compiled[name]["compiled"])
+
+
+def test_no_noise_kernel_is_missing_above(compiled):
+    """A new kernel of these files must be added to the table."""
+    rooms = {name.partition(".")[0] for name in NOISE_KERNELS}
+    named = {name for name, kernel in compiled.items() if name.partition(".")[0] in rooms and kernel["compiled"]}
+    drawing = {name for name in named if compiled[name]["options"]["nogil"] and "._" not in name}
+    inlined = {"gaussian.", "logarithm.", "offsets."}
+    assert {name for name in drawing if not name.startswith(tuple(inlined))} <= set(NOISE_KERNELS)
+
+
+def test_no_kernel_asks_for_fast_math(compiled):
+    """The error bounds hold for IEEE operations as written: every file of kernels, compiled here or not."""
+    assert compiled
+    for name, kernel in compiled.items():
+        assert not kernel["options"]["fastmath"], name
+        assert not kernel["options"]["parallel"], name
+        assert kernel["options"]["nogil"], name
+
+
+def flagged(ir: str) -> list[str]:
+    """Return the lines of operations on floats that carry a fast-math flag."""
+    return [line for line in ir.splitlines() if FLOAT_OPERATION.search(line) and FAST_MATH.search(line.split('"')[0])]
+
+
+@pytest.mark.parametrize("name", NOISE_KERNELS)
+def test_no_operation_has_a_fast_math_flag(name, compiled):
+    """Soundness rule 4 supposes strict arithmetic: the IR of every signature, line by line."""
+    for one in compiled[name]["compiled"]:
+        assert flagged(one["ir"]) == [], one["signature"]
+
+
+def test_a_fast_kernel_is_found_out():
+    """The mutant: the same search finds the flags of fastmath=True."""
+    source = (
+        "import numba, numpy as np\n"
+        "@numba.njit(fastmath=True)\n"
+        "def total(x):\n"
+        "    s = 0.0\n"
+        "    for i in range(x.size):\n"
+        "        s += x[i] * 2.5\n"
+        "    return s\n"
+        "total(np.ones(3))\n"
+        "print(total.inspect_llvm(total.signatures[0]))\n"
+    )
+    ir = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=100, check=True).stdout
+    assert flagged(ir)
+
+
+def wide_vectors() -> bool:
+    features = llvmlite.binding.get_host_cpu_features()
+    return platform.machine() in ("x86_64", "AMD64") and bool(features.get("avx2"))
+
+
+@pytest.mark.skipif(not wide_vectors(), reason="needs AVX2")
+@pytest.mark.parametrize("name", [name for name, vectors in NOISE_KERNELS.items() if vectors])
+def test_kernels_are_vectorised(name, compiled):
+    """Every signature: a branch or a widened integer in the loop would leave scalars."""
+    for one in compiled[name]["compiled"]:
+        assert re.search(NOISE_KERNELS[name], one["ir"]), one["signature"]
+
+
+@pytest.mark.parametrize("name", INTEGER_KERNELS)
+def test_integers_never_become_floats(name, compiled):
+    """Numba unifies int64 with uint64 to float64, which loses bits from 2**53 on."""
+    for one in compiled[name]["compiled"]:
+        assert one["floats"] == [], one["signature"]
+
+
+def test_stamps_are_up_to_date():
+    """Else a changed callee leaves stale code in users' caches."""
+    done = subprocess.run([sys.executable, str(STAMPS), "--check"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
