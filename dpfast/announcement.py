@@ -9,9 +9,14 @@ from dpfast.kernels.compilation import when_compiling
 __all__ = ["announce_compilation"]
 
 
+_listening: list[bool] = []
+
+
 def announce_compilation() -> None:
     """Have one line written to a terminal when a kernel must be compiled; a pipe or a log gets none."""
-    when_compiling(_announce)
+    if not _listening:
+        _listening.append(True)
+        when_compiling(_announce)
 
 
 def _announce() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -423,3 +425,13 @@ def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) 
 
     """
     return plan(data, by, **parameters).run(ledger)
+
+
+class _CallableModule(ModuleType):
+    """Lets ``dpfast.release`` be what it is called for, the function, and the module that holds it."""
+
+    def __call__(self, *arguments: Any, **parameters: Any) -> Release:
+        return release(*arguments, **parameters)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -2,5 +2,8 @@
 
 from dpfast.aggregation.exact import Aggregates, Aggregation, Grouping, aggregate, prepare
 from dpfast.aggregation.sources import open_source
+from dpfast.announcement import announce_compilation
 
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "open_source", "prepare"]
+
+announce_compilation()

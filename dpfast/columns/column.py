@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 __all__ = ["BLOCK_ROWS", "NATIVE_DTYPES", "Bitmap", "Column", "GiveBack"]
 
-#: Rows that a kernel handles at a time: 256 KiB of 8-byte values stay in the L2 cache. A multiple of 8, so
+#: Rows that a kernel handles at a time: their words and noise stay in the L2 cache. A multiple of 8, so
 #: that the validity bits of a block fill whole bytes.
-BLOCK_ROWS = 32_768
+BLOCK_ROWS = 65_536
 
 #: The element types that kernels are compiled for. A key is looked up by value, so that the platform's second
 #: name for a type (``longlong`` beside ``long``) maps to the one that the kernels know.

@@ -13,7 +13,6 @@ from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS, Column
@@ -204,6 +203,8 @@ def _fresh_array(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """
     if rows < _ROWS_PER_THREAD:
         return np.empty(rows, dtype)
+    import pyarrow as pa  # not at the top: it takes long to import, and small columns do without
+
     return np.frombuffer(pa.allocate_buffer(rows * dtype.itemsize), dtype)
 
 

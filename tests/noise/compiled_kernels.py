@@ -21,7 +21,14 @@ import dpfast.kernels
 def call_every_route() -> None:
     rows = 100
     for dtype in ("int64", "int32", "uint32", "float64", "float32"):
-        for scale in (2.0, 5e3, 2.0**30, np.linspace(0.5, 3, rows), np.linspace(1, 5e3, rows), np.linspace(1, 2.0**30, rows)):
+        for scale in (
+            2.0,
+            5e3,
+            2.0**30,
+            np.linspace(0.5, 3, rows),
+            np.linspace(1, 5e3, rows),
+            np.linspace(1, 2.0**30, rows),
+        ):
             for mechanism in (dpf.laplace, dpf.gaussian):
                 mechanism(np.zeros(rows, dtype), scale)
     import pyarrow as pa
@@ -44,9 +51,7 @@ def describe():
         for signature in kernel.signatures:
             typemap = kernel.overloads[signature].type_annotation.typemap
             floats = sorted(variable for variable, kind in typemap.items() if isinstance(kind, types.Float))
-            compiled.append(
-                {"signature": str(signature), "ir": kernel.inspect_llvm(signature), "floats": floats}
-            )
+            compiled.append({"signature": str(signature), "ir": kernel.inspect_llvm(signature), "floats": floats})
         yield name, {"options": options, "compiled": compiled}
 
 

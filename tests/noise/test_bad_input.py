@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from decimal import Decimal
 from fractions import Fraction
 
@@ -158,7 +159,9 @@ def test_zeros_stand_under_nulls(mechanism, kind):
 
 
 @both
-@pytest.mark.parametrize("values", [pa.nulls(5, pa.float64()), pl.Series([None] * 40_000, dtype=pl.Int64)], ids=["arrow", "polars"])
+@pytest.mark.parametrize(
+    "values", [pa.nulls(5, pa.float64()), pl.Series([None] * 40_000, dtype=pl.Int64)], ids=["arrow", "polars"]
+)
 def test_all_null(mechanism, values):
     """Nothing but nulls, where every word in doubt is under one."""
     for _ in range(5):
@@ -285,3 +288,26 @@ def test_a_failed_call_leaves_no_thread_and_the_next_one_works(mechanism):
         with pytest.raises(DataError):
             mechanism(values, 1.0, threads=8)
     assert mechanism(values[:-1], 1.0, threads=8).size == values.size - 1
+
+
+@both
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_an_input_that_another_thread_changes(mechanism, dtype):
+    """Every row is released from before or after the change, give or take a step of the grid; nothing crashes."""
+    values = np.zeros(20 * BLOCK_ROWS, dtype)
+    stop = threading.Event()
+
+    def change():
+        while not stop.is_set():
+            values[:] = 10**9
+            values[:] = 0
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(5):
+            noisy = mechanism(values, 3.0)
+            assert (np.minimum(np.abs(noisy), np.abs(noisy - 10**9)) < 200).all()
+    finally:
+        stop.set()
+        thread.join()

@@ -120,5 +120,7 @@ def test_integers_never_become_floats(name, compiled):
 
 def test_stamps_are_up_to_date():
     """Else a changed callee leaves stale code in users' caches."""
-    done = subprocess.run([sys.executable, str(STAMPS), "--check"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, str(STAMPS), "--check"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stdout

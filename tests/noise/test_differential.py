@@ -137,13 +137,17 @@ def long_double_laplace(words, bits, scale, discrete):
     return v, b * (e + 1) * 2.0**-58 + b / np.maximum(r, 1)
 
 
-@pytest.mark.parametrize(("bits", "scale"), [(31, 0.3), (31, 1.0), (31, 77.7), (31, 256.0), (47, 1.0), (47, 3e4), (47, 2.0**25)])
+@pytest.mark.parametrize(
+    ("bits", "scale"), [(31, 0.3), (31, 1.0), (31, 77.7), (31, 256.0), (47, 1.0), (47, 3e4), (47, 2.0**25)]
+)
 def test_a_million_words_against_long_doubles(bits, scale, seed):
     """2**20 words a kernel and scale against NumPy's long double, which shares no line with the kernels."""
     if np.finfo(np.longdouble).nmant < 63:
         pytest.skip("no long double wider than double here")
     words = np.random.default_rng(seed).integers(0, 2 ** (bits + 1), TAPES, dtype=np.uint64)
-    noise = draw_narrow(words.astype(np.uint32), scale) if bits == 31 else draw_wide(words, scale, discrete_offset(scale))
+    noise = (
+        draw_narrow(words.astype(np.uint32), scale) if bits == 31 else draw_wide(words, scale, discrete_offset(scale))
+    )
     v, doubt = long_double_laplace(words, bits, scale, True)
     decided = noise != UNDECIDED
     low, high = np.floor(v - doubt), np.floor(v + doubt)
@@ -179,7 +183,9 @@ def test_a_million_pairs_against_long_doubles(bits, scale, seed):
         assert (decided & (low == high)).mean() > 0.98
 
 
-EDGE_WORDS_31 = np.array([0, 1, 2, 3, 2**31 - 1, 2**31 - 2, 2**31, 2**31 + 1, 2**32 - 1, 2**32 - 2, 2**30, 3 << 30], np.uint64)
+EDGE_WORDS_31 = np.array(
+    [0, 1, 2, 3, 2**31 - 1, 2**31 - 2, 2**31, 2**31 + 1, 2**32 - 1, 2**32 - 2, 2**30, 3 << 30], np.uint64
+)
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 256.0])
@@ -201,7 +207,14 @@ def test_edge_words_of_the_narrow_kernel(scale):
 def test_edge_words_of_the_wide_kernel(scale, fraction):
     """Soundness rule 2, at 48 bits and with fractions of either sign."""
     words = (EDGE_WORDS_31 << np.uint64(16)) | np.uint64(0xFFFF)
-    words = np.concatenate([EDGE_WORDS_31 << np.uint64(16), words, np.arange(5, dtype=np.uint64), np.uint64(2**48) - np.arange(1, 5, dtype=np.uint64)])
+    words = np.concatenate(
+        [
+            EDGE_WORDS_31 << np.uint64(16),
+            words,
+            np.arange(5, dtype=np.uint64),
+            np.uint64(2**48) - np.arange(1, 5, dtype=np.uint64),
+        ]
+    )
     noise = draw_wide(words, scale, 0.0, np.full(words.size, fraction))
     for word, n in zip(words.tolist(), noise.tolist(), strict=True):
         r, negative = word & (2**47 - 1), bool(word >> 47)

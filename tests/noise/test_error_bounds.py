@@ -111,7 +111,9 @@ def test_exponential_in_float32(bits, seed):
     assert worst <= 1
 
 
-@pytest.mark.parametrize(("function", "bits", "unsigned"), [("64", 47, np.uint64), ("64", 48, np.uint64), ("32", 31, np.uint32)])
+@pytest.mark.parametrize(
+    ("function", "bits", "unsigned"), [("64", 47, np.uint64), ("64", 48, np.uint64), ("32", 31, np.uint32)]
+)
 def test_width_covers_the_cell(function, bits, unsigned, seed):
     """Soundness rule 2: every u in [r, r+1) * 2**-m has |ln u - ln((r + 1/2) * 2**-m)| <= 1.0607 width."""
     words = adversarial_words(bits, seed, 12_000)
@@ -417,15 +419,15 @@ def test_whole_bound_of_the_gaussian_kernel(bits, seed):
     """Soundness rule 4: |v - exact| <= the kernel's bound, at the corners of the cell and of both values."""
     radius = adversarial_words(bits, seed, 6000)
     generator = np.random.default_rng(seed + 1)
-    turns = generator.permutation(np.resize(angle_words(seed, 6000) >> np.uint64(16), radius.size)) >> np.uint64(48 - bits)
+    turns = generator.permutation(np.resize(angle_words(seed, 6000) >> np.uint64(16), radius.size)) >> np.uint64(
+        48 - bits
+    )
     aligned = (turns << np.uint64(64 - bits)) | np.uint64(1 << (63 - bits))
     scale = np.exp2(generator.uniform(-8, 25 if bits == 48 else 7, radius.size))
     fraction = generator.uniform(-0.5, 0.5, radius.size)
     values, error = np.empty((2, radius.size)), np.empty(radius.size)
     noise = np.empty((2, radius.size), np.int32)
-    gaussian_arguments(
-        radius.astype(np.uint64), aligned, bits + 1.0, 2.0**-bits, scale, fraction, values, error, noise
-    )
+    gaussian_arguments(radius.astype(np.uint64), aligned, bits + 1.0, 2.0**-bits, scale, fraction, values, error, noise)
     drawn = draw_normal(radius.astype(np.uint64), turns, bits, scale, fraction)
     assert np.array_equal(noise, drawn), "the formulas above are no longer the kernel's"
     worst = 0.0

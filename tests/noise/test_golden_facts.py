@@ -42,7 +42,12 @@ def test_example_3_3_by_simulation(seed):
     largest = largest_errors(ROUNDS, 1.0, seed)
     exact = 12.180494
     events = [
-        ("beyond the exact quantile", int((largest >= exact).sum()), ROUNDS, -math.expm1(NAMES * math.log1p(-math.exp(-exact)))),
+        (
+            "beyond the exact quantile",
+            int((largest >= exact).sum()),
+            ROUNDS,
+            -math.expm1(NAMES * math.log1p(-math.exp(-exact))),
+        ),
         ("beyond 9", int((largest >= 9).sum()), ROUNDS, -math.expm1(NAMES * math.log1p(-math.exp(-9)))),
         ("beyond 11", int((largest >= 11).sum()), ROUNDS, -math.expm1(NAMES * math.log1p(-math.exp(-11)))),
     ]

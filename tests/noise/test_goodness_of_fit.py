@@ -257,7 +257,9 @@ def test_a_wrong_scale_is_rejected(factor, scale, seed):
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 def test_a_wrong_scale_of_floats_is_rejected(factor, seed):
     for mechanism, tail in ((dpf.laplace, laplace_tail), (dpf.gaussian, normal_tail)):
-        assert "expected" in check_rounded(lambda v, b, m=mechanism: fresh(m, seed)(v, b * factor), tail, 1.0, "float64", 0.1)
+        assert "expected" in check_rounded(
+            lambda v, b, m=mechanism: fresh(m, seed)(v, b * factor), tail, 1.0, "float64", 0.1
+        )
 
 
 def test_a_doubled_zero_is_rejected(seed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+from contextlib import suppress
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 import dpfast as dpf
-from dpfast.errors import ParameterError
+from dpfast.errors import ColumnError, ParameterError
 
 from .oracles import ALPHA, contribution, discrete_laplace_tail
 
@@ -80,6 +81,16 @@ def test_columns_and_types(released):
     for name in "nstfm":
         assert (release.frame[f"{name}_lower"] <= release.frame[name]).all()
         assert (release.frame[f"{name}_upper"] >= release.frame[name]).all()
+
+
+@pytest.mark.parametrize("upper", [0.5, 2.0**22, 2.0**23 + 1, 2.0**24 - 1, 2.0**24, 2.0**60, 1e300])
+def test_the_type_of_a_sum_follows_the_column_not_the_bounds(upper, released):
+    """A sum of floats is Float64, also where its step happens to be one."""
+    data = pl.DataFrame({"f": [1.0], "i": [1]})
+    frame = released(data, f=dpf.sum("f", bounds=(0, upper)), m=dpf.mean("i", bounds=(0, upper))).frame
+    assert frame["f"].dtype == frame["f_lower"].dtype == frame["m"].dtype == pl.Float64
+    if 1 <= upper < 2**24:
+        assert released(data, i=dpf.sum("i", bounds=(0, upper))).frame["i"].dtype == pl.Int64
 
 
 @pytest.mark.statistical
@@ -296,3 +307,56 @@ def test_names_that_would_collide_are_refused(names):
 def test_a_key_column_may_not_bear_the_name_of_a_scale():
     with pytest.raises(ParameterError, match="n_scale"):
         dpf.plan(pl.DataFrame({"n_scale": ["a"]}), "n_scale", epsilon=1, delta=1e-6, n=dpf.count())
+
+
+NAMES = [
+    "key0",
+    "key1",
+    "unit",
+    "value0",
+    "rows",
+    "measure0",
+    "row",
+    "place",
+    "len",
+    "literal",
+    "",
+    "a b",
+    "u\n",
+    "*",
+    "^k.*$",
+]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_may_have_any_name_or_are_refused(name, lazy, without_noise, released):
+    """Also those that dpfast uses itself, and those that Polars would take for patterns: "^k.*$" also names k1."""
+    data = pl.DataFrame({name: ["a", "b", "a", None] * 100, "k1": range(400), "x": [1.5] * 400})
+    source = data.lazy() if lazy else data
+    queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 3))}
+    unit = {"privacy_unit": name, "max_groups": 1, "max_rows_per_group": 5}
+    if name in ("*", "^k.*$"):
+        for by, extra in ((name, {}), (None, unit)):
+            plan = None
+            with suppress(ColumnError, ParameterError):
+                plan = dpf.plan(source, by, epsilon=1, delta=1e-6, **queries, **extra)
+            if plan is not None:
+                frame = plan.run(dpf.Ledger(epsilon=1, delta=1e-6)).frame
+                assert frame["n"].to_list() == ([100, 200, 100] if by else [10])
+        return
+    for keys in (None, pl.DataFrame({name: [None, "a", "b"]})):
+        frame = released(source, name, keys=keys, **queries).frame
+        assert frame.select(name, "n", "s").rows() == [(None, 100, 150.0), ("a", 200, 300.0), ("b", 100, 150.0)]
+    assert released(source, **queries, **unit).frame.select("n", "s").row(0) == (10, 15.0)
+    # A unit may also be a key.
+    assert released(source, name, keys=keys, **queries, **unit).frame["n"].to_list() == [0, 5, 5]
+
+
+@pytest.mark.parametrize("kind", [int, np.int8, np.uint8, np.int32, np.uint64])
+def test_bounds_may_be_any_whole_number(kind, without_noise, released):
+    data = pl.DataFrame({"k": ["a", "b", "c"] * 10, "u": [1] * 30, "x": [1.0] * 30})
+    unit = {"privacy_unit": "u", "max_groups": kind(2), "max_rows_per_group": kind(3)}
+    keys = pl.DataFrame({"k": ["a", "b", "c"]})
+    frame = released(data, "k", keys=keys, n=dpf.count(), s=dpf.sum("x", bounds=(0, 1)), **unit).frame
+    assert sorted(frame["n"].to_list()) == sorted(frame["s"].to_list()) == [0, 3, 3]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
 from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
-from dpfast.randomness import SystemRandom
+from dpfast.randomness import SystemRandom, Words
 from dpfast.testing import SeededRandom
 
 #: The module; `dpfast.release` is the function of that name.
@@ -66,6 +67,54 @@ def test_first_the_charge_then_the_data_then_the_noise(events):
     a_plan(keys=None, delta=1e-6, mechanism="gaussian").run(dpf.Ledger(1, 1e-5), progress=stages.append)
     assert events == ["charge", "aggregate", "select_keys", "gaussian_noise", "gaussian_noise"]
     assert stages == ["charging the ledger", "reading and aggregating", "drawing the noise"]
+
+
+def test_no_block_of_keystream_serves_twice(monkeypatch):
+    """Soundness rule 1: a fresh key for bounding, selection and every measure; under each, disjoint counters."""
+    keys, blocks = [], []
+    fresh = SystemRandom.key
+    fill = Words.fill
+    start = Words.__init__
+
+    def spied_key(self):
+        keys.append(fresh(self))
+        return keys[-1]
+
+    def spied_start(self, key, purpose):
+        start(self, key, purpose)
+        spied[id(self)] = (self, key, int(purpose))
+
+    def spied_fill(self, chunk, buffer):
+        _, key, purpose = spied[id(self)]
+        blocks.append((key, (purpose << 96) + (chunk << 32), -(-buffer.nbytes // 16)))
+        fill(self, chunk, buffer)
+
+    spied = {}
+    monkeypatch.setattr(SystemRandom, "key", spied_key)
+    monkeypatch.setattr(Words, "__init__", spied_start)
+    monkeypatch.setattr(Words, "fill", spied_fill)
+    data = pl.DataFrame({"k": np.arange(200_000), "u": np.arange(200_000), "v": np.ones(200_000)})
+    queries = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 1)), "m": dpf.mean("v", bounds=(0, 1))}
+    for mechanism in ("laplace", "gaussian"):
+        dpf.release(
+            data, "k", ledger=dpf.Ledger(1, 0.9), epsilon=0.5, delta=0.8, mechanism=mechanism,
+            privacy_unit="u", max_groups=1, max_rows_per_group=1, **queries,
+        )  # fmt: skip
+    assert len(set(keys)) == len(keys)
+    # One for each of the four measures, one for the selection, at least one for bounding; twice.
+    assert len(keys) >= 12
+    assert {key for key, _, _ in blocks} == set(keys)
+    blocks.sort()
+    for (key, first, length), (other, following, _) in pairwise(blocks):
+        assert key != other or first + length <= following
+
+
+def test_explain_says_what_the_guarantee_is_about():
+    """Soundness rule 9: the rows as given; and whose presence, which bounds, which charge."""
+    text = a_plan(privacy_unit="u", max_groups=7, max_rows_per_group=11, neighbors="replace").explain()
+    for part in ("joins", "u: at most 7 groups and 11 rows", "replace", "epsilon 0.5", "3 public keys"):
+        assert part in text
+    assert "one row" in a_plan().explain()
 
 
 def test_the_charge_is_on_the_disk_before_the_data_is_read(tmp_path, monkeypatch):

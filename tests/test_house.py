@@ -1,0 +1,188 @@
+"""The rules of the house: who may import whom, what a public name owes its reader, how long a file may be."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import dpfast
+
+PACKAGE = Path(dpfast.__file__).parent
+LONGEST_FILE = 450
+
+#: Imports go down only: a room may import from lower floors, and from itself.
+FLOORS = [
+    ("errors", "kernels"),
+    ("accounting", "columns", "randomness", "testing", "announcement"),
+    ("ledger", "mechanisms", "queries"),
+    ("aggregation", "charts"),
+    ("planner",),
+    ("release",),
+    # The rest of the book, one room each.
+    ("workloads", "synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),
+    ("__init__",),
+    ("integrations", "cli", "demo", "__main__"),
+]
+#: Rooms on one floor that know each other: the demonstration is a command, and synthesis answers workloads.
+NEIGHBOURS = {("cli", "demo"), ("demo", "cli"), ("synthesis", "workloads"), ("learning", "synthesis")}
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+KERNELS_MAY_IMPORT = {"numba", "llvmlite", "numpy"}
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Return the full names of the modules that a file imports, anywhere in it."""
+    package = ["dpfast", *path.relative_to(PACKAGE).parent.parts]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, node.module] if node.module else base)
+            # ``from dpfast import kernels`` is an import of dpfast.kernels; of a function, of the package.
+            names |= {f"{module}.{alias.name}" for alias in node.names} if module == "dpfast" else {module}
+    return names
+
+
+def rooms_imported(path: Path) -> set[str]:
+    rooms = {
+        "__init__" if name == "dpfast" else name.split(".")[1]
+        for name in imported(path)
+        if name.split(".")[0] == "dpfast"
+    }
+    exists = {room_of(other) for other in sources()}
+    return {room if room in exists else "__init__" for room in rooms} - {room_of(path)}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(path):
+    room = room_of(path)
+    assert room in FLOOR_OF, f"a new room: give {room} a floor in tests/test_house.py"
+    for other in rooms_imported(path):
+        assert FLOOR_OF[other] < FLOOR_OF[room] or (room, other) in NEIGHBOURS, f"{room} must not import {other}"
+
+
+def test_rooms_do_not_import_each_other_in_circles():
+    """Neighbours excepted, the floors make a circle impossible; among those the one allowed circle is a command's."""
+    circles = {tuple(sorted(pair)) for pair in NEIGHBOURS if pair[::-1] in NEIGHBOURS}
+    assert circles == {("cli", "demo")}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").glob("*.py")), ids=lambda path: path.name)
+def test_kernels_import_numba_llvmlite_and_numpy_alone(path):
+    for name in imported(path):
+        top = name.split(".")[0]
+        within = name.startswith("dpfast.kernels")
+        assert within or top in KERNELS_MAY_IMPORT or top in sys.stdlib_module_names, name
+        assert top not in {"os", "io", "secrets", "random", "pathlib", "socket"}, "kernels neither read nor write"
+
+
+def test_nothing_outside_kernels_imports_numba():
+    for path in sources():
+        if room_of(path) != "kernels":
+            assert not {name.split(".")[0] for name in imported(path)} & {"numba", "llvmlite"}, path
+
+
+def test_only_randomness_touches_entropy():
+    """Soundness rule 1: keys come from one place."""
+    for path in sources():
+        if room_of(path) != "randomness":
+            text = path.read_text()
+            for call in (
+                r"\burandom\(",
+                r"np\.random\.",
+                r"\bgetrandom\(",
+                r"^import random",
+                r"\bsecrets\.(?!SystemRandom)",
+            ):
+                for line in text.splitlines():
+                    # An identifier of a ledger or a file's name is no noise.
+                    if re.search(call, line) and not re.search(r"secrets\.token|uuid", line):
+                        pytest.fail(f"{path.relative_to(PACKAGE)}: {line.strip()}")
+
+
+def test_kernels_never_call_numpys_generator():
+    for path in (PACKAGE / "kernels").glob("*.py"):
+        assert "random." not in re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.DOTALL), path.name
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_are_short_and_say_what_they_are(path):
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST_FILE
+    assert not text.strip() or ast.get_docstring(ast.parse(text)), "a module begins with a docstring"
+
+
+def public_names() -> list[str]:
+    return [name for name in dpfast.__all__ if not isinstance(getattr(dpfast, name), types.ModuleType)]
+
+
+#: What only describes a question or a failure and lets nothing out.
+WITHOUT_GUARANTEE = {"bins", "count", "mean", "sum"}
+
+
+def no_mechanism(name: str) -> bool:
+    thing = getattr(dpfast, name)
+    return inspect.isclass(thing) and issubclass(thing, BaseException)
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_public_names_have_a_docstring_with_an_example(name):
+    text = inspect.getdoc(getattr(dpfast, name)) or ""
+    first = text.split("\n")[0]
+    assert first.endswith((".", ":")), "one line that says what it does"
+    assert ">>>" in text, "an example"
+
+
+@pytest.mark.parametrize("name", [name for name in public_names() if not no_mechanism(name)])
+def test_public_names_say_what_they_guarantee(name):
+    if name not in WITHOUT_GUARANTEE:
+        assert re.search(r"^Guarantee$", inspect.getdoc(getattr(dpfast, name)) or "", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_examples_of_public_names_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    thing = getattr(dpfast, name)
+    module = importlib.import_module(thing.__module__)
+    examples = doctest.DocTestFinder(recurse=False).find(thing, name, module=module, globs=dict(vars(module)))
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    results = [runner.run(example) for example in examples]
+    assert sum(result.attempted for result in results) > 0
+    assert sum(result.failed for result in results) == 0
+
+
+def test_every_kernel_source_is_stamped():
+    for path in (PACKAGE / "kernels").glob("*.py"):
+        assert re.search(
+            r"\n# Stamp of all kernel sources \(scripts/stamp_kernels\.py\): [0-9a-f]{16}\n\Z", path.read_text()
+        )
+
+
+def test_the_checks_above_see_a_forbidden_import(tmp_path, monkeypatch):
+    """The mutant: a mechanism that imports numba and the release."""
+    room = tmp_path / "mechanisms"
+    room.mkdir()
+    path = room / "new.py"
+    path.write_text(
+        "def f():\n    import numba.core\n    from dpfast.release import plan\n    from ..kernels import laplace\n"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    names = imported(path)
+    assert {"numba.core", "dpfast.release", "dpfast.kernels"} <= names
