@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, share_units, to_decimal
+from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, share_units, to_float
 from dpfast.aggregation.exact import Aggregation, Grouping, prepare
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
@@ -136,8 +136,8 @@ class Blueprint:
             lines.append(f"  {planned.name:<13} {_describe(planned.query)}")
             lines.extend(f"                {_explain_part(part)}" for part in planned.parts)
         lines.append(
-            f"  charge        epsilon {to_decimal(self.charge.epsilon_units)}, "
-            f"delta {to_decimal(self.charge.delta_units)}, before any data is read"
+            f"  charge        epsilon {to_float(self.charge.epsilon_units)!r}, "
+            f"delta {to_float(self.charge.delta_units)!r}, before any data is read"
         )
         lines.append(
             "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
@@ -152,7 +152,7 @@ class Blueprint:
             return f"{height} public keys, each shown, zeros included ({self.aggregation.route} route)"
         share = self.key_share
         return (
-            f"selected privately: epsilon {to_decimal(share.epsilon_units)}, delta {to_decimal(share.delta_units)} "
+            f"selected privately: epsilon {to_float(share.epsilon_units):.6g}, delta {to_float(share.delta_units):.6g} "
             f"over {share.keys_per_unit} keys a unit; a key is shown for certain from {share.table.thresholds.size} "
             "units on"
         )
@@ -173,14 +173,14 @@ def _explain_part(part: NoisyMeasure) -> str:
     if part.measure.centre:
         what += f" of differences to {part.measure.centre * part.step:g}"
     if part.mechanism == "laplace":
-        name, size = "L1", part.sensitivity.l1 * part.step
+        name, size, reason = "L1", part.sensitivity.l1 * part.step, part.sensitivity.l1_reason
     else:
-        name, size = "L2", math.sqrt(part.sensitivity.l2_squared) * part.step
+        name, size, reason = "L2", math.sqrt(part.sensitivity.l2_squared) * part.step, part.sensitivity.l2_reason
     reach = half_width(part.mechanism, part.scale, 0.05) * part.step
     return (
-        f"{what}: {name} sensitivity {size:g} = {part.sensitivity.reason}; {part.mechanism} noise of scale "
-        f"{part.scale * part.step:g}, 95% within {reach:g}; epsilon {to_decimal(part.epsilon_units)}"
-        + (f", delta {to_decimal(part.delta_units)}" if part.delta_units else "")
+        f"{what}: {name} sensitivity {size:g} = {reason}; {part.mechanism} noise of scale "
+        f"{part.scale * part.step:g}, 95% within {reach:g}; epsilon {to_float(part.epsilon_units):.6g}"
+        + (f", delta {to_float(part.delta_units):.6g}" if part.delta_units else "")
         + f"; {part.kernel}"
     )
 

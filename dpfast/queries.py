@@ -263,8 +263,8 @@ class Sensitivity:
         The L1 sensitivity.
     l2_squared
         The square of the L2 sensitivity.
-    reason
-        The formula, for `Plan.explain`.
+    l1_reason, l2_reason
+        The formulas in numbers, for `Plan.explain`.
 
     Notes
     -----
@@ -277,7 +277,8 @@ class Sensitivity:
 
     l1: int
     l2_squared: int
-    reason: str
+    l1_reason: str
+    l2_reason: str
 
     @staticmethod
     def of(measure: Measure, unit: PrivacyUnit) -> Sensitivity:
@@ -287,12 +288,18 @@ class Sensitivity:
         )
         largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
         groups, rows = unit.max_groups, unit.max_rows_per_group
-        terms = [f"{groups} groups"] * (groups > 1) + [f"{rows} rows"] * (rows > 1)
+        step = float(Fraction(2) ** measure.step_exponent) if measure.kind == "sum" else 1.0
+        rows_reason = [f"{rows} rows"] * (rows > 1)
+        row_reason = f"{largest * step:g} a row"
+        l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
+        l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
         if unit.neighbors == "add_remove":
             l1, l2_squared = groups * rows * largest, groups * (rows * largest) ** 2
+            l2_row = row_reason
         else:
             l1 = 2 * groups * rows * largest
             l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
-            terms.insert(0, "2 (replace)")
-        size = "1" if measure.kind != "sum" else f"{float(largest * Fraction(2) ** measure.step_exponent):g}"
-        return Sensitivity(l1, l2_squared, " x ".join([*terms, f"{size} a row"]))
+            l1_terms.insert(0, "2 (replaced)")
+            replaced = f"sqrt(2) x {row_reason}"
+            l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
+        return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))

@@ -172,12 +172,11 @@ def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
 
 _INTERRUPTED = """
 import os, signal, sys
-import dpfast
+import dpfast.release
 from dpfast.aggregation.exact import Aggregation
 from dpfast.cli import main
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGINT)
-# The function dpf.release hides its module of the same name.
 module = sys.modules['dpfast.release']
 draw = module._draw
 {place} = {wrapped}

@@ -293,11 +293,11 @@ ROUTES = [
 
 @pytest.mark.parametrize(("noise", "dtype", "scale"), ROUTES)
 def test_whole_route_against_the_documented_layout(noise, dtype, scale):
-    """A column of 40,001 rows, two chunks: rows of both from AES block by block, the words as documented, and mpmath.
+    """Two chunks, the second of odd length: rows of both from AES block by block, the words as documented, and mpmath.
 
     This ties which bits serve which row: a word used twice or a continuation of another word would show.
     """
-    rows = 40_001
+    rows = BLOCK_ROWS + 7233
     key = bytes(range(100, 132))
     generator = np.random.default_rng(1)
     values = (generator.integers(-1000, 1000, rows) * (1 if dtype == "int64" else 0.37)).astype(dtype)

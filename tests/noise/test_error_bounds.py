@@ -404,10 +404,7 @@ def test_whole_bound_of_the_wide_laplace_kernel(kind, seed):
     worst = 0.0
     for i, word in enumerate(words.tolist()):
         b = rational(scale[i])
-        if kind == "continuous":
-            shift = rational(fraction[i])
-        else:
-            shift = exact_offset(b)
+        shift = rational(fraction[i]) if kind == "continuous" else exact_offset(b)
         ends = [b * -(arb(fmpz(r)) / arb(2) ** 47).log() + shift for r in (word, word + 1)]
         worst = max(worst, float(farthest(value[i], ends) / rational(error[i])))
     print(f"worst error {worst:.4f} of the bound")

@@ -38,7 +38,7 @@ ROUNDS = 2000
 
 @pytest.mark.statistical
 def test_example_3_3_by_simulation(seed):
-    """False-failure rate 1e-12: 2,000 releases of 10,000 counts at epsilon = 1 keep to the theorem and its exact form."""
+    """False-failure rate 1e-12: 2,000 releases of 10,000 counts at epsilon = 1 keep to the exact form."""
     largest = largest_errors(ROUNDS, 1.0, seed)
     exact = 12.180494
     events = [
@@ -83,7 +83,7 @@ def test_fact_3_7(dtype, seed):
 
 
 def test_appendix_a_classical_gaussian():
-    """Theorem A.1 at (1, 1e-5): sigma = sqrt(2 ln(1.25 / delta)) / epsilon = 4.8448053, whose true delta is 4.1137e-8."""
+    """Theorem A.1 at (1, 1e-5): sigma = sqrt(2 ln(1.25 / delta)) = 4.8448053, whose true delta is 4.1137e-8."""
     sigma = math.sqrt(2 * math.log(1.25 / 1e-5))
     assert sigma == pytest.approx(4.8448053, abs=5e-8)
     assert gaussian_delta(sigma, 1.0) == pytest.approx(4.1137e-8, rel=1e-4)

@@ -143,8 +143,15 @@ def test_continuous_laplace(dtype, scale, x, seed):
 
 @pytest.mark.parametrize(
     ("dtype", "scale", "x"),
-    [*FLOATS, ("float32", 1.0, 0.0), ("int64", 0.3, 0), ("int64", 6.0, 17), ("int32", 1.0, -5), ("uint32", 40.0, 900)]
-    + [("int64", 5e4, 0)],
+    [
+        *FLOATS,
+        ("float32", 1.0, 0.0),
+        ("int64", 0.3, 0),
+        ("int64", 6.0, 17),
+        ("int64", 5e4, 0),
+        ("int32", 1.0, -5),
+        ("uint32", 40.0, 900),
+    ],
 )
 def test_gaussian(dtype, scale, x, seed):
     """False-failure rate 1e-12: Gaussian noise rounded to the integers or the grid."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -16,11 +18,15 @@ import dpfast as dpf
 import dpfast.randomness
 from dpfast.columns import BLOCK_ROWS
 from dpfast.errors import ParameterError
-from dpfast.mechanisms import laplace as laplace_module
+from dpfast.mechanisms.additive import Tail
 from dpfast.randomness import Keystream, Purpose, SystemRandom, Words
 from dpfast.testing import SeededRandom
 
-from .oracles import FixedKey, aes_blocks, noise_bytes
+from .oracles import FixedKey, aes_blocks, continued, noise_bytes
+
+# The package's own names hide these modules.
+laplace_module = importlib.import_module("dpfast.mechanisms.laplace")
+gaussian_module = importlib.import_module("dpfast.mechanisms.gaussian")
 
 # NIST SP 800-38A, F.5.5: CTR-AES256.Encrypt.
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
@@ -103,6 +109,7 @@ class CountedBlocks:
 
     def __init__(self, monkeypatch, chunk_counter=lambda chunk: chunk << 32):
         self.ranges = []
+        self.extensions = []
         counted = self
 
         class CountingWords(Words):
@@ -116,15 +123,16 @@ class CountedBlocks:
         def extension(self, indices, depth):
             for index in indices:
                 start = (int(Purpose.REFINEMENT) << 96) + (int(index) << 32) + depth
-                counted.ranges.append((start, start + 1))
+                counted.extensions.append((start, start + 1))
             return plain_extension(self, indices, depth)
 
         monkeypatch.setattr(dpfast.randomness, "Words", CountingWords)
         monkeypatch.setattr(Keystream, "extension", extension)
 
     def repeated(self) -> int:
-        ordered = sorted(set(self.ranges))
-        return sum(max(0, end - start) for (_, end), (start, _) in zip(ordered, ordered[1:], strict=False))
+        # Reading the same continuation of the same word again is what an extension is for.
+        ordered = sorted([*self.ranges, *set(self.extensions)])
+        return sum(max(0, end - start) for (_, end), (start, _) in pairwise(ordered))
 
 
 CALLS = [
@@ -142,9 +150,7 @@ def test_no_block_of_the_cipher_serves_twice(mechanism, dtype, scale, monkeypatc
     blocks = CountedBlocks(monkeypatch)
     mechanism(np.zeros(5 * BLOCK_ROWS + 11, dtype), scale, random=FixedKey(), threads=2)
     # The last, shorter chunk fills a part of the same buffer: six chunks, and the extensions of a few words.
-    assert sum(end - start > 1 for start, end in blocks.ranges) == 6
-    chunks = sorted(blocks.ranges)[:6]
-    assert [start for start, _ in chunks] == [chunk << 32 for chunk in range(6)]
+    assert [start for start, _ in sorted(blocks.ranges)] == [chunk << 32 for chunk in range(6)]
     assert blocks.repeated() == 0
 
 
@@ -173,16 +179,54 @@ def test_extensions_are_of_words_of_this_call(refine_all, monkeypatch):
     assert len(set(indices)) == len(indices)
 
 
+@pytest.mark.parametrize("known", [31, 32, 47, 48])
+def test_a_word_goes_on_with_its_own_blocks(known):
+    """Soundness rule 2: the bits read, then blocks 0, 1, 2 of the word's index, most significant bit first."""
+    read = (1 << (known - 1)) | 12345
+    tail = Tail(Keystream(FIPS_KEY), 70_001, read, known)
+    expected = continued(FIPS_KEY, 70_001, read, known)
+    for count in (known, known + 1, known + 64, known + 128, known + 129, known + 384, known):
+        assert tail.leading(count) == expected(count)
+
+
+WORDS_OF_ROWS = [("laplace", 2.0, 31, 0), ("laplace", 1e6, 47, 0), ("gaussian", 2.0, 32, 1), ("gaussian", 1e6, 48, 1)]
+
+
+@pytest.mark.parametrize(("name", "scale", "known", "paired"), WORDS_OF_ROWS)
+def test_every_reader_of_a_word_sees_the_same_continuation(name, scale, known, paired, monkeypatch):
+    """Soundness rule 2: both values of a Box-Muller pair continue the same two words, no others, at their own index."""
+    module = {"laplace": laplace_module, "gaussian": gaussian_module}[name]
+    made = []
+
+    class RecordedTail(Tail):
+        def __init__(self, keystream, word, leading, known):
+            made.append((word, leading, known))
+            super().__init__(keystream, word, leading, known)
+
+    monkeypatch.setattr(module, "Tail", RecordedTail)
+    rows = 777
+    column = dpfast.columns.borrow(np.zeros(rows, np.int64))
+    getattr(module, f"{name}_noise")(column, scale, FixedKey(), refine_all=True)
+    assert {bits for _, _, bits in made} == {known}
+    half = (rows + 1) // 2
+    if paired:
+        assert [word for word, _, _ in made] == [row % half + part for row in range(rows) for part in (0, half)]
+    else:
+        assert [word for word, _, _ in made] == list(range(rows))
+    # One index, one word: what was read of it is always the same.
+    assert len({(word, leading) for word, leading, _ in made}) == len({word for word, _, _ in made})
+
+
 class KeyLog:
     """The operating system's keys, written down."""
 
     def __init__(self, monkeypatch):
         self.keys = []
+        genuine = os.urandom
 
         def urandom(count):
-            key = os.getrandom(count) if hasattr(os, "getrandom") else open("/dev/urandom", "rb").read(count)
-            self.keys.append(key)
-            return key
+            self.keys.append(genuine(count))
+            return self.keys[-1]
 
         monkeypatch.setattr(dpfast.randomness.os, "urandom", urandom)
 

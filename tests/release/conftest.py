@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 import dpfast as dpf
 
-#: The module; `dpfast.release` is the function of that name.
-RELEASE = sys.modules["dpfast.release"]
+RELEASE = import_module("dpfast.release")
 
 
 @pytest.fixture

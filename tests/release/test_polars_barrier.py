@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
 
-#: The module; `dpfast.release` is the function of that name.
-RELEASE = sys.modules["dpfast.release"]
+RELEASE = import_module("dpfast.release")
 
 ENGINES = ["in-memory", "streaming"]
 OPTIMISATIONS = {"default": pl.QueryOptFlags(), "none": pl.QueryOptFlags.none()}
@@ -139,6 +138,20 @@ def test_collect_all(ran, engine):
     lazy = ran[0].lazy()
     first, second = pl.collect_all([lazy, lazy.select("k", "n")], engine=engine)
     assert first.select("k", "n").sort("k").equals(second.sort("k"))
+
+
+def test_what_is_done_to_a_frame_does_not_change_the_release():
+    """A release can be read as often as anyone likes: Polars' in-place methods do not reach what is remembered."""
+    plan = dpf.plan(pl.DataFrame({"k": ["a"]}), "k", keys=pl.DataFrame({"k": ["a", "b"]}), n=dpf.count(), epsilon=0.1)
+    ledger = dpf.Ledger(epsilon=1)
+    release = plan.run(ledger)
+    before = release.frame.clone()
+    release.frame.drop_in_place("n_scale")
+    release.frame[0, "n"] = 123456
+    release.frame.extend(release.frame)
+    release.lazy().collect().drop_in_place("k")
+    for after in (release.frame, release.lazy().collect(), plan.run(ledger).frame):
+        assert after.equals(before)
 
 
 def test_explaining_and_schemas_charge_and_read_nothing():

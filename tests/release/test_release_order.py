@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -21,8 +22,7 @@ from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, Paramet
 from dpfast.randomness import SystemRandom, Words
 from dpfast.testing import SeededRandom
 
-#: The module; `dpfast.release` is the function of that name.
-RELEASE = sys.modules["dpfast.release"]
+RELEASE = import_module("dpfast.release")
 
 FRAME = pl.DataFrame({"k": ["a", "b"] * 300, "u": list(range(300)) * 2, "v": [1.0, 2.0] * 300})
 KEYS = pl.DataFrame({"k": ["a", "b", "c"]})

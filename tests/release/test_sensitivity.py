@@ -117,7 +117,7 @@ def test_what_a_unit_keeps_is_a_function_of_the_frame_and_the_words(lazy):
     source = data.lazy() if lazy else data
     kept = {
         tuple(table for values in aggregate(source, grouping, measures, seeded_words(1)).measures for table in values)
-        for _ in range(60)
+        for _ in range(200)
     }
     assert len(kept) == 1
 
