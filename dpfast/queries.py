@@ -197,6 +197,8 @@ _LARGEST_BOUND = 1e300
 # With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
 _LARGEST_CONTRIBUTION = 2**24 - 1
 _LARGEST_STEPS = 2**53
+# Steps and the scales in them stay normal floats.
+_FINEST_EXPONENT = -960
 
 
 def sum_measure(query: Query, *, whole: bool) -> Measure:
@@ -216,7 +218,7 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
     # The first guess is a step too fine; what follows finds the first that fits.
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
-    exponent = max(exponent, math.frexp(float(widest))[1] - 54)
+    exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
     if whole and not centred:
         exponent = max(exponent, 0)
     while True:

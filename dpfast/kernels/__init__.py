@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

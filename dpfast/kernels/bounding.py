@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

@@ -130,4 +130,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

@@ -207,4 +207,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

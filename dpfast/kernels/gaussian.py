@@ -11,7 +11,7 @@ The bound for one value, u = 2**-53, E = -ln U off by 5.1u E + 1.0607 width (log
   |sqrt(2E) - sqrt(2E')| = 2|E - E'| / (sqrt(2E) + sqrt(2E')) <= 2.1214 width / R;
 - the angle is reduced exactly, in integers, to a quadrant and phi in [-pi/4, pi/4), then phi is off by 2u phi
   (2 pi rounded, one product); with w = phi**2 off by 5u w, sin = phi + phi w S(w) and cos = 1 - w/2 + w**2 C(w),
-  S and C minimax polynomials, are off by at most 3u, their polynomials' own errors (below 0.1u) included;
+  S and C minimax polynomials, are off by at most 3u, their polynomials' own errors (below 0.15u) included;
 - the unread bits of V move the angle by at most half a cell, pi * 2**-m, and so cos and sin;
 - R * cos and its fused product with the scale and sum with the fraction round once each: 2u scale R + u / 2.
 
@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

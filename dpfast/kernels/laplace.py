@@ -61,7 +61,7 @@ UNDECIDED = np.int32(-(2**31))
 """What stands in place of a sample that the bits read so far do not decide."""
 
 LARGEST_SCALE_F32 = 2.0**8
-"""Above, float32 and 31 bits would leave more than one sample in 2**18 to ball arithmetic."""
+"""Above, float32 and 31 bits would leave more than one sample in 2**17 to ball arithmetic."""
 
 LARGEST_SCALE_F64 = 2.0**25
 """48 ln(2) * 2**25 + 1 < 2**31: the noise fits into an int32."""
@@ -175,4 +175,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 59472f60ed256e63
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2

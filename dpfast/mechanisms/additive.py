@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any, Protocol
@@ -87,15 +88,10 @@ class Noise(Protocol):
     def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
         """Fill ``noise`` and return whether some of it is UNDECIDED."""
 
-    def redraw(
-        self,
-        words: NDArray[np.uint8],
-        values: NDArray[Any],
-        undecided: NDArray[np.int64],
-        start: int,
-        noise: NDArray[np.int32],
-    ) -> None:
-        """Replace the UNDECIDED entries of ``noise``, by index, in the chunk that begins at row ``start``."""
+    def refine(
+        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield (row, noise) for undecided rows of the chunk that begins at row ``start``: exact, of any size."""
 
 
 def random_source(random: object) -> RandomSource:
@@ -174,6 +170,7 @@ def add_noise(
             chunk_words = word_bytes[: noise.word_bytes(rows)]
             words.fill(chunk, chunk_words)
             missing = column.missing(start, stop) if column.null_count else None
+            refined: list[tuple[int, int]] = []
             if noise.draw(chunk_words, values, parameters, drawn) or refine_all:
                 if refine_all:
                     drawn[:] = UNDECIDED
@@ -182,8 +179,11 @@ def add_noise(
                 undecided = np.flatnonzero(drawn == UNDECIDED)
                 if values.dtype.kind == "f":
                     _refuse_non_finite(values, undecided, start, failed)
-                noise.redraw(chunk_words, values, undecided, start, drawn)
+                refined.extend(noise.refine(chunk_words, values, undecided, start))
+                drawn[undecided] = 0
             lattice.join(values, parameters, drawn, released[start:stop])
+            for row, exact in refined:
+                released[start + row] = lattice.place(values[row], start + row, exact)
             if missing is not None:
                 joining.zero_missing(missing, released[start:stop])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dpfast.randomness import Keystream, RandomSource
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise"]
 
-#: Up to this scale 32-bit words leave fewer than one value in 2**20 undecided.
+#: Up to this scale 32-bit words leave fewer than one value in 2**19 undecided.
 _SHORT_WORDS_UP_TO = 2.0**7
 
 
@@ -46,7 +47,7 @@ class _Pairs:
             if not pairs:
                 continue
             one, other = slice(first, first + pairs), slice(half + first, half + first + pairs)
-            beside = other if first == 0 else one
+            beside = other if first + pairs <= size - half else one
             undecided |= draw_gaussian(
                 high[one],
                 _part(low, one),
@@ -63,16 +64,11 @@ class _Pairs:
             )
         return int(undecided)
 
-    def redraw(
-        self,
-        words: NDArray[np.uint8],
-        values: NDArray[Any],
-        undecided: NDArray[np.int64],
-        start: int,
-        noise: NDArray[np.int32],
-    ) -> None:
-        half = (noise.size + 1) // 2
-        high, low = self._parts(words, noise.size)
+    def refine(
+        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
+    ) -> Iterator[tuple[int, int]]:
+        half = (values.size + 1) // 2
+        high, low = self._parts(words, values.size)
 
         def bits(word: int) -> Tail:
             # The second word of a last, odd pair has an index of its own, beyond the chunk's rows.
@@ -83,7 +79,7 @@ class _Pairs:
         for row in undecided.tolist():
             pair = row % half
             scale, fraction, _ = self._lattice.exact(values[row], start + row)
-            noise[row] = exact_gaussian(bits(pair), bits(half + pair), row >= half, scale, fraction)
+            yield row, exact_gaussian(bits(pair), bits(half + pair), row >= half, scale, fraction)
 
     def _parts(self, words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | None]:
         both = rows + rows % 2

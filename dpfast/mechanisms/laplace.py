@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,14 @@ class _Wide:
         placed = None if rows.position is None else values
         return int(draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise))
 
-    def redraw(
-        self,
-        words: NDArray[np.uint8],
-        values: NDArray[Any],
-        undecided: NDArray[np.int64],
-        start: int,
-        noise: NDArray[np.int32],
-    ) -> None:
-        high, low = _parts(words, noise.size)
+    def refine(
+        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
+    ) -> Iterator[tuple[int, int]]:
+        high, low = _parts(words, values.size)
         for row in undecided.tolist():
             word = int(high[row])
             bits = Tail(self._keystream, start + row, ((word & _REST) << 16) | int(low[row]), 47)
-            noise[row] = exact_laplace(bool(word >> 31), bits, *self._lattice.exact(values[row], start + row))
+            yield row, exact_laplace(bool(word >> 31), bits, *self._lattice.exact(values[row], start + row))
 
 
 class _Narrow:
@@ -61,19 +57,14 @@ class _Narrow:
         high = words.view(np.uint32)
         return int(draw_laplace_f32(high, rows.scale, rows.offset, rows.exact_scale, noise))
 
-    def redraw(
-        self,
-        words: NDArray[np.uint8],
-        values: NDArray[Any],
-        undecided: NDArray[np.int64],
-        start: int,
-        noise: NDArray[np.int32],
-    ) -> None:
+    def refine(
+        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
+    ) -> Iterator[tuple[int, int]]:
         high = words.view(np.uint32)
         for row in undecided.tolist():
             word = int(high[row])
             bits = Tail(self._keystream, start + row, word & _REST, 31)
-            noise[row] = exact_laplace(bool(word >> 31), bits, *self._lattice.exact(values[row], start + row))
+            yield row, exact_laplace(bool(word >> 31), bits, *self._lattice.exact(values[row], start + row))
 
 
 _REST = 0x7FFFFFFF

@@ -102,9 +102,21 @@ class Lattice(Protocol):
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """Return (scale, fraction, whether Laplace noise is discrete) of a row, in units of the grid."""
 
+    def place(self, value: Any, row: int, noise: int) -> int | float:
+        """Return what is released for a row's value and any rounded noise: `join` without limits."""
+
 
 def _entry(scale: Parameter, row: int) -> float:
     return float(scale if isinstance(scale, float) else scale[row])
+
+
+def _within(x: int, limits: tuple[Any, Any]) -> int:
+    return min(max(x, int(limits[0])), int(limits[1]))
+
+
+def _nearest_multiple(x: int, shift: int) -> int:
+    """Return the integer nearest to x / 2**shift, the upper one of two."""
+    return ((x << 1) + (1 << shift)) >> (shift + 1)
 
 
 class Ones:
@@ -150,6 +162,10 @@ class Ones:
         """See `Lattice.exact`."""
         return Fraction(_entry(self._scale, row)), Fraction(0), self._discrete
 
+    def place(self, value: Any, row: int, noise: int) -> int:
+        """See `Lattice.place`."""
+        return _within(int(value) + noise, self._limits)
+
 
 class Multiples:
     """Integers, wider noise: the grid is 2**shift with 2**24 <= scale / 2**shift < 2**25."""
@@ -188,9 +204,14 @@ class Multiples:
         """See `Lattice.exact`."""
         scale = _entry(self._scale, row)
         shift = self._shift(scale)
-        nearest = ((int(value) << 1) + (1 << shift)) >> (shift + 1)
-        fraction = Fraction(int(value) - (nearest << shift), 1 << shift)
+        fraction = Fraction(int(value) - (_nearest_multiple(int(value), shift) << shift), 1 << shift)
         return Fraction(scale) / (1 << shift), fraction, self._discrete and shift == 0
+
+    def place(self, value: Any, row: int, noise: int) -> int:
+        """See `Lattice.place`."""
+        shift = self._shift(_entry(self._scale, row))
+        total = _within(_nearest_multiple(int(value), shift) + noise, (-(2**63) >> shift, (2**63 - 1) >> shift))
+        return _within(total << shift, self._limits)
 
 
 class Powers:
@@ -227,6 +248,17 @@ class Powers:
         grid = Fraction(2) ** grid_exponent(scale)
         position = Fraction(float(value)) / grid
         return Fraction(scale) / grid, position - round(position), False
+
+    def place(self, value: Any, row: int, noise: int) -> float:
+        """See `Lattice.place`."""
+        grid = Fraction(2) ** grid_exponent(_entry(self._scale, row))
+        total = round(Fraction(float(value)) / grid) + noise
+        # As in the kernel, the integer is rounded to 53 bits first and then, times the grid, to the type.
+        spare = 1 << max(total.bit_length() - 53, 0)
+        rounded = round(Fraction(total, spare)) * spare * grid
+        largest = Fraction(self._largest)
+        # A sum with 0.0 has no negative zero, which a small number of the type may round to.
+        return float(self.released.type(float(min(max(rounded, -largest), largest))) + self.released.type(0.0))
 
 
 def lattice_for(dtype: np.dtype[Any], scale: Parameter, *, discrete: bool, narrow_up_to: float) -> Lattice:

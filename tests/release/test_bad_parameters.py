@@ -253,7 +253,6 @@ TINY = [
     ({"epsilon": 1.0, "delta": 1e-18, "mechanism": "gaussian", "keys": pl.DataFrame({"k": ["a"]})}, "delta"),
     ({"epsilon": 1.0, "mechanism": "gaussian", "keys": pl.DataFrame({"k": ["a"]})}, "delta"),
     ({"epsilon": 1.0}, "delta"),
-    ({"epsilon": 1e-9, "delta": 1e-6}, "epsilon"),
 ]
 
 

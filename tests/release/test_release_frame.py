@@ -213,12 +213,18 @@ def test_special_values_by_the_declared_rule(bounds, public, unit, without_noise
     keys = pl.DataFrame({"k": ["a"]}) if public else None
     release = released(data, "k", keys=keys, s=dpf.sum("x", bounds=bounds), m=dpf.mean("x", bounds=bounds), **unit)
     lower, upper = float(bounds[0]), float(bounds[1])
-    plan = dpf.plan(data, s=dpf.sum("x", bounds=bounds), epsilon=1)._blueprint.queries[0].parts[0]
-    measure = plan.measure
-    steps = sum(contribution(x, measure.step_exponent, measure.lower, measure.upper, 0) for x in SPECIAL) * 10
-    assert release.frame["s"].item() == steps * 2.0**measure.step_exponent
+    queries = {"s": dpf.sum("x", bounds=bounds), "m": dpf.mean("x", bounds=bounds)}
+    parts = [planned.parts[0] for planned in dpf.plan(data, epsilon=1, **queries)._blueprint.queries]
+
+    def total(measure):
+        lowest, highest = measure.lower, measure.upper
+        return 10 * sum(contribution(x, measure.step_exponent, lowest, highest, measure.centre) for x in SPECIAL)
+
+    assert release.frame["s"].item() == total(parts[0].measure) * parts[0].step
     present = [min(max(x, lower), upper) for x in SPECIAL if x is not None and not math.isnan(x)]
-    assert release.frame["m"].item() == pytest.approx(math.fsum(present) / len(present), abs=(upper - lower) * 2**-20)
+    mean = parts[1].step * (parts[1].measure.centre + total(parts[1].measure) / (10 * len(present)))
+    assert release.frame["m"].item() == pytest.approx(mean, rel=1e-15)
+    assert mean == pytest.approx(math.fsum(present) / len(present), abs=(upper - lower) * 2**-20)
 
 
 def test_the_order_of_rows_changes_nothing(without_noise, released):
