@@ -269,7 +269,9 @@ class Aggregation:
         """Return each row's unit and group (int32, -1 for none), the number of units, and the measured columns."""
         assert self.unit is not None
         exprs = public.native_exprs if coder is None else public.coded_exprs
-        batches = project(self.source, [*exprs, self.unit, *value_exprs(self.contributions)])
+        # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
+        columns = [*exprs, self.unit, *value_exprs(self.contributions)]
+        batches = project(self.source, columns, in_order=True)
         numbers = UnitNumbers(whole=isinstance(batches, list))
         units, groups, values = [], [], []
         for batch in batches:

@@ -28,18 +28,21 @@ def value_exprs(contributions: Sequence[Contribution]) -> list[pl.Expr]:
     ]
 
 
-def project(source: pl.DataFrame | pl.LazyFrame, exprs: Sequence[pl.Expr]) -> Iterable[pl.DataFrame]:
+def project(
+    source: pl.DataFrame | pl.LazyFrame, exprs: Sequence[pl.Expr], *, in_order: bool = False
+) -> Iterable[pl.DataFrame]:
     """Yield the expressions' columns: at once where they stand in memory already, else batch by batch.
 
     The engine runs native expressions only, over the columns that they name; the batches are dropped as they
-    are used, so that a file is never in memory whole.
+    are used, so that a file is never in memory whole. They come as the engine's threads finish them, or
+    ``in_order``.
     """
     if not exprs:
         # Only the number of rows matters; a selection without columns would forget it.
         exprs = [pl.first().is_null().alias("row")]
     if isinstance(source, pl.DataFrame) and all(_stands(expr) for expr in exprs):
         return [source.select(exprs)]
-    return source.lazy().select(exprs).collect_batches(maintain_order=False, engine="streaming")
+    return source.lazy().select(exprs).collect_batches(maintain_order=in_order, engine="streaming")
 
 
 def scatter(
