@@ -75,6 +75,7 @@ class PlannedQuery:
     name: str
     query: Query
     parts: tuple[NoisyMeasure, ...]
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -207,10 +208,12 @@ def draw_up(
     share between its sum and its count. delta goes to the selection, and to the queries if their noise is
     Gaussian; what is not needed is not charged.
     """
+    if not (by is None or isinstance(by, (str, Bins, list, tuple))):
+        raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
     entries = () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
     unit = _privacy_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
     _check_names(queries, [_name(entry) for entry in entries if isinstance(entry, (str, Bins))])
-    if mechanism not in ("auto", "laplace", "gaussian"):
+    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     epsilon_units = charge_units(epsilon, "epsilon")
     delta_units = charge_units(delta, "delta")
@@ -226,13 +229,18 @@ def draw_up(
 
     selects = keys is None and len(entries) > 0
     shares = len(queries) + selects
+    # What a budget is split into at most: each share may be halved for a mean.
+    pieces = 2 * shares
+    if epsilon_units < pieces:
+        raise ParameterError("epsilon", epsilon, f"at least {pieces}e-18, to be split into so many parts")
+    if mechanism == "gaussian" and delta_units < pieces:
+        allowed = "above 0 for Gaussian noise" if not delta_units else f"at least {pieces}e-18, to be split into parts"
+        raise ParameterError("delta", delta, allowed, "write for example delta=1e-6")
     epsilon_share = share_units(epsilon_units, shares)
     candidates = []
     if mechanism in ("auto", "laplace"):
         candidates.append(_noise(measures, unit, "laplace", epsilon_share, 0))
-    if mechanism == "gaussian" or (mechanism == "auto" and delta_units > 0):
-        if not delta_units:
-            raise ParameterError("delta", delta, "above 0 for Gaussian noise", "write for example delta=1e-6")
+    if mechanism == "gaussian" or (mechanism == "auto" and delta_units >= pieces):
         candidates.append(_noise(measures, unit, "gaussian", epsilon_share, share_units(delta_units, shares)))
     planned = min(candidates, key=_log_variance)
     spent_delta = sum(part.delta_units for query in planned for part in query)
@@ -246,7 +254,8 @@ def draw_up(
         key_share = KeyShare(table, unit.max_groups, epsilon_share, key_delta)
         spent_delta += key_delta
     answers = tuple(
-        PlannedQuery(name, query, parts) for (name, query), parts in zip(queries.items(), planned, strict=True)
+        PlannedQuery(name, query, parts, _is_whole(query, columns))
+        for (name, query), parts in zip(queries.items(), planned, strict=True)
     )
     description = "; ".join(f"{answer.name}: {_describe(answer.query)}" for answer in answers)
     described = f"{description} by {', '.join(map(_name, entries)) or 'nothing'}"
@@ -264,7 +273,7 @@ def _dataset_name(data: object) -> str | None:
 
 
 def _privacy_unit(column: object, max_groups: object, max_rows_per_group: object, neighbors: object) -> PrivacyUnit:
-    if neighbors == "add_remove" or neighbors == "replace":
+    if type(neighbors) is str and neighbors in ("add_remove", "replace"):
         relation: Literal["add_remove", "replace"] = "add_remove" if neighbors == "add_remove" else "replace"
     else:
         raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
@@ -300,12 +309,16 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
         taken |= columns
 
 
+def _is_whole(query: Query, columns: pl.Schema) -> bool:
+    """Return whether a query is of whole numbers: rows, or a column of integers or Booleans."""
+    dtype = pl.Int64() if query.column is None else columns.get(query.column)
+    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
+
+
 def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
     if query.kind == "count":
         return [Measure("rows")]
-    dtype = columns.get(query.column or "")
-    whole = dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
-    numerator = sum_measure(query, whole=whole)
+    numerator = sum_measure(query, whole=_is_whole(query, columns))
     return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]
 
 

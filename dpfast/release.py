@@ -51,13 +51,18 @@ class Release:
     """
 
     def __init__(self, frame: pl.DataFrame, blueprint: Blueprint, entry: int) -> None:
-        self.frame = frame
+        self._frame = frame
         self.entry = entry
         charge = blueprint.charge
         self.spent = Budget(charge.epsilon_units / 10**18, charge.delta_units / 10**18)
         self._explained = blueprint.explain()
         self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
         self._queries = [planned.name for planned in blueprint.queries]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row per group; a copy of what is remembered, sharing its memory."""
+        return self._frame.clone()
 
     def lazy(self) -> pl.LazyFrame:
         """Return the frame as a LazyFrame; collecting it reads what was drawn once."""
@@ -191,10 +196,11 @@ class Plan:
         )
         progress("reading and aggregating")
         exact = blueprint.aggregation.run(_bounding_words)
-        if os.getpid() != process:
-            raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
         progress("drawing the noise")
         frame = _draw(blueprint, exact)
+        # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
+        if os.getpid() != process:
+            raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
         return Release(frame, blueprint, self._entry)
 
     def __reduce__(self) -> NoReturn:
@@ -229,7 +235,7 @@ def _draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
             noisy.append(_noisy(measures[place], part, source))
             place += 1
         columns.extend(_answer(planned, noisy))
-    return pl.DataFrame(columns)
+    return pl.DataFrame({column.name: column for column in columns})
 
 
 def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
@@ -244,7 +250,7 @@ def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.Data
     order = chosen.select(pl.struct(pl.all()).arg_sort() if chosen.width > 1 else pl.first().arg_sort())
     places = order.to_series().to_numpy()
     chosen = chosen[places]
-    return pl.DataFrame([_fresh(series) for series in chosen.get_columns()]), rows[places]
+    return pl.DataFrame({series.name: _fresh(series) for series in chosen.get_columns()}), rows[places]
 
 
 def _fresh(series: pl.Series) -> pl.Series:
@@ -270,7 +276,7 @@ def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[p
     else:
         part, total = planned.parts[0], noisy[0]
         reach = half_width(part.mechanism, part.scale, _MISS)
-        step = 1 if part.measure.step_exponent == 0 else part.step
+        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
         scale = np.full(total.size, part.scale * part.step)
         columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
     names = (planned.name + suffix for suffix in SUFFIXES)

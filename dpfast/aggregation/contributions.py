@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from dpfast.aggregation.blocks import Block
-from dpfast.aggregation.sources import missing_column
+from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, find_values, round_floats
 from dpfast.queries import Measure
@@ -97,6 +97,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return Contribution(measure, None, None, "rows")
     if measure.column is None or measure.column not in schema:
         raise missing_column(measure.column, schema.names(), "a measure")
+    refuse_pattern(measure.column)
     dtype = schema[measure.column]
     column = pl.col(measure.column)
     if measure.kind == "values":

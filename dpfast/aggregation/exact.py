@@ -22,7 +22,7 @@ from dpfast.aggregation.contributions import Contribution, plan_contributions
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows
 from dpfast.aggregation.scatter import project, scatter, value_exprs
-from dpfast.aggregation.sources import missing_column
+from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
 from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.queries import Bins, Measure
@@ -140,6 +140,7 @@ def prepare(source: pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: S
     if grouping.privacy_unit is not None:
         if grouping.privacy_unit not in schema:
             raise missing_column(grouping.privacy_unit, schema.names(), "privacy_unit")
+        refuse_pattern(grouping.privacy_unit)
         unit = express_unit(grouping.privacy_unit, schema[grouping.privacy_unit]).alias("unit")
     given = grouping.keys
     if given is None and not columns:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpfast.aggregation.coding import CodedKeys
-from dpfast.aggregation.sources import missing_column
+from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
@@ -96,6 +96,7 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
     name = entry.column if isinstance(entry, Bins) else entry
     if not isinstance(name, str) or name not in schema:
         raise missing_column(name, schema.names(), "by")
+    refuse_pattern(name)
     dtype = schema[name]
     if isinstance(entry, Bins):
         if not (dtype.is_float() or dtype == pl.Null or _is_integer(dtype)):
@@ -152,10 +153,10 @@ def adopt_keys(found: pl.DataFrame, columns: Sequence[KeyColumn]) -> PublicKeys:
 def label_keys(found: pl.DataFrame, columns: Sequence[KeyColumn]) -> pl.DataFrame:
     """Return found keys under the names of the key columns, bins by their labels."""
     return pl.DataFrame(
-        [
-            (series if column.bins is None else pl.Series(column.bins.labels).gather(series)).alias(column.name)
+        {
+            column.name: series if column.bins is None else pl.Series(column.bins.labels).gather(series)
             for series, column in zip(found.get_columns(), columns, strict=True)
-        ]
+        }
     )
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from dpfast.errors import ColumnError, ParameterError
 
-__all__ = ["missing_column", "open_source"]
+__all__ = ["missing_column", "open_source", "refuse_pattern"]
 
 _SUFFIXES = {
     ".parquet": "parquet",
@@ -75,6 +75,12 @@ def open_source(
     raise ParameterError("data", data, _ALLOWED)
 
 
+def refuse_pattern(name: str) -> None:
+    """Refuse a column name that ``polars.col`` takes for a pattern: it would name other columns."""
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise ColumnError(f"the column {name[:60]!r} has a name that Polars takes for a pattern; rename it")
+
+
 def missing_column(name: object, columns: Iterable[str], argument: str) -> ColumnError:
     """Return the error for a column that does not exist, with the names that come near."""
     columns = list(columns)
@@ -130,7 +136,17 @@ def _scan_csv(paths: list[str], schema: Mapping[str, pl.DataType | type[pl.DataT
             "a CSV file does not know its dtypes, and inferring them would let one row change them; "
             'declare them: schema={"carrier": polars.String, "dep_delay": polars.Float64}'
         )
-    declared = {name: pl.Series(dtype=dtype).dtype for name, dtype in schema.items()}
+    try:
+        declared = {name: pl.Series(dtype=dtype).dtype for name, dtype in schema.items()}
+    except (AttributeError, TypeError):
+        declared = {}
+    if not declared or any(not isinstance(name, str) or schema[name] is None for name in declared):
+        raise ParameterError(
+            "schema",
+            schema,
+            "the dtypes of a CSV file's columns, at least one",
+            'write for example schema={"carrier": polars.String}',
+        )
     parsed = {name: _parse_text(name, dtype) for name, dtype in declared.items()}
 
     def scan() -> pl.LazyFrame:
