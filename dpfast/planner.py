@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -212,6 +212,10 @@ def draw_up(
         raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
     entries = () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
     unit = _privacy_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
+    if keys is not None or not entries:
+        # A unit touches no more groups than there are.
+        known = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
+        unit = replace(unit, max_groups=max(min(unit.max_groups, known), 1))
     _check_names(queries, [_name(entry) for entry in entries if isinstance(entry, (str, Bins))])
     if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')

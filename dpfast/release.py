@@ -114,7 +114,9 @@ class Plan:
 
     def __init__(self, blueprint: Blueprint) -> None:
         self._blueprint = blueprint
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._running = False
+        self._ledger: Ledger | None = None
         self._release: Release | None = None
         self._entry: int | None = None
 
@@ -163,7 +165,8 @@ class Plan:
         BudgetExceededError
             The charge does not fit; nothing is spent or read.
         LedgerError
-            The ledger is for other data or another unit, or this plan failed after it was charged.
+            The ledger is for other data or another unit; or this plan was charged to another ledger, or failed
+            after it was charged.
         ParameterError
             ``ledger`` is no ledger, or ``random`` was given.
 
@@ -175,13 +178,25 @@ class Plan:
                 "random", random, "None: a ledger accepts only fresh system randomness", "leave it out"
             )
         with self._lock:
+            if self._running:
+                raise LedgerError("this plan is being run; a progress callback cannot run it again")
+            if self._ledger is not None and self._ledger is not ledger and self._entry is not None:
+                raise LedgerError(
+                    f"this plan was charged to another ledger (entry {self._entry} there); make a new plan to "
+                    "charge this one"
+                )
             if self._release is None:
                 if self._entry is not None:
                     raise LedgerError(
                         f"this plan failed after it was charged (entry {self._entry}), and its charge stays spent; "
                         "make a new plan, which will be charged anew"
                     )
-                self._release = self._run(ledger, progress or _silent)
+                self._running = True
+                self._ledger = ledger
+                try:
+                    self._release = self._run(ledger, progress or _silent)
+                finally:
+                    self._running = False
             return self._release
 
     def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
@@ -338,7 +353,8 @@ def plan(
     data
         A Polars DataFrame or LazyFrame, an Arrow table or stream, or a path, glob or list of paths of Parquet,
         CSV or Arrow IPC files, which are scanned. Its rows are taken as they are given: what was joined or
-        exploded before may put one person's data into another's rows.
+        exploded before may put one person's data into another's rows. A LazyFrame's own expressions must not
+        fail on any value (no strict casts): that a run fails is one bit about the data.
     by
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
@@ -361,7 +377,9 @@ def plan(
     schema
         The dtypes of a CSV file's columns.
     **queries
-        `dpf.count`, `dpf.sum` and `dpf.mean` by the name that they get in the release.
+        `dpf.count`, `dpf.sum` and `dpf.mean` by the name that they get in the release; the names of the other
+        parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and Float64
+        beyond, like every other sum.
 
     Returns
     -------

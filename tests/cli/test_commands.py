@@ -125,7 +125,7 @@ def test_the_demonstration_writes_everything_and_can_be_run_again(tmp_path, run)
         assert f"Charged {tmp_path / 'demo' / expected}" in result.stdout
     output = result.stdout
     assert "336,776 flights" in output
-    assert "charge        epsilon 4, delta 0.000001, before any data is read" in output
+    assert "charge        epsilon 4.0, delta 1e-06, before any data is read" in output
     assert "DL → ATL" in output
     assert "±" in output
     assert "shown only because these data are public" in output

@@ -111,7 +111,7 @@ def test_explain_is_the_plan_and_reads_no_row(folder, run, monkeypatch):
     (folder / "trips.parquet").write_bytes(b"PAR1" + bytes(len(content) - footer - 4) + content[-footer:])
     result = run("explain", "trips.parquet", *ASKED, *BUDGET, "--out", "out.parquet")
     assert result.exit_code == 0, result.output
-    assert "charge        epsilon 1, delta 0.000001, before any data is read" in result.stdout
+    assert "charge        epsilon 1.0, delta 1e-06, before any data is read" in result.stdout
     assert not (folder / "ledger.db").exists()
     assert not (folder / "out.parquet").exists()
 

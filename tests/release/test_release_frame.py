@@ -105,35 +105,38 @@ def test_counts_are_not_cut_off_at_zero(released):
 def test_scales_are_the_theory(released):
     """Laplace: G R M / epsilon, doubled under replace; Gaussian: sigma * sqrt(G) R M; a mean's by its noisy count."""
     data = pl.DataFrame({"k": ["a"], "u": [1], "x": [1.5]})
-    keys = pl.DataFrame({"k": ["a"]})
+    keys = pl.DataFrame({"k": ["a", "b", "c", "d", "e"]})
     unit = {"privacy_unit": "u", "max_groups": 4, "max_rows_per_group": 3}
     queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(-2, 8))}
     for neighbors, factor in (("add_remove", 1), ("replace", 2)):
         frame = released(data, "k", keys=keys, epsilon=2, neighbors=neighbors, **unit, **queries).frame
-        assert frame["n_scale"].item() == 12 * factor
-        assert frame["s_scale"].item() == pytest.approx(12 * factor * 8, rel=1e-15)
+        assert frame["n_scale"][0] == 12 * factor
+        assert frame["s_scale"][0] == pytest.approx(12 * factor * 8, rel=1e-15)
     gaussian = {"keys": keys, "mechanism": "gaussian", "epsilon": 2, "delta": 2e-5}
     frame = released(data, "k", **gaussian, **unit, **queries).frame
-    assert frame["n_scale"].item() == pytest.approx(6 * 3.7306316, rel=1e-7)
-    assert frame["s_scale"].item() == pytest.approx(6 * 8 * 3.7306316, rel=1e-7)
+    assert frame["n_scale"][0] == pytest.approx(6 * 3.7306316, rel=1e-7)
+    assert frame["s_scale"][0] == pytest.approx(6 * 8 * 3.7306316, rel=1e-7)
     frame = released(data, "k", neighbors="replace", **gaussian, **unit, **queries).frame
-    assert frame["n_scale"].item() == pytest.approx(2 * 3 * math.sqrt(2) * 3.7306316, rel=1e-7)
+    assert frame["n_scale"][0] == pytest.approx(2 * 3 * math.sqrt(2) * 3.7306316, rel=1e-7)
     # max(S, sqrt(2) M) = max(10, 11.3)
-    assert frame["s_scale"].item() == pytest.approx(2 * 3 * math.sqrt(2) * 8 * 3.7306316, rel=1e-7)
+    assert frame["s_scale"][0] == pytest.approx(2 * 3 * math.sqrt(2) * 8 * 3.7306316, rel=1e-7)
+    # No unit touches more groups than there are.
+    assert released(data, "k", keys=keys[:2], epsilon=2, **unit, **queries).frame["n_scale"][0] == 2 * 3
+    assert released(data, epsilon=2, **unit, **queries).frame["n_scale"][0] == 3
     # A mean halves its share; its numerator moves by half the width of the bounds.
     frame = released(data, "k", keys=keys, epsilon=1, m=dpf.mean("x", bounds=(0, 10))).frame
-    assert frame["m_scale"].item() <= 5 / 0.5 * (1 + 1e-9)
+    assert frame["m_scale"][0] <= 5 / 0.5 * (1 + 1e-9)
 
 
 def test_auto_takes_the_smaller_noise(released):
-    data, keys = pl.DataFrame({"k": ["a"], "u": [1]}), pl.DataFrame({"k": ["a"]})
+    data, keys = pl.DataFrame({"k": ["0"], "u": [1]}), pl.DataFrame({"k": [str(key) for key in range(200)]})
     for groups, mechanism in ((1, "laplace"), (200, "gaussian")):
         unit = {"privacy_unit": "u", "max_groups": groups, "max_rows_per_group": 1}
         arguments = {"keys": keys, "n": dpf.count(), "delta": 1e-6, **unit}
         chosen = released(data, "k", **arguments)
         assert mechanism in chosen.explain()
         forced = released(data, "k", mechanism=mechanism, **arguments)
-        assert chosen.frame["n_scale"].item() == forced.frame["n_scale"].item()
+        assert chosen.frame["n_scale"][0] == forced.frame["n_scale"][0]
         # What Laplace noise does not need is not charged.
         assert chosen.spent.delta == (0 if mechanism == "laplace" else 1e-6)
 

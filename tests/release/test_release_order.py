@@ -111,8 +111,8 @@ def test_no_block_of_keystream_serves_twice(monkeypatch):
 
 def test_explain_says_what_the_guarantee_is_about():
     """Soundness rule 9: the rows as given; and whose presence, which bounds, which charge."""
-    text = a_plan(privacy_unit="u", max_groups=7, max_rows_per_group=11, neighbors="replace").explain()
-    for part in ("joins", "u: at most 7 groups and 11 rows", "replace", "epsilon 0.5", "3 public keys"):
+    text = a_plan(privacy_unit="u", max_groups=3, max_rows_per_group=11, neighbors="replace").explain()
+    for part in ("joins", "u: at most 3 groups and 11 rows", "replace", "epsilon 0.5", "3 public keys"):
         assert part in text
     assert "one row" in a_plan().explain()
 
@@ -151,7 +151,8 @@ def test_a_plan_releases_once_and_charges_once():
     plan = a_plan()
     release = plan.run(ledger)
     assert plan.run(ledger) is release
-    assert plan.run(other) is release
+    with pytest.raises(LedgerError, match="another ledger"):
+        plan.run(other)
     assert spent(ledger) == (0.5, 0.0, 1)
     assert spent(other) == (0.0, 0.0, 0)
     assert release.entry == 1
@@ -304,11 +305,18 @@ def test_an_error_of_the_source_comes_after_the_charge_and_quotes_no_value():
 
 @pytest.mark.parametrize("attempt", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
 def test_a_plan_cannot_be_copied(attempt):
-    plan = a_plan()
+    plan, ledger = a_plan(), dpf.Ledger(epsilon=1)
     for _ in range(2):
         with pytest.raises(LedgerError, match="copied"):
             attempt(plan)
-        plan.run(dpf.Ledger(epsilon=1))
+        plan.run(ledger)
+
+
+def test_a_plan_cannot_run_itself():
+    plan, ledger = a_plan(), dpf.Ledger(epsilon=1)
+    with pytest.raises(LedgerError, match="being run"):
+        plan.run(ledger, progress=lambda stage: plan.run(ledger))
+    assert ledger.spent.epsilon == 0
 
 
 @pytest.mark.parametrize("random", [SeededRandom(1), SystemRandom(), np.random.default_rng(1), 7])
