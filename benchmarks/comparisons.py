@@ -111,7 +111,9 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
 
 def _two_threads(size: int) -> Prepared:
     values = np.random.default_rng(20_261_121).integers(0, 1000, size)
-    return Prepared(lambda: dpf.laplace(values, 10.0, threads=2), lambda: dpf.laplace(values, 10.0, threads=1), {}, values)
+    return Prepared(
+        lambda: dpf.laplace(values, 10.0, threads=2), lambda: dpf.laplace(values, 10.0, threads=1), {}, values
+    )
 
 
 def _release(frame: pl.DataFrame, by: list[str], keys: pl.DataFrame | None, **parameters: Any) -> Run:

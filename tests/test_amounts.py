@@ -186,9 +186,7 @@ def test_shares(total, parts):
         assert 0 <= total - share * parts < parts
 
 
-@pytest.mark.parametrize(
-    ("total", "parts"), [(-1, 2), (True, 2), (1.0, 2), (5, 0), (5, True), (5, 2.0), (2, 3)]
-)
+@pytest.mark.parametrize(("total", "parts"), [(-1, 2), (True, 2), (1.0, 2), (5, 0), (5, True), (5, 2.0), (2, 3)])
 def test_bad_shares(total, parts):
     with pytest.raises(ParameterError):
         share_units(total, parts)

@@ -197,9 +197,7 @@ def test_polars_series(dtype: str, nulls: bool, cut: str) -> None:
     assert type(result) is pl.Series
     assert series.n_chunks() == chunks
     expected = [None if row is None else row + 1 for row in series]
-    assert result.equals(
-        pl.Series("delay", expected, dtype=series.dtype), check_dtypes=True, check_names=True
-    )
+    assert result.equals(pl.Series("delay", expected, dtype=series.dtype), check_dtypes=True, check_names=True)
     for output in ("int64", "float64"):
         assert str(column.rebuild(kernel(column, output)).dtype).lower() == output
 
@@ -651,15 +649,11 @@ def test_other_objects_are_refused(values: Any, says: str) -> None:
         borrow(values, "scores")
 
 
-@pytest.mark.parametrize(
-    "dtype", ["boolean", "Int8", "UInt64", "category", "string", "bool", "int16", "bool[pyarrow]"]
-)
+@pytest.mark.parametrize("dtype", ["boolean", "Int8", "UInt64", "category", "string", "bool", "int16", "bool[pyarrow]"])
 def test_pandas_types_are_refused(dtype: str) -> None:
     pandas = pytest.importorskip("pandas")
     values = pandas.Series([1, 0]).astype(dtype)
-    with pytest.raises(
-        ColumnError, match=r"^values must have .* pandas Series of .*; write values\."
-    ) as refused:
+    with pytest.raises(ColumnError, match=r"^values must have .* pandas Series of .*; write values\.") as refused:
         borrow(values)
     if "pyarrow" not in dtype:
         assert borrow(eval(str(refused.value).split("; write ")[1], {"values": values})).length == 2
@@ -667,9 +661,7 @@ def test_pandas_types_are_refused(dtype: str) -> None:
         borrow(values.to_frame())
 
 
-@pytest.mark.parametrize(
-    "values", [2**63, -(2**63) - 1, 10**400, [2**63], [2**64], [2**63, -1], [2**53 + 1, 0.5]]
-)
+@pytest.mark.parametrize("values", [2**63, -(2**63) - 1, 10**400, [2**63], [2**64], [2**63, -1], [2**53 + 1, 0.5]])
 def test_integers_that_fit_no_type_are_refused_unshown(values: Any) -> None:
     """A message shows nothing of the values."""
     with pytest.raises(DataError, match=r"^values ") as refused:
@@ -766,9 +758,7 @@ def test_a_scale_is_the_smallest_float_not_below(scale: Any) -> None:
     ids=lambda scale: repr(scale)[:20],
 )
 def test_a_scale_out_of_range_is_refused(scale: Any) -> None:
-    with pytest.raises(
-        ParameterError, match=r"^scale must be a number from 2\*\*-960 .* to 2\*\*960"
-    ) as refused:
+    with pytest.raises(ParameterError, match=r"^scale must be a number from 2\*\*-960 .* to 2\*\*960") as refused:
         borrow_scale(scale, 5)
     message = str(refused.value)
     assert "\n" not in message
@@ -813,9 +803,7 @@ def test_a_float64_column_of_scales_is_borrowed_and_stays_writable() -> None:
 def test_large_integer_scales_are_exact() -> None:
     assert borrow_scale(np.array([2**62, 2**53, 3]), 3).tolist() == [2.0**62, 2.0**53, 3.0]
     for inexact in (2**53 + 1, 2**63 - 1):
-        with pytest.raises(
-            ParameterError, match=rf"^scale\[1\] must be an integer .* was {inexact}; round it up"
-        ):
+        with pytest.raises(ParameterError, match=rf"^scale\[1\] must be an integer .* was {inexact}; round it up"):
             borrow_scale(np.array([1, inexact]), 2)
 
 

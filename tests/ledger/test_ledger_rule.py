@@ -127,18 +127,14 @@ def test_never_over_budget(total_epsilon, total_delta, asked):
 
 
 @pytest.mark.parametrize("number", ["epsilon", "delta"])
-@pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), -1, -0.0, 5e-324, True, "0.1", 10**400, HostileObject()]
-)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, -0.0, 5e-324, True, "0.1", 10**400, HostileObject()])
 def test_bad_budget(make_ledger, number, value):
     """Bad input: no ledger comes to be with a bad budget (all kinds: test_amounts.py)."""
     with pytest.raises(ParameterError):
         make_ledger(**({"epsilon": 1} | {number: value}))
 
 
-@pytest.mark.parametrize(
-    "units", [-1, 1.0, True, "1", None, float("nan"), 10**24 + 1, 10**400, HostileObject()]
-)
+@pytest.mark.parametrize("units", [-1, 1.0, True, "1", None, float("nan"), 10**24 + 1, 10**400, HostileObject()])
 def test_bad_units(units):
     with pytest.raises(ParameterError):
         Charge(units, 0, "")
@@ -200,9 +196,7 @@ def test_bad_identity(make_ledger, identity):
     assert ledger.spent.epsilon == 0.0
 
 
-@pytest.mark.parametrize(
-    "other", [{"dataset": "taxis"}, {"privacy_unit": "column:tailnum"}, {"neighbors": "replace"}]
-)
+@pytest.mark.parametrize("other", [{"dataset": "taxis"}, {"privacy_unit": "column:tailnum"}, {"neighbors": "replace"}])
 @pytest.mark.parametrize("at_creation", [False, True])
 def test_identity_is_kept(make_ledger, other, at_creation):
     """Soundness rule 9: dataset, unit and neighbours are fixed; charges for others are refused."""
