@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86

@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86

@@ -133,9 +133,6 @@ def offset_values(values, valid, lowest, out):
         out[i] = np.int32(values[i] - lowest) if valid[i] != 0 else np.int32(-1)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b3e08c46a7546e0
-
-
 @kernel
 def clean_views(views):
     """Zero what stands behind the end of short strings in string views (uint64, n x 2); count the long ones.
@@ -207,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86

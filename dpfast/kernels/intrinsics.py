@@ -145,4 +145,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1183cdfa205a89e2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86

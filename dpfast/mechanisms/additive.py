@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -152,15 +151,18 @@ def add_noise(
     released = _fresh_array(length, lattice.released)
     chunks = -(-length // BLOCK_ROWS)
     buffer_rows = min(length, BLOCK_ROWS)
-    following = count()
+    chunk_numbers, taking = iter(range(chunks)), threading.Lock()
     failed = threading.Event()
 
     def work() -> None:
         words = keystream.words(Purpose.NOISE)
         scratch = Buffers(buffer_rows)
         word_bytes = np.empty(noise.word_bytes(buffer_rows), np.uint8)
-        # Taking the next number of a count is atomic; chunks may be drawn in any order.
-        while (chunk := next(following)) < chunks and not failed.is_set():
+        while not failed.is_set():
+            with taking:
+                chunk = next(chunk_numbers, None)
+            if chunk is None:
+                break
             start = chunk * BLOCK_ROWS
             stop = min(start + BLOCK_ROWS, length)
             rows = stop - start

@@ -53,9 +53,15 @@ def discrete_offset(scale: float) -> float:
     -0.12011450695827752
 
     """
-    with PRECISION, ctx.workprec(200):
-        b = arb(_rational(Fraction(scale)))
-        return float((b * _offset(b) - arb("0.5")).mid())
+    bits = 200
+    with PRECISION:
+        while True:
+            with ctx.workprec(bits):
+                b = arb(_rational(Fraction(scale)))
+                offset = b * _offset(b) - arb("0.5")
+                if offset.rad() < arb(2) ** -100:
+                    return float(offset.mid())
+            bits *= 2
 
 
 def exact_laplace(negative: bool, bits: Bits, scale: Fraction, fraction: Fraction, discrete: bool) -> int:

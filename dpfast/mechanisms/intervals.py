@@ -17,7 +17,7 @@ def grid_of_integers(scale: float) -> int:
 
 
 def half_width(mechanism: Literal["laplace", "gaussian"], scale: float, miss: float) -> int:
-    """Return the least whole h with P(abs(noise) > h) <= miss, for integers with noise of this scale.
+    """Return a whole h with P(abs(noise) > h) <= miss, for integers with noise of this scale; the least on the ones.
 
     Parameters
     ----------
@@ -30,18 +30,20 @@ def half_width(mechanism: Literal["laplace", "gaussian"], scale: float, miss: fl
 
     Notes
     -----
-    Discrete Laplace: P(abs(K) > h) = 2 q**(h + 1) / (1 + q). On a coarser grid, and for the Gaussian, the
-    continuous quantile and half a grid step, rounded up.
+    Discrete Laplace: P(abs(K) > h) = 2 q**(h + 1) / (1 + q). A Gaussian rounded to integers exceeds h where it
+    exceeds h + 1/2 before. On a coarser grid a value may lie half a step beside it, which widens the interval
+    to the continuous quantile and half a step, rounded up.
 
     Examples
     --------
     >>> half_width("laplace", 1.0, 0.05), half_width("gaussian", 10.0, 0.05)
-    (3, 21)
+    (3, 20)
 
     """
     grid = grid_of_integers(scale)
     if mechanism == "gaussian":
-        return math.ceil(NormalDist().inv_cdf(1 - miss / 2) * scale + grid / 2)
+        quantile = NormalDist().inv_cdf(1 - miss / 2) * scale
+        return math.ceil(quantile - 0.5) if grid == 1 else math.ceil(quantile + grid / 2)
     if grid > 1:
         return math.ceil(scale * math.log(1 / miss) + grid / 2)
     q = math.exp(-1 / scale)

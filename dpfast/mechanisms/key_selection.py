@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 
@@ -123,6 +124,9 @@ def selection_table(epsilon: Fraction, delta: Fraction) -> SelectionTable:
         raise ParameterError(
             "delta", float(delta), "above 0 to select keys privately", "write for example delta=1e-7, or give keys="
         )
+    # The table grows by a factor e**epsilon from delta up to 1/2, and mirrors that above: see how long it will be.
+    if 2 / epsilon * Fraction(math.log1p(float(epsilon / (2 * delta)))) > 2 * _LARGEST_TABLE:
+        raise _too_small(epsilon)
     return SelectionTable(epsilon, delta)
 
 
