@@ -13,21 +13,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.aggregation.exact import Aggregates
-from dpfast.columns import borrow
+from dpfast.drawing import draw
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Budget, Ledger
-from dpfast.mechanisms.gaussian import gaussian_noise
-from dpfast.mechanisms.intervals import half_width
-from dpfast.mechanisms.key_selection import select_keys
-from dpfast.mechanisms.laplace import laplace_noise
-from dpfast.planner import SUFFIXES, Blueprint, NoisyMeasure, PlannedQuery, draw_up
+from dpfast.planner import Blueprint, draw_up
 from dpfast.queries import Bins, Query
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
 __all__ = ["Plan", "Release", "plan", "release"]
-
-_MISS = 0.05
 
 
 class Release:
@@ -212,7 +205,7 @@ class Plan:
         progress("reading and aggregating")
         exact = blueprint.aggregation.run(_bounding_words)
         progress("drawing the noise")
-        frame = _draw(blueprint, exact)
+        frame = draw(blueprint, exact)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         if os.getpid() != process:
             raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
@@ -231,98 +224,6 @@ def _bounding_words(count: int) -> NDArray[np.uint64]:
     words = np.empty(count, np.uint64)
     Keystream(SystemRandom().key()).words(Purpose.BOUNDING).fill(0, words)
     return words
-
-
-def _draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
-    source = SystemRandom()
-    measures: Sequence[NDArray[np.int64]] = exact.measures
-    keys = exact.keys
-    if blueprint.key_share is not None:
-        assert exact.units is not None
-        shown = select_keys(exact.units, blueprint.key_share.table, source)
-        keys, order = _rebuilt_keys(keys, shown)
-        measures = [values[order] for values in measures]
-    columns: list[pl.Series] = keys.get_columns()
-    place = 0
-    for planned in blueprint.queries:
-        noisy = []
-        for part in planned.parts:
-            noisy.append(_noisy(measures[place], part, source))
-            place += 1
-        columns.extend(_answer(planned, noisy))
-    return pl.DataFrame({column.name: column for column in columns})
-
-
-def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    """Return the selected keys, sorted, in buffers that hold nothing else, and their rows.
-
-    Filtering and sorting share string buffers and categories with the rows that were dropped (Soundness rule
-    20); writing the values into fresh Arrow buffers leaves them behind. Categoricals become strings, since
-    their numbering tells of other keys.
-    """
-    rows = np.flatnonzero(shown)
-    chosen = keys[rows].with_columns(pl.col(pl.Categorical).cast(pl.String))
-    order = chosen.select(pl.struct(pl.all()).arg_sort() if chosen.width > 1 else pl.first().arg_sort())
-    places = order.to_series().to_numpy()
-    chosen = chosen[places]
-    return pl.DataFrame({series.name: _fresh(series) for series in chosen.get_columns()}), rows[places]
-
-
-def _fresh(series: pl.Series) -> pl.Series:
-    """Return an equal series on buffers of its own."""
-    if series.dtype != pl.String:
-        return series.rechunk()
-    # Arrow's older layout has one buffer of exactly the strings in it.
-    array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    return pl.Series(series.name, array, dtype=pl.String)
-
-
-def _noisy(values: NDArray[np.int64], part: NoisyMeasure, source: RandomSource) -> NDArray[np.int64]:
-    column = borrow(values)
-    draw = laplace_noise if part.mechanism == "laplace" else gaussian_noise
-    noisy: NDArray[np.int64] = draw(column, part.scale, source)
-    return noisy
-
-
-def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
-    """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
-    if planned.query.kind == "mean":
-        columns = _mean(planned, *noisy)
-    else:
-        part, total = planned.parts[0], noisy[0]
-        reach = half_width(part.mechanism, part.scale, _MISS)
-        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
-        scale = np.full(total.size, part.scale * part.step)
-        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
-    names = (planned.name + suffix for suffix in SUFFIXES)
-    return [pl.Series(name, column) for name, column in zip(names, columns, strict=True)]
-
-
-def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
-    limits = np.iinfo(np.int64)
-    if move >= 0:
-        return np.minimum(values, limits.max - move) + move
-    return np.maximum(values, limits.min - move) + move
-
-
-def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
-
-    The interval combines those of sum and count, each missing with half the probability (a union bound).
-    """
-    summed, counted = planned.parts
-    assert planned.query.bounds is not None
-    low, high = planned.query.bounds
-    middle = summed.measure.centre * summed.step
-    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
-    stray = half_width(counted.mechanism, counted.scale, _MISS / 2)
-    sums = total * summed.step
-    rows = np.maximum(count, 1).astype(np.float64)
-    fewest, most = np.maximum(count - float(stray), 1.0), np.maximum(count + float(stray), 1.0)
-    value = np.clip(middle + sums / rows, low, high)
-    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
-    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)
 
 
 def plan(

@@ -25,6 +25,7 @@ FLOORS = [
     ("ledger", "mechanisms", "queries"),
     ("aggregation", "charts"),
     ("planner",),
+    ("drawing",),
     ("release",),
     # The rest of the book, one room each.
     ("workloads", "synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),

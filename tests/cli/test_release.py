@@ -178,7 +178,7 @@ from dpfast.cli import main
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGINT)
 module = sys.modules['dpfast.release']
-draw = module._draw
+draw = module.draw
 {place} = {wrapped}
 main()
 """
@@ -196,7 +196,7 @@ main()
             "released; another run is charged anew",
             1,
         ),
-        ("module._draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
+        ("module.draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
     ],
     ids=["planning", "aggregating", "drawing"],
 )

@@ -9,7 +9,7 @@ import pytest
 
 import dpfast as dpf
 
-RELEASE = import_module("dpfast.release")
+DRAWING = import_module("dpfast.drawing")
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def without_noise(monkeypatch):
     def nothing(column, scale, source):
         return np.concatenate([column.block(0, column.length), np.empty(0, np.int64)])
 
-    monkeypatch.setattr(RELEASE, "laplace_noise", nothing)
-    monkeypatch.setattr(RELEASE, "gaussian_noise", nothing)
-    monkeypatch.setattr(RELEASE, "select_keys", lambda units, table, source: units >= 100)
+    monkeypatch.setattr(DRAWING, "laplace_noise", nothing)
+    monkeypatch.setattr(DRAWING, "gaussian_noise", nothing)
+    monkeypatch.setattr(DRAWING, "select_keys", lambda units, table, source: units >= 100)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from dpfast.randomness import SystemRandom, Words
 
 from . import oracles
 
-RELEASE = import_module("dpfast.release")
+DRAWING = import_module("dpfast.drawing")
 
 GOLDENS = {1: 1e-5, 2: 3.718e-5, 5: 8.5791e-4, 11: 0.34844774, 12: 0.760311, 13: 0.91182702, 20: 0.99992541, 23: 1.0}
 CASES = [
@@ -203,7 +203,7 @@ def test_units_are_counted_not_rows(monkeypatch):
     """Soundness rule 18: n is the number of distinct units after bounding, whatever the number of rows."""
     given = []
     monkeypatch.setattr(
-        RELEASE,
+        DRAWING,
         "select_keys",
         lambda units, table, source: given.append(sorted(units.tolist())) or np.ones(len(units), bool),
     )
@@ -224,7 +224,7 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
     texts = []
     for rejected in (0, 1, 777):
         names = ["shown"] * 400 + [f"rejected{i}" for i in range(rejected)]
-        monkeypatch.setattr(RELEASE, "select_keys", lambda units, table, source: units >= 400)
+        monkeypatch.setattr(DRAWING, "select_keys", lambda units, table, source: units >= 400)
         plan = dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), epsilon=1, delta=1e-9, mechanism="laplace")
         said = [plan.explain(), repr(plan.epsilon), repr(plan.delta)]
         ledger = dpf.Ledger(epsilon=1, delta=1e-9)

@@ -12,7 +12,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
 
-RELEASE = import_module("dpfast.release")
+DRAWING = import_module("dpfast.drawing")
 
 ENGINES = ["in-memory", "streaming"]
 OPTIMISATIONS = {"default": pl.QueryOptFlags(), "none": pl.QueryOptFlags.none()}
@@ -23,7 +23,7 @@ HEIGHT = 5000
 def ran():
     """Return a release of 5000 groups, its ledger, and how often data was read and noise drawn."""
     calls = []
-    run, draw = Aggregation.run, RELEASE.laplace_noise
+    run, draw = Aggregation.run, DRAWING.laplace_noise
 
     def spied_run(self, words):
         if self is plan._blueprint.aggregation:
@@ -37,7 +37,7 @@ def ran():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Aggregation, "run", spied_run)
-        patch.setattr(RELEASE, "laplace_noise", spied_draw)
+        patch.setattr(DRAWING, "laplace_noise", spied_draw)
         data = pl.LazyFrame({"k": np.arange(3 * HEIGHT) % HEIGHT, "x": np.ones(3 * HEIGHT)})
         keys = pl.DataFrame({"k": np.arange(HEIGHT)})
         ledger = dpf.Ledger(epsilon=1)

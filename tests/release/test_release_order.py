@@ -22,7 +22,7 @@ from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, Paramet
 from dpfast.randomness import SystemRandom, Words
 from dpfast.testing import SeededRandom
 
-RELEASE = import_module("dpfast.release")
+DRAWING = import_module("dpfast.drawing")
 
 FRAME = pl.DataFrame({"k": ["a", "b"] * 300, "u": list(range(300)) * 2, "v": [1.0, 2.0] * 300})
 KEYS = pl.DataFrame({"k": ["a", "b", "c"]})
@@ -55,9 +55,9 @@ def events(monkeypatch):
     monkeypatch.setattr(dpf.Ledger, "charge", spied_charge)
     monkeypatch.setattr(Aggregation, "run", spied_run)
     for name in ("select_keys", "laplace_noise", "gaussian_noise"):
-        original = getattr(RELEASE, name)
+        original = getattr(DRAWING, name)
         monkeypatch.setattr(
-            RELEASE, name, lambda *given, _name=name, _original=original: seen.append(_name) or _original(*given)
+            DRAWING, name, lambda *given, _name=name, _original=original: seen.append(_name) or _original(*given)
         )
     return seen
 
@@ -197,7 +197,7 @@ def break_selection(monkeypatch):
     def fail(*_):
         raise BrokenError
 
-    monkeypatch.setattr(RELEASE, "select_keys", fail)
+    monkeypatch.setattr(DRAWING, "select_keys", fail)
 
 
 def break_second_draw(monkeypatch):
@@ -209,8 +209,8 @@ def break_second_draw(monkeypatch):
             raise KeyboardInterrupt
         return original(*given)
 
-    original = RELEASE.laplace_noise
-    monkeypatch.setattr(RELEASE, "laplace_noise", fail)
+    original = DRAWING.laplace_noise
+    monkeypatch.setattr(DRAWING, "laplace_noise", fail)
 
 
 @pytest.mark.parametrize("fault", [break_aggregation, break_selection, break_second_draw])
@@ -300,7 +300,7 @@ def test_an_error_of_the_source_comes_after_the_charge_and_quotes_no_value():
             error = failed.value
             assert "SECRET" not in str(error)
             assert error.__cause__ is None
-            assert error.__suppress_context__
+            assert error.__context__ is None
 
 
 @pytest.mark.parametrize("attempt", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
