@@ -161,7 +161,8 @@ class Plan:
             The ledger is for other data or another unit; or this plan was charged to another ledger, or failed
             after it was charged.
         ParameterError
-            ``ledger`` is no ledger, or ``random`` was given.
+            ``ledger`` is no ledger, ``random`` was given, or a file has changed since it was planned; nothing is
+            charged.
 
         """
         if not isinstance(ledger, Ledger):
@@ -195,6 +196,7 @@ class Plan:
     def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
         blueprint = self._blueprint
         process = os.getpid()
+        blueprint.aggregation.check_source()
         progress("charging the ledger")
         self._entry = ledger.charge(
             blueprint.charge,
@@ -252,8 +254,9 @@ def plan(
     Parameters
     ----------
     data
-        A Polars DataFrame or LazyFrame, an Arrow table or stream, or a path, glob or list of paths of Parquet,
-        CSV or Arrow IPC files, which are scanned. Its rows are taken as they are given: what was joined or
+        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
+        columns, or a path, glob or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must
+        not change until the plan is run. Its rows are taken as they are given: what was joined or
         exploded before may put one person's data into another's rows. A LazyFrame's own expressions must not
         fail on any value (no strict casts): that a run fails is one bit about the data.
     by

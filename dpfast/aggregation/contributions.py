@@ -170,4 +170,5 @@ def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Ex
     rest = x - floor * pl.lit(1 << shift, wide)
     tie = pl.lit(1 << (shift - 1), wide)
     up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
-    return _clipped(floor.cast(pl.Int64) + up.cast(pl.Int64), measure)
+    # Clipped before the rounding, since (2**64 - 1) / 2 rounds to 2**63, which Int64 lacks.
+    return _clipped(floor.cast(pl.Int64).clip(upper_bound=_FAR) + up.cast(pl.Int64), measure)

@@ -9,9 +9,12 @@ memory; in the other cases a file is never loaded whole.
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -21,8 +24,8 @@ from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import Contribution, plan_contributions
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows
-from dpfast.aggregation.scatter import project, scatter, value_exprs
-from dpfast.aggregation.sources import missing_column, refuse_pattern
+from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
+from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
 from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.queries import Bins, Measure
@@ -30,6 +33,10 @@ from dpfast.queries import Bins, Measure
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
 
 Words = Callable[[int], np.ndarray]
+
+_MOST_GROUPS = 2**31 - 1
+_UNREADABLE = "the data cannot be read to its end: a file is damaged or gone, or an expression of a LazyFrame fails"
+_CHANGED = "the data changed while it was read, so that the aggregates are of no one state of it"
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Grouping:
                 raise ParameterError(name, bound, "a whole number of at least 1", "a privacy unit needs both bounds")
 
 
-@dataclass
+@dataclass(repr=False)
 class Aggregates:
     """Exact aggregates: private until noise is added, and never to leave the process.
 
@@ -95,9 +102,15 @@ class Aggregates:
     units: np.ndarray | None
     measures: list[np.ndarray]
 
+    def __repr__(self) -> str:
+        return f"Aggregates({len(self.measures)} measures, private)"
+
+    def __reduce__(self) -> NoReturn:
+        raise DpfastError("exact aggregates cannot be pickled or copied: they are private")
+
 
 def aggregate(
-    source: pl.DataFrame | pl.LazyFrame,
+    source: Source | pl.DataFrame | pl.LazyFrame,
     grouping: Grouping,
     measures: Sequence[Measure],
     words: Words,
@@ -106,16 +119,20 @@ def aggregate(
     return prepare(source, grouping, measures).run(words)
 
 
-def prepare(source: pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: Sequence[Measure]) -> Aggregation:
+def prepare(
+    source: Source | pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: Sequence[Measure]
+) -> Aggregation:
     """Check all that can be checked without reading a row, and choose a route.
 
     Guarantee: only the schema and the parameters are looked at, so this may be done before the charge; what
-    follows in ``Aggregation.run`` raises no error that depends on a value (Soundness rule 12).
+    follows in ``Aggregation.run`` raises no error that depends on a value (Soundness rule 12). This assumes that
+    a LazyFrame's own expressions are total (no strict casts, no Python functions that raise): whether one of
+    them fails is one bit about the data.
 
     Parameters
     ----------
     source
-        A frame from ``open_source``.
+        What ``open_source`` gives, or a frame.
     grouping
         The groups and the privacy unit.
     measures
@@ -129,8 +146,10 @@ def prepare(source: pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: S
         If the public keys are not unique, or not values of the data's dtypes, or a measure could overflow.
 
     """
-    if not isinstance(source, (pl.DataFrame, pl.LazyFrame)):
-        raise ParameterError("source", source, "a frame from open_source")
+    if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+        source = Source(source)
+    if not isinstance(source, Source):
+        raise ParameterError("source", source, "what open_source gives")
     schema = source.collect_schema()
     if not schema:
         raise ColumnError("the data has no columns")
@@ -152,9 +171,11 @@ def prepare(source: pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: S
     return Aggregation(source, grouping, columns, contributions, unit, public, coder)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Aggregation:
     """A checked aggregation that can be run; it holds the source and no figure of it.
+
+    It cannot be pickled or copied, and its ``repr`` shows public facts only.
 
     Attributes
     ----------
@@ -165,7 +186,7 @@ class Aggregation:
 
     """
 
-    source: pl.DataFrame | pl.LazyFrame
+    source: Source
     grouping: Grouping
     columns: list[KeyColumn]
     contributions: list[Contribution]
@@ -180,6 +201,24 @@ class Aggregation:
             return "native"
         return "hashed" if self.coder.hashed else "slots"
 
+    def __repr__(self) -> str:
+        names = [column.name for column in self.columns]
+        return f"Aggregation(by={names}, measures={len(self.contributions)}, route={self.route!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise DpfastError("an aggregation cannot be pickled or copied: it holds the data")
+
+    def check_source(self) -> None:
+        """Refuse files that changed since they were opened; to be called before the charge.
+
+        Raises
+        ------
+        ParameterError
+            If a file was replaced, written to or removed. Files that a user's own LazyFrame scans are not known.
+
+        """
+        self.source.check()
+
     def run(self, words: Words) -> Aggregates:
         """Return the exact aggregates.
 
@@ -192,36 +231,62 @@ class Aggregation:
         Raises
         ------
         DpfastError
-            If a file cannot be read to its end; the message shows nothing of it.
+            If the data cannot be read to its end, or a file changed since it was opened. The message is fixed,
+            and no traceback holds the engine's error, which may quote the data (Soundness rule 3). That it is
+            raised is one bit: of files that is their damage, of a user's LazyFrame whether its expressions fail,
+            which must therefore be total.
+        MemoryError
+            If there is not enough memory; without NumPy's message, which shows a number of rows.
 
         """
-        if isinstance(self.source, pl.DataFrame):
-            return self._run(words)
+        memory = False
         try:
-            with warnings.catch_warnings():
-                # Polars warns of malformed CSV files with the number of rows in it.
-                warnings.simplefilter("ignore", UserWarning)
-                return self._run(words)
-        except (pl.exceptions.PolarsError, OSError):
-            # The engine's message may quote the data (Soundness rule 3).
-            raise DpfastError("the data cannot be read to its end: a file is damaged or gone") from None
+            with _without_warnings():
+                aggregates = self._run(words)
+        except (KeyboardInterrupt, SystemExit, DpfastError):
+            raise
+        except MemoryError:
+            memory = True
+        except (Exception, pl.exceptions.PanicException):
+            pass
+        else:
+            if any(not pin.holds() for pin in self.source.pins):
+                raise DpfastError(_CHANGED)
+            return aggregates
+        # Out here, so that neither __cause__ nor __context__ holds the engine's error.
+        if memory:
+            raise MemoryError("not enough memory to aggregate the data")
+        raise DpfastError(_CHANGED if any(not pin.holds() for pin in self.source.pins) else _UNREADABLE)
 
     def _run(self, words: Words) -> Aggregates:
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is None or self.coder is None:
             return self._run_natively()
-        batches = project(self.source, [*self.public.coded_exprs, *value_exprs(self.contributions)])
-        tables = scatter(batches, self.coder.slots, self.coder.slots_of, self.contributions)
-        return Aggregates(self.public.given, None, [self.coder.gather(table) for table in tables])
+        exprs = [*self.public.coded_exprs, *value_exprs(self.contributions)]
+        scatter = Scatter(self.coder.slots, self.coder.slots_of, self.contributions)
+        self._check_rows(feed(self.source.frame, exprs, scatter.add))
+        return Aggregates(self.public.given, None, [self.coder.gather(table) for table in scatter.tables()])
+
+    def _check_rows(self, seen: int) -> None:
+        """Refuse to go on if batches are missing, where the number of rows is known without reading them."""
+        frame = self.source.frame
+        if isinstance(frame, pl.DataFrame):
+            rows = frame.height
+        elif self.source.counted:
+            rows = frame.select(pl.len()).collect(engine="streaming").item()
+        else:
+            return
+        if seen != rows:
+            raise DpfastError(_UNREADABLE)
 
     def _run_natively(self) -> Aggregates:
         """Let Polars group."""
         if self.public is not None:
-            grouped = group_natively(self.source, self.public.native_exprs, self.contributions)
+            grouped = group_natively(self.source.frame, self.public.native_exprs, self.contributions)
             grouped = join_to_keys(grouped, self.public)
         else:
-            grouped = group_natively(*bin_keys(self.source, self.columns, self.contributions), self.contributions)
+            grouped = group_natively(*bin_keys(self.source.frame, self.columns, self.contributions), self.contributions)
         rows = grouped["rows"].to_numpy()
         measures = [
             rows if contribution.native is None else grouped[f"measure{i}"].to_numpy()
@@ -236,9 +301,11 @@ class Aggregation:
         """Bound what each unit contributes, then aggregate what is left."""
         public, coder = self.public, self.coder
         if public is None:
-            public = adopt_keys(find_keys(*bin_keys(self.source, self.columns, [])), self.columns)
+            public = adopt_keys(find_keys(*bin_keys(self.source.frame, self.columns, [])), self.columns)
             coder = _code(public)
         keys = public.given.height
+        if keys > _MOST_GROUPS:
+            raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
         others = [contribution for contribution in self.contributions if contribution.way != "rows"]
         units, number, groups, values = self._read_rows(public, coder)
         assert self.grouping.max_groups is not None
@@ -255,8 +322,9 @@ class Aggregation:
         )
         del units
         if others:
-            tables = scatter([values], keys, _widened(groups), self.contributions)
-            measures = [table[:keys] for table in tables]
+            scatter = Scatter(keys, _widened(groups), self.contributions)
+            scatter.add(values)
+            measures = [table[:keys] for table in scatter.tables()]
         else:
             measures = [bounded.rows for _ in self.contributions]
         if self.public is not None:
@@ -270,12 +338,14 @@ class Aggregation:
         """Return each row's unit and group (int32, -1 for none), the number of units, and the measured columns."""
         assert self.unit is not None
         exprs = public.native_exprs if coder is None else public.coded_exprs
-        # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
         columns = [*exprs, self.unit, *value_exprs(self.contributions)]
-        batches = project(self.source, columns, in_order=True)
-        numbers = UnitNumbers(whole=isinstance(batches, list))
-        units, groups, values = [], [], []
-        for batch in batches:
+        frame = self.source.frame
+        numbers = UnitNumbers(whole=isinstance(frame, pl.DataFrame) and stands(columns))
+        units: list[np.ndarray] = []
+        groups: list[np.ndarray] = []
+        values: list[pl.DataFrame] = []
+
+        def read(batch: pl.DataFrame) -> None:
             unit, group = np.empty(batch.height, np.int32), np.empty(batch.height, np.int32)
             numbers.number(batch["unit"], unit)
             keys = batch.select([f"key{i}" for i in range(len(exprs))])
@@ -288,6 +358,9 @@ class Aggregation:
             units.append(unit)
             groups.append(group)
             values.append(batch.select([name for name in batch.columns if name.startswith("value")]))
+
+        # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
+        self._check_rows(feed(frame, columns, read, in_order=True))
         if not units:
             nothing = np.empty(0, np.int32)
             return nothing, 0, nothing, pl.DataFrame()
@@ -312,3 +385,25 @@ def _widened(groups: np.ndarray) -> Callable[[Block], np.ndarray]:
         return block.numbers.view(np.uint64)
 
     return widen
+
+
+_SILENCE = ("ignore", re.compile("(?s:.*)"), Warning, None, 0)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Show no warnings meanwhile, in the whole process: Polars' quote the data and count its rows.
+
+    Each run puts one filter in front and takes one away. Restoring the list of filters, as
+    ``warnings.catch_warnings`` does, would let runs that overlap undo each other; only a ``catch_warnings`` in
+    another thread can still take the filter away too early.
+    """
+    before: Any = warnings.filters
+    before.insert(0, _SILENCE)
+    try:
+        yield
+    finally:
+        after: Any = warnings.filters
+        for filters in (before, after) if before is not after else (before,):
+            with suppress(ValueError):
+                filters.remove(_SILENCE)

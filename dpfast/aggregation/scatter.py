@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
 from dpfast.kernels.counting import add_to_slots, count_slots, narrow_slots
 
-__all__ = ["project", "scatter", "value_exprs"]
+__all__ = ["Scatter", "feed", "stands", "value_exprs"]
 
 _CACHE_BYTES = 1 << 22
 """What may be assumed to stay in the processor's last cache: the tables of all threads together."""
@@ -28,58 +29,94 @@ def value_exprs(contributions: Sequence[Contribution]) -> list[pl.Expr]:
     ]
 
 
-def project(
-    source: pl.DataFrame | pl.LazyFrame, exprs: Sequence[pl.Expr], *, in_order: bool = False
-) -> Iterable[pl.DataFrame]:
-    """Yield the expressions' columns: at once where they stand in memory already, else batch by batch.
+def feed(
+    source: pl.DataFrame | pl.LazyFrame,
+    exprs: Sequence[pl.Expr],
+    use: Callable[[pl.DataFrame], None],
+    *,
+    in_order: bool = False,
+) -> int:
+    """Call ``use`` with the expressions' columns and return the rows: at once where they stand, else by batches.
 
-    The engine runs native expressions only, over the columns that they name; the batches are dropped as they
-    are used, so that a file is never in memory whole. They come as the engine's threads finish them, or
-    ``in_order``.
+    The engine runs native expressions only, over the columns that they name, and the batches are dropped as
+    they are used, so that a file is never in memory whole. They come one at a time, as the engine's threads
+    finish them or ``in_order``; ``use`` is called in those threads.
+
+    Whatever fails, in the engine or in ``use``, is raised here, panics as BaseException: Polars'
+    ``collect_batches`` ends as if complete when a thread of it panics (V, Polars 2.1), which loses rows.
     """
     if not exprs:
         # Only the number of rows matters; a selection without columns would forget it.
         exprs = [pl.first().is_null().alias("row")]
-    if isinstance(source, pl.DataFrame) and all(_stands(expr) for expr in exprs):
-        return [source.select(exprs)]
-    return source.lazy().select(exprs).collect_batches(maintain_order=in_order, engine="streaming")
+    if isinstance(source, pl.DataFrame) and stands(exprs):
+        use(source.select(exprs))
+        return source.height
+    lock, rows = threading.Lock(), 0
+
+    def take(batch: pl.DataFrame) -> None:
+        nonlocal rows
+        with lock:
+            use(batch)
+            rows += batch.height
+
+    source.lazy().select(exprs).sink_batches(take, maintain_order=in_order, engine="streaming")
+    return rows
 
 
-def scatter(
-    batches: Iterable[pl.DataFrame],
-    slots: int,
-    slots_of: Callable[[Block], np.ndarray],
-    contributions: Sequence[Contribution],
-) -> list[np.ndarray]:
-    """Return one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
+def stands(exprs: Sequence[pl.Expr]) -> bool:
+    """Return whether expressions only name columns, so that selecting them from a DataFrame copies nothing."""
+    return bool(exprs) and all(expr.meta.undo_aliases().meta.is_column() for expr in exprs)
 
-    ``slots_of`` gives each row's slot as uint64; whatever it gives, no row is written outside the table. Sums
-    of integers do not depend on how threads share the rows.
+
+class Scatter:
+    """Add rows to one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
+
+    Sums of integers do not depend on how threads share the rows.
+
+    Parameters
+    ----------
+    slots
+        The number of slots.
+    slots_of
+        Gives each row's slot as uint64; whatever it gives, no row is written outside the table.
+    contributions
+        What a row adds.
+
     """
 
-    def new_tables() -> np.ndarray:
-        return np.zeros((len(contributions), slots + 1), np.int64)
+    def __init__(
+        self, slots: int, slots_of: Callable[[Block], np.ndarray], contributions: Sequence[Contribution]
+    ) -> None:
+        self._slots = slots
+        self._slots_of = slots_of
+        self._contributions = contributions
+        self._free = [self._new_tables()]
+        self._threads = max(1, _CACHE_BYTES // max(1, self._free[0].nbytes))
 
-    free = [new_tables()]
-    threads = max(1, _CACHE_BYTES // max(1, free[0].nbytes))
+    def add(self, batch: pl.DataFrame) -> None:
+        """Add the rows of a batch."""
+        share_blocks(batch, self._threads, self._work)
 
-    def work(block: Block, start: int, stop: int) -> None:
+    def tables(self) -> list[np.ndarray]:
+        """Return the tables; nothing can be added afterwards."""
+        tables = self._free.pop()
+        while self._free:
+            tables += self._free.pop()
+        return list(tables)
+
+    def _new_tables(self) -> np.ndarray:
+        return np.zeros((len(self._contributions), self._slots + 1), np.int64)
+
+    def _work(self, block: Block, start: int, stop: int) -> None:
         try:
-            tables = free.pop()
+            tables = self._free.pop()
         except IndexError:
-            tables = new_tables()
-        if len(contributions) == 1 or tables.nbytes <= _CACHE_BYTES // 2:
-            _scatter_blocks(block, start, stop, tables, slots_of, contributions)
+            tables = self._new_tables()
+        if len(self._contributions) == 1 or tables.nbytes <= _CACHE_BYTES // 2:
+            _scatter_blocks(block, start, stop, tables, self._slots_of, self._contributions)
         else:
-            _scatter_stretches(block, start, stop, tables, slots_of, contributions)
-        free.append(tables)
-
-    for batch in batches:
-        share_blocks(batch, threads, work)
-    tables = free.pop()
-    for others in free:
-        tables += others
-    return list(tables)
+            _scatter_stretches(block, start, stop, tables, self._slots_of, self._contributions)
+        self._free.append(tables)
 
 
 def _scatter_blocks(
@@ -134,8 +171,3 @@ def _add(
         return
     contribution.fill(block, column, filled[: block.rows])
     add_to_slots(slots, filled[: block.rows], table)
-
-
-def _stands(expr: pl.Expr) -> bool:
-    """Return whether an expression only names a column, so that selecting it copies nothing."""
-    return expr.meta.undo_aliases().meta.is_column()

@@ -18,7 +18,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.kernels.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
 from dpfast.kernels.factorizing import factorize_values, offset_values, reinsert_values
 
@@ -26,6 +26,7 @@ __all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
 
 _WORDS = 1 << 16
 _SPREAD = 4
+_MOST_UNITS = 2**31 - 1
 
 
 @dataclass
@@ -63,7 +64,7 @@ def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
 class UnitNumbers:
     """Number privacy units: the same number (int32) for the same unit, -1 for null.
 
-    At most 2**31 - 1 different units.
+    At most 2**31 - 1 different units; DpfastError if there are more.
 
     Parameters
     ----------
@@ -86,6 +87,7 @@ class UnitNumbers:
             self._strings = self._strings or StringNumbers()
             for block in iterate_blocks(frame):
                 self._strings.number(block, "unit", block.numbers)
+                _refuse_more(self._strings.known)
                 out[block.start : block.stop] = block.numbers
             self.known = self._strings.known
             return
@@ -118,6 +120,8 @@ class UnitNumbers:
             step, self.known = factorize_values(
                 values[done:], valid[done:], self.known, self._values, self._numbers, out[done:]
             )
+            # A table has at least two places a number, so that none has passed 2**31 - 1 unseen.
+            _refuse_more(self.known)
             done += step
             if done == block.rows:
                 return
@@ -125,6 +129,11 @@ class UnitNumbers:
             larger_values, larger_numbers = np.zeros(room, np.int64), np.full(room, -1, np.int32)
             reinsert_values(self._values, self._numbers, larger_values, larger_numbers)
             self._values, self._numbers = larger_values, larger_numbers
+
+
+def _refuse_more(units: int) -> None:
+    if units > _MOST_UNITS:
+        raise DpfastError("privacy units are too many to be numbered: there may be 2**31 - 1 at most")
 
 
 def bound_contributions(
