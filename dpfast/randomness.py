@@ -29,7 +29,7 @@ __all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Words"]
 
 _KEY_BYTES = 32
 _BLOCK_BYTES = 16
-_ZEROS = bytes(1 << 19)
+_ZEROS = bytes(1 << 20)
 
 
 class Purpose(IntEnum):

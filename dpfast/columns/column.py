@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 __all__ = ["BLOCK_ROWS", "NATIVE_DTYPES", "Bitmap", "Column", "GiveBack"]
 
-#: Rows that a kernel handles at a time: their words and noise stay in the L2 cache. A multiple of 8, so
-#: that the validity bits of a block fill whole bytes.
-BLOCK_ROWS = 65_536
+#: Rows that a kernel handles at a time: few enough for their words and noise to stay in a cache, and enough for
+#: two threads not to wait for each other between kernels. A multiple of 8, so that the validity bits of a block
+#: fill whole bytes.
+BLOCK_ROWS = 131_072
 
 #: The element types that kernels are compiled for. A key is looked up by value, so that the platform's second
 #: name for a type (``longlong`` beside ``long``) maps to the one that the kernels know.

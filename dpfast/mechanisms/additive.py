@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +24,7 @@ from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 __all__ = ["Buffers", "Noise", "Tail", "add_noise", "random_source", "thread_count"]
 
 #: Rows below which a second thread costs more than it saves.
-_ROWS_PER_THREAD = 8 * BLOCK_ROWS
+_ROWS_PER_THREAD = 2 * BLOCK_ROWS
 
 
 class Buffers:
@@ -189,13 +188,29 @@ def add_noise(
             if missing is not None:
                 joining.zero_missing(missing, released[start:stop])
 
-    if workers <= 1:
-        work()
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            for future in [pool.submit(work) for _ in range(workers)]:
-                future.result()
+    _in_threads(work, workers, failed)
     return released
+
+
+def _in_threads(work: Callable[[], None], workers: int, failed: threading.Event) -> None:
+    """Run ``work`` in as many threads, this one among them; ``failed`` tells all of one's error, which is raised."""
+    errors: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+            failed.set()
+
+    others = [threading.Thread(target=guarded, daemon=True) for _ in range(workers - 1)]
+    for thread in others:
+        thread.start()
+    guarded()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def _fresh_array(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
