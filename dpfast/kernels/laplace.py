@@ -51,11 +51,19 @@ from dpfast.kernels.intrinsics import (
     subtract,
     u64_from_u32,
 )
+from dpfast.kernels.joining import add_noise
 from dpfast.kernels.logarithm import exponential_f32, exponential_f64
 from dpfast.kernels.offsets import discrete_offset
 from dpfast.kernels.parameters import at, part
 
-__all__ = ["LARGEST_SCALE_F32", "LARGEST_SCALE_F64", "UNDECIDED", "draw_laplace_f32", "draw_laplace_f64"]
+__all__ = [
+    "LARGEST_SCALE_F32",
+    "LARGEST_SCALE_F64",
+    "UNDECIDED",
+    "draw_laplace_f32",
+    "draw_laplace_f64",
+    "release_laplace_f32",
+]
 
 UNDECIDED = np.int32(-(2**31))
 """What stands in place of a sample that the bits read so far do not decide."""
@@ -155,6 +163,14 @@ def draw_laplace_f32(high, scale, offset, exact_scale, noise):
 
 
 @kernel
+def release_laplace_f32(high, scale, offset, exact_scale, values, smallest, largest, noise, released):
+    """Draw as `draw_laplace_f32` and release as `add_noise`: one call for the most common route."""
+    undecided = draw_laplace_f32(high, scale, offset, exact_scale, noise)
+    add_noise(values, noise, smallest, largest, released)
+    return undecided
+
+
+@kernel
 def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     """Fill ``noise`` (int32) from 48-bit words, sign and 47 bits of U, in float64; see the module's docstring.
 
@@ -175,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43dac395ef172e86
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bbbbce3e5be5460c

@@ -83,8 +83,18 @@ class Noise(Protocol):
     def word_bytes(self, rows: int) -> int:
         """Return the bytes of keystream that a chunk of so many rows needs."""
 
-    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
-        """Fill ``noise`` and return whether some of it is UNDECIDED."""
+    def draw(
+        self,
+        words: NDArray[np.uint8],
+        values: NDArray[Any],
+        rows: Rows,
+        noise: NDArray[np.int32],
+        released: NDArray[Any],
+    ) -> int:
+        """Fill ``noise``, set ``released`` to values and noise together; return whether some is UNDECIDED.
+
+        What stands in ``released`` for UNDECIDED noise means nothing.
+        """
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
@@ -171,8 +181,8 @@ def add_noise(
             chunk_words = word_bytes[: noise.word_bytes(rows)]
             words.fill(chunk, chunk_words)
             missing = column.missing(start, stop) if column.null_count else None
-            refined: list[tuple[int, int]] = []
-            if noise.draw(chunk_words, values, parameters, drawn) or refine_all:
+            together = released[start:stop]
+            if noise.draw(chunk_words, values, parameters, drawn, together) or refine_all:
                 if refine_all:
                     drawn[:] = UNDECIDED
                 if missing is not None:
@@ -180,13 +190,10 @@ def add_noise(
                 undecided = np.flatnonzero(drawn == UNDECIDED)
                 if values.dtype.kind == "f":
                     _refuse_non_finite(values, undecided, start, failed)
-                refined.extend(noise.refine(chunk_words, values, undecided, start))
-                drawn[undecided] = 0
-            lattice.join(values, parameters, drawn, released[start:stop])
-            for row, exact in refined:
-                released[start + row] = lattice.place(values[row], start + row, exact)
+                for row, exact in noise.refine(chunk_words, values, undecided, start):
+                    together[row] = lattice.place(values[row], start + row, exact)
             if missing is not None:
-                joining.zero_missing(missing, released[start:stop])
+                joining.zero_missing(missing, together)
 
     _in_threads(work, workers, failed)
     return released

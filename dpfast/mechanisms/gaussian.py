@@ -36,7 +36,14 @@ class _Pairs:
     def word_bytes(self, rows: int) -> int:
         return (4 if self._short else 6) * (rows + rows % 2)
 
-    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
+    def draw(
+        self,
+        words: NDArray[np.uint8],
+        values: NDArray[Any],
+        rows: Rows,
+        noise: NDArray[np.int32],
+        released: NDArray[Any],
+    ) -> int:
         size = noise.size
         half = (size + 1) // 2
         high, low = self._parts(words, size)
@@ -62,6 +69,7 @@ class _Pairs:
                 noise[one],
                 noise[beside] if beside is other else np.empty(pairs, np.int32),
             )
+        self._lattice.join(values, rows, noise, released)
         return int(undecided)
 
     def refine(

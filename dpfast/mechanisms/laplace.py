@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import Column, borrow, borrow_scale
-from dpfast.kernels.laplace import LARGEST_SCALE_F32, draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
 from dpfast.mechanisms.additive import Noise, Tail, add_noise, random_source
 from dpfast.mechanisms.ball import exact_laplace
 from dpfast.mechanisms.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
@@ -28,10 +28,19 @@ class _Wide:
     def word_bytes(self, rows: int) -> int:
         return 6 * rows
 
-    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
+    def draw(
+        self,
+        words: NDArray[np.uint8],
+        values: NDArray[Any],
+        rows: Rows,
+        noise: NDArray[np.int32],
+        released: NDArray[Any],
+    ) -> int:
         high, low = _parts(words, noise.size)
         placed = None if rows.position is None else values
-        return int(draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise))
+        undecided = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
+        self._lattice.join(values, rows, noise, released)
+        return int(undecided)
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
@@ -46,16 +55,25 @@ class _Wide:
 class _Narrow:
     """Discrete Laplace noise from 32-bit words, in float32 where that decides."""
 
-    def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
+    def __init__(self, lattice: Ones, keystream: Keystream) -> None:
         self._lattice = lattice
+        self._limits = lattice.limits
         self._keystream = keystream
 
     def word_bytes(self, rows: int) -> int:
         return 4 * rows
 
-    def draw(self, words: NDArray[np.uint8], values: NDArray[Any], rows: Rows, noise: NDArray[np.int32]) -> int:
+    def draw(
+        self,
+        words: NDArray[np.uint8],
+        values: NDArray[Any],
+        rows: Rows,
+        noise: NDArray[np.int32],
+        released: NDArray[Any],
+    ) -> int:
         high = words.view(np.uint32)
-        return int(draw_laplace_f32(high, rows.scale, rows.offset, rows.exact_scale, noise))
+        scale = (rows.scale, rows.offset, rows.exact_scale)
+        return int(release_laplace_f32(high, *scale, values, *self._limits, noise, released))
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int

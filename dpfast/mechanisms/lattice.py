@@ -135,7 +135,7 @@ class Ones:
         self.largest_scale = largest
         self._scale = scale
         self._discrete = discrete
-        self._limits = _LIMITS[released]
+        self.limits = _LIMITS[released]
         self._rows: Rows | None = None
         if isinstance(scale, float):
             offset = discrete_offset(scale) if discrete else 0.0
@@ -155,7 +155,7 @@ class Ones:
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        smallest, largest = self._limits
+        smallest, largest = self.limits
         joining.add_noise(values, noise, smallest, largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
@@ -164,7 +164,7 @@ class Ones:
 
     def place(self, value: Any, row: int, noise: int) -> int:
         """See `Lattice.place`."""
-        return _within(int(value) + noise, self._limits)
+        return _within(int(value) + noise, self.limits)
 
 
 class Multiples:

@@ -22,6 +22,7 @@ FLOAT_OPERATION = re.compile(r"\b(fadd|fsub|fmul|fdiv|frem|fneg|fcmp|call|select
 NOISE_KERNELS = {
     "laplace._draw_block_f32": r"<(8|16) x float>",
     "laplace.draw_laplace_f32": None,
+    "laplace.release_laplace_f32": None,
     "laplace.draw_laplace_f64": r"<(4|8) x double>",
     "gaussian.draw_gaussian": r"<(4|8) x double>",
     "joining.add_noise": r"<(2|4|8|16) x i64>",
