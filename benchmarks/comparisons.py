@@ -30,7 +30,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row: what is compared, on how many values, and the ratio that we owe.
+    """One row: what is compared, on how many values, and the ratio that we aim for.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Comparison:
         Values at full size.
     prepare
         From a size to callables.
-    owed
+    goal
         The least ratio baseline / ours (``at_least``), or the largest ratio ours / baseline.
 
     """
@@ -49,7 +49,7 @@ class Comparison:
     baseline: str
     size: int
     prepare: Callable[[int], Prepared]
-    owed: float
+    goal: float
     at_least: bool = True
 
 

@@ -69,10 +69,10 @@ def rows_of_comparisons(only: str) -> list[list[str]]:
         ours = statistics.median(pair[0] for pair in pairs)
         if comparison.at_least:
             ratio = statistics.median(base / mine for mine, base in pairs)
-            verdict = f"{ratio:.1f}x faster (owed {comparison.owed:g}x)"
+            verdict = f"{ratio:.1f}x faster (goal {comparison.goal:g}x)"
         else:
             ratio = statistics.median(mine / base for mine, base in pairs)
-            verdict = f"{ratio:.2f} of its time (owed {comparison.owed:g})"
+            verdict = f"{ratio:.2f} of its time (goal {comparison.goal:g})"
         peers = ""
         for name, (run, values) in prepared.peers.items():
             ratio = (_seconds(run) / values) / (ours / comparison.size)
@@ -113,7 +113,7 @@ def rows_of_processes() -> list[list[str]]:
     ]
     for name in ("Count into 10^6 integer keys", "Count, 10^5 units bounded to 10 groups"):
         peaks = {side: float(run(PEAK.format(name=name, side=side))[1]) for side in ("ours", "baseline")}
-        verdict = f"{peaks['ours'] / peaks['baseline']:.2f} of the plain query's (owed 1.5)"
+        verdict = f"{peaks['ours'] / peaks['baseline']:.2f} of the plain query's (goal 1.5)"
         rows.append([f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict, ""])
     for row in rows:
         print(" | ".join(row), file=sys.stderr, flush=True)
