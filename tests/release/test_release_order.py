@@ -465,3 +465,13 @@ def test_a_killed_release_never_loses_a_charge(tmp_path, seed):
     assert ledger.history().height == 100
     assert max(results + seen) == 100
     assert len(results + seen) == len(set(results + seen))
+
+
+def test_releases_of_disjoint_groups_add_up():
+    """Soundness rule 13: no parallel composition is granted where a unit may be in several partitions."""
+    data = pl.DataFrame({"k": ["a", "b"] * 50, "u": range(100)})
+    ledger = dpf.Ledger(epsilon=1)
+    for key in ("a", "b"):
+        keys = pl.DataFrame({"k": [key]})
+        dpf.release(data, "k", keys=keys, n=dpf.count(), epsilon=0.4, ledger=ledger)
+    assert ledger.spent.epsilon == 0.8
