@@ -1,0 +1,321 @@
+"""What was done to the data, as frozen facts: the one language of ledgers, accountants and reports.
+
+An event says which mechanism ran with which parameters, never what some accountant makes of it, so its meaning
+does not change when a tighter theorem is found. Every event is for one privacy unit and one neighbour relation,
+which the ledger knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Union, get_args
+
+from dpfast.errors import ParameterError
+
+__all__ = [
+    "Approximate",
+    "Composed",
+    "DiscreteLaplace",
+    "Event",
+    "ExponentialMechanism",
+    "Gaussian",
+    "KeySelection",
+    "Laplace",
+    "Partitioned",
+    "PermuteAndFlip",
+    "PoissonSubsampled",
+    "Pure",
+    "RandomizedResponse",
+    "Repeated",
+    "Single",
+    "ZeroConcentrated",
+    "runs",
+]
+
+
+def _positive(event: object, *names: str) -> None:
+    """Read the fields as floats above 0 and finite, or refuse them."""
+    for name in names:
+        value = getattr(event, name)
+        if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
+            raise ParameterError(name, value, "a positive finite number")
+        number = float(value)
+        if not (0.0 < number < math.inf):
+            raise ParameterError(name, value, "a positive finite number")
+        object.__setattr__(event, name, number)
+
+
+def _below_one(event: object, name: str) -> None:
+    _positive(event, name)
+    if not getattr(event, name) < 1.0:
+        raise ParameterError(name, getattr(event, name), "a number above 0 and below 1")
+
+
+def _whole(event: object, name: str, smallest: int) -> None:
+    value = getattr(event, name)
+    if isinstance(value, bool) or not hasattr(type(value), "__index__") or value.__index__() < smallest:
+        raise ParameterError(name, value, f"a whole number of at least {smallest}")
+    object.__setattr__(event, name, value.__index__())
+
+
+class _Fact:
+    """What every event can do."""
+
+    __slots__ = ()
+
+    def times(self, count: int) -> Repeated:
+        """Return this event, ``count`` times."""
+        return Repeated(self, count)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(_Fact):
+    """Noise of the continuous Laplace distribution, added to a statistic of L1 ``sensitivity``.
+
+    Whatever is computed from the noisy real numbers, rounding among it, is post-processing: floats released by
+    `dpfast.laplace`, and integers under wide noise, are this event. Integers under narrow noise are
+    `DiscreteLaplace`, which composes worse.
+    """
+
+    scale: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive(self, "scale", "sensitivity")
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace(_Fact):
+    """Integer noise with P(k) proportional to exp(-abs(k) / scale), on integers of L1 ``sensitivity``.
+
+    The geometric mechanism (Ghosh, Roughgarden, Sundararajan 2009).
+    """
+
+    scale: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _positive(self, "scale")
+        _whole(self, "sensitivity", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(_Fact):
+    """Noise of standard deviation ``scale`` on a statistic of L2 ``sensitivity``; rounding is post-processing."""
+
+    scale: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive(self, "scale", "sensitivity")
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialMechanism(_Fact):
+    """The exponential mechanism at ``epsilon``, its winner's index alone released: bounded range epsilon."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlip(_Fact):
+    """Permute-and-flip at ``epsilon`` (McKenna, Sheldon 2020): pure, with no bounded-range discount."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(_Fact):
+    """The truth kept with odds exp(epsilon) against each other one of ``categories`` answers."""
+
+    epsilon: float
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon")
+        _whole(self, "categories", 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Pure(_Fact):
+    """Anything that is (epsilon, 0)-differentially private."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate(_Fact):
+    """Anything that is (epsilon, delta)-differentially private; epsilon may be 0."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.epsilon, (int, float)) and self.epsilon == 0):
+            _positive(self, "epsilon")
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        _below_one(self, "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class KeySelection(_Fact):
+    """Private selection of the keys of a histogram: (epsilon, delta) together over all keys of one unit."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon")
+        _below_one(self, "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroConcentrated(_Fact):
+    """Anything that is rho-zCDP (Bun, Steinke 2016)."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "rho")
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonSubsampled(_Fact):
+    """An event on a sample to which every unit belongs with probability ``rate``, apart from the others.
+
+    For add/remove neighbours. Whoever sees which units were sampled voids it.
+    """
+
+    event: Event
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_events((self.event,), "event")
+        _positive(self, "rate")
+        if not self.rate <= 1.0:
+            raise ParameterError("rate", self.rate, "a number above 0 and at most 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(_Fact):
+    """One event, ``count`` times, each with fresh noise: a million equal queries are one such fact."""
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _check_events((self.event,), "event")
+        _whole(self, "count", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Composed(_Fact):
+    """Several events on the same data, in any order."""
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", _check_events(self.events, "events"))
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioned(_Fact):
+    """Events on disjoint parts of the data, one each, where every unit lies in one part and adding or removing
+    it touches no other (soundness: a public list of parts, add/remove neighbours).
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", _check_events(self.events, "events"))
+
+
+#: One run of one mechanism: what accountants have a formula for.
+Single = Union[
+    Laplace,
+    DiscreteLaplace,
+    Gaussian,
+    ExponentialMechanism,
+    PermuteAndFlip,
+    RandomizedResponse,
+    Pure,
+    Approximate,
+    KeySelection,
+    ZeroConcentrated,
+    PoissonSubsampled,
+    Partitioned,
+]
+Event = Union[Single, Repeated, Composed]
+_EVENTS = (*get_args(Single), Repeated, Composed)
+
+
+def _check_events(events: object, argument: str) -> tuple[Event, ...]:
+    """Return one event or more as a tuple, or refuse what is none."""
+    allowed = "one event or more, for example dpfast.accounting.events.Laplace(scale=2.0)"
+    if isinstance(events, _EVENTS) or not isinstance(events, Iterable):
+        raise ParameterError(argument, events, allowed)
+    listed = tuple(events)
+    if not listed:
+        raise ParameterError(argument, events, allowed)
+    for event in listed:
+        if type(event) not in _EVENTS:
+            raise ParameterError(argument, event, allowed)
+    return listed
+
+
+def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
+    """Return how often each single mechanism ran: equal events merged, compositions opened.
+
+    Guarantee
+        Composition is commutative for every accountant here, so order does not matter and nothing is lost.
+
+    Parameters
+    ----------
+    events
+        An event, or any iterable of events (none is fine).
+
+    Returns
+    -------
+    dict
+        Single event -> number of runs, in the order of first appearance.
+
+    Raises
+    ------
+    ParameterError
+        Something is no event.
+
+    Examples
+    --------
+    >>> tenth = Laplace(scale=10.0)
+    >>> runs([tenth, Composed((tenth.times(3), Gaussian(2.0)))])
+    {Laplace(scale=10.0, sensitivity=1.0): 4, Gaussian(scale=2.0, sensitivity=1.0): 1}
+
+    """
+    listed = (events,) if isinstance(events, _EVENTS) else tuple(events)
+    if listed:
+        _check_events(listed, "events")
+    counts: dict[Single, int] = {}
+
+    def count(event: Event, times: int) -> None:
+        if isinstance(event, Repeated):
+            count(event.event, times * event.count)
+        elif isinstance(event, Composed):
+            for part in event.events:
+                count(part, times)
+        else:
+            counts[event] = counts.get(event, 0) + times
+
+    for event in listed:
+        count(event, 1)
+    return counts
