@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Union, get_args
+from typing import get_args
 
 from dpfast.errors import ParameterError
 
@@ -231,8 +231,10 @@ class Composed(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Partitioned(_Fact):
-    """Events on disjoint parts of the data, one each, where every unit lies in one part and adding or removing
-    it touches no other (soundness: a public list of parts, add/remove neighbours).
+    """Events on disjoint parts of the data, one each.
+
+    Every unit lies in one part, and adding or removing it touches no other: the list of parts is public and
+    neighbours are add/remove.
     """
 
     events: tuple[Event, ...]
@@ -242,21 +244,21 @@ class Partitioned(_Fact):
 
 
 #: One run of one mechanism: what accountants have a formula for.
-Single = Union[
-    Laplace,
-    DiscreteLaplace,
-    Gaussian,
-    ExponentialMechanism,
-    PermuteAndFlip,
-    RandomizedResponse,
-    Pure,
-    Approximate,
-    KeySelection,
-    ZeroConcentrated,
-    PoissonSubsampled,
-    Partitioned,
-]
-Event = Union[Single, Repeated, Composed]
+Single = (
+    Laplace
+    | DiscreteLaplace
+    | Gaussian
+    | ExponentialMechanism
+    | PermuteAndFlip
+    | RandomizedResponse
+    | Pure
+    | Approximate
+    | KeySelection
+    | ZeroConcentrated
+    | PoissonSubsampled
+    | Partitioned
+)
+Event = Single | Repeated | Composed
 _EVENTS = (*get_args(Single), Repeated, Composed)
 
 
@@ -283,7 +285,7 @@ def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     Parameters
     ----------
     events
-        An event, or any iterable of events (none is fine).
+        An event, or one or more events in any iterable; an empty tuple for none.
 
     Returns
     -------
@@ -302,9 +304,7 @@ def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     {Laplace(scale=10.0, sensitivity=1.0): 4, Gaussian(scale=2.0, sensitivity=1.0): 1}
 
     """
-    listed = (events,) if isinstance(events, _EVENTS) else tuple(events)
-    if listed:
-        _check_events(listed, "events")
+    listed = () if events == () else _check_events((events,) if isinstance(events, _EVENTS) else events, "events")
     counts: dict[Single, int] = {}
 
     def count(event: Event, times: int) -> None:
