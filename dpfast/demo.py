@@ -147,7 +147,7 @@ def run_demo(folder: Path, epsilon: float) -> None:
     spent, left, total = release.spent, ledger.remaining, ledger.total
     show(
         f"Charged {path} (entry {release.entry}): epsilon {spent.epsilon:g} of {total.epsilon:g}, "
-        f"delta {spent.delta:g} of {total.delta:g}; left: epsilon {left.epsilon:g}, delta {left.delta:g}."
+        f"delta {spent.delta:g} of {total.delta:g}; left: {left}."
     )
     show("Wrote " + ", ".join(str(file) for file in written) + ".")
 
@@ -165,8 +165,10 @@ def _open_ledger(folder: Path, plan: Plan) -> tuple[Ledger, Path, list[Path]]:
             budget = (RUNS_A_LEDGER * plan.epsilon, RUNS_A_LEDGER * plan.delta)
             return dpf.Ledger.open(path, *budget, dataset=DATASET), path, used_up
         ledger = dpf.Ledger.open(path)
+        from dpfast.ledger import Budget
+
         left = ledger.remaining
-        if left.epsilon >= plan.epsilon and left.delta >= plan.delta:
+        if isinstance(left, Budget) and left.epsilon >= plan.epsilon and left.delta >= plan.delta:
             return ledger, path, used_up
         used_up.append(path)
 

@@ -20,7 +20,7 @@ from dpfast.cli.errors import CommandError, ExitCode, FileTroubleError, describe
 from dpfast.errors import DpfastError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
-    from dpfast.ledger import Budget, Ledger
+    from dpfast.ledger import Ledger
 
 __all__ = ["main"]
 
@@ -220,7 +220,7 @@ def create(
         raise FileTroubleError(f"{path!r} exists; give another name, or see dpfast ledger show")
     identity = {"dataset": dataset, "privacy_unit": None if unit is None else f"column:{unit}", "neighbors": neighbors}
     made = Ledger.open(path, epsilon, delta, **identity)
-    click.echo(f"created {path}: {_amount(made.total)}")
+    click.echo(f"created {path}: {made.total}")
 
 
 @ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
@@ -235,9 +235,9 @@ def show(path: str) -> None:
     unfixed = "fixed by the first release"
     lines = {
         "ledger": path,
-        "budget": _amount(total),
-        "spent": f"{_amount(spent)} in {history.height} entries",
-        "remaining": _amount(remaining),
+        "budget": str(total),
+        "spent": f"{spent} in {history.height} entries",
+        "remaining": str(remaining),
         "dataset": about.dataset or unfixed,
         "unit": about.privacy_unit or unfixed,
         "neighbors": about.neighbors or unfixed,
@@ -247,7 +247,9 @@ def show(path: str) -> None:
     if history.height:
         rows = [
             (str(number), f"{time:%Y-%m-%d %H:%M:%S}", what, f"{epsilon:.12g}", f"{delta:.12g}")
-            for number, time, epsilon, delta, what in history.iter_rows()
+            for number, time, epsilon, delta, what in history.select(
+                "entry", "time", "epsilon", "delta", "description"
+            ).iter_rows()
         ]
         print_table(("entry", "time (UTC)", "what was released", "epsilon", "delta"), rows, left=3)
 
@@ -304,7 +306,3 @@ def _opened(path: str, request: Request, epsilon: float | None, delta: float | N
             f"say --dataset {name!r} if these are the same data, or use another ledger"
         )
     return opened
-
-
-def _amount(budget: Budget) -> str:
-    return f"epsilon {budget.epsilon:.12g}, delta {budget.delta:.12g}"

@@ -127,10 +127,7 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -
         lines.append(f"wrote {outputs.frame.path}: {released.frame.height:,} groups")
     if outputs.chart is not None:
         lines.append(f"wrote {outputs.chart.path}")
-    lines.append(
-        f"charged {ledger_path} (entry {released.entry}): epsilon {spent.epsilon:.12g}, delta {spent.delta:.12g}; "
-        f"left: epsilon {left.epsilon:.12g}, delta {left.delta:.12g}"
-    )
+    lines.append(f"charged {ledger_path} (entry {released.entry}): {spent}; left: {left}")
     if outputs.frame is not None:
         click.echo("\n".join(lines))
     elif sys.stderr.isatty():

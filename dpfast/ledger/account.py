@@ -6,86 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dpfast.accounting.amounts import (
-    LARGEST_DELTA_UNITS,
-    LARGEST_EPSILON_UNITS,
-    charge_units,
-    to_decimal,
-    to_float,
-)
-from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
+from dpfast.errors import LedgerError, ParameterError
+from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
+from dpfast.ledger.filters import Filter
 
-__all__ = ["Account", "Budget", "Charge", "Entry", "Identity", "Store"]
+__all__ = ["MAIN", "Account", "Entry", "Identity", "Store", "already_allotted", "no_allotment"]
+
+#: The account that bears the ledger's own budget; allotments have names.
+MAIN = ""
 
 _NEIGHBORS = ("add_remove", "replace")
-
-
-def _check_text(text: object, argument: str, *, empty: bool) -> None:
-    """Refuse what is no plain string, or cannot be stored as UTF-8."""
-    if type(text) is not str or not (text or empty):
-        raise ParameterError(argument, text, "a string" if empty else "a string that is not empty")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ParameterError(argument, text, "a string without lone surrogates") from None
-
-
-def _check_units(units: object, argument: str, largest: int) -> None:
-    if type(units) is not int or not (0 <= units <= largest):
-        raise ParameterError(argument, units, f"a whole number of units of 1e-18, from 0 to {largest}")
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """What one query costs, in exact units of 1e-18.
-
-    Parameters
-    ----------
-    epsilon_units, delta_units
-        Units of 1e-18, each 0 or more and not both 0; :mod:`dpfast.accounting.amounts` makes them of numbers.
-    description
-        What is paid for, from the plan alone: it stands in the ledger for anyone to read, so it tells nothing
-        of the data.
-
-    Raises
-    ------
-    ParameterError
-        If an amount or the description is of another kind or range.
-
-    Examples
-    --------
-    >>> Charge.of(0.1, 1e-9, "mean of delay")
-    Charge(epsilon_units=100000000000000000, delta_units=1000000000, description='mean of delay')
-
-    """
-
-    epsilon_units: int
-    delta_units: int
-    description: str
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse amounts out of range (again, since unpickling goes around ``__init__``)."""
-        _check_units(self.epsilon_units, "epsilon_units", LARGEST_EPSILON_UNITS)
-        _check_units(self.delta_units, "delta_units", LARGEST_DELTA_UNITS)
-        if self.epsilon_units == 0 and self.delta_units == 0:
-            raise ParameterError("epsilon_units", 0, "above 0 where delta_units is 0")
-        _check_text(self.description, "description", empty=True)
-
-    @classmethod
-    def of(cls, epsilon: object, delta: object = 0, description: str = "") -> Charge:
-        """Make a charge of numbers, each rounded up to whole units."""
-        return cls(charge_units(epsilon, "epsilon"), charge_units(delta, "delta"), description)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """An amount of (epsilon, delta), each the float nearest to the exact amount."""
-
-    epsilon: float
-    delta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +40,7 @@ class Identity:
     def __post_init__(self) -> None:
         for argument in ("dataset", "privacy_unit"):
             if getattr(self, argument) is not None:
-                _check_text(getattr(self, argument), argument, empty=False)
+                check_text(getattr(self, argument), argument, empty=False)
         if self.neighbors is not None and (type(self.neighbors) is not str or self.neighbors not in _NEIGHBORS):
             raise ParameterError("neighbors", self.neighbors, '"add_remove" or "replace"')
 
@@ -134,72 +64,106 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the ledger; the time is in microseconds since 1970 (UTC)."""
+    """One line of the ledger: equal charges, or many as columns, recorded in one step.
+
+    Parameters
+    ----------
+    number
+        The number of its first charge; ``item.count`` charges have numbers from there on.
+    call
+        The number of the first charge of the same call: what one call declares was known before any answer.
+    time
+        Microseconds since 1970 (UTC).
+    account
+        Whose budget it is: `MAIN` or an allotment's name.
+    item, cost
+        What was charged, and its cost by the account's filter.
+
+    """
 
     number: int
+    call: int
     time: int
-    epsilon_units: int
-    delta_units: int
-    description: str
+    account: str
+    item: Item
+    cost: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The state of a ledger: budget and spending in units of 1e-18, number of entries, identity."""
+    """The state of one account of a ledger: its filter, what it has spent, and how far the ledger has come."""
 
-    total_epsilon: int
-    total_delta: int
-    spent_epsilon: int = 0
-    spent_delta: int = 0
+    filter: Filter
+    spent: tuple[int, ...]
     entries: int = 0
     identity: Identity = Identity()
 
-    @property
-    def total(self) -> Budget:
-        """The whole budget."""
-        return Budget(to_float(self.total_epsilon), to_float(self.total_delta))
+    @classmethod
+    def new(cls, rule: Filter, identity: Identity) -> Account:
+        """Return an account that has spent nothing."""
+        return cls(rule, rule.nothing, 0, identity)
 
-    @property
-    def spent(self) -> Budget:
-        """What has been charged."""
-        return Budget(to_float(self.spent_epsilon), to_float(self.spent_delta))
+    def charged(
+        self, items: Sequence[Item], identity: Identity, account: str, time: int
+    ) -> tuple[Account, tuple[Entry, ...]]:
+        """Return the account after these charges, all of them or none, and their entries."""
+        settled = self.identity if identity == self.identity else self.identity.joined(identity)
+        entries = []
+        spent, number = self.spent, self.entries + 1
+        for item in _merged(items):
+            cost = self.filter.cost(item)
+            spent = tuple(map(sum, zip(spent, cost, strict=True)))
+            entries.append(Entry(number, self.entries + 1, time, account, item, cost))
+            number += item.count
+        if not self.filter.admits(spent):
+            asked = tuple(after - before for after, before in zip(spent, self.spent, strict=True))
+            raise self.filter.refusal(asked, self.spent)
+        return replace(self, spent=spent, entries=number - 1, identity=settled), tuple(entries)
 
-    @property
-    def remaining(self) -> Budget:
-        """What can still be charged."""
-        return Budget(to_float(self.total_epsilon - self.spent_epsilon), to_float(self.total_delta - self.spent_delta))
 
-    def charged(self, charges: Sequence[Charge], identity: Identity) -> Account:
-        """Return the account after these charges, all of them or none."""
-        settled = self.identity.joined(identity)
-        epsilon = sum(charge.epsilon_units for charge in charges)
-        delta = sum(charge.delta_units for charge in charges)
-        spent_epsilon, spent_delta = self.spent_epsilon + epsilon, self.spent_delta + delta
-        if not (spent_epsilon <= self.total_epsilon and spent_delta <= self.total_delta):
-            left_epsilon = to_decimal(self.total_epsilon - self.spent_epsilon)
-            left_delta = to_decimal(self.total_delta - self.spent_delta)
-            raise BudgetExceededError(
-                f"epsilon {to_decimal(epsilon)} and delta {to_decimal(delta)} were asked, "
-                f"but epsilon {left_epsilon} and delta {left_delta} are left; "
-                "nothing was charged: ask for no more than is left"
-            )
-        return replace(
-            self,
-            spent_epsilon=spent_epsilon,
-            spent_delta=spent_delta,
-            entries=self.entries + len(charges),
-            identity=settled,
-        )
+def _merged(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the same charges with equal neighbours as one, so that a million equal ones are one entry."""
+    if len(items) == 1 and type(items[0]) is Charge:
+        return items
+    merged: list[Item] = []
+    for item in items:
+        if isinstance(item, ChargeColumns):
+            item = item.as_one() or item
+        last = merged[-1] if merged else None
+        if isinstance(item, Charge) and isinstance(last, Charge) and replace(item, count=last.count) == last:
+            merged[-1] = replace(last, count=last.count + item.count)
+        else:
+            merged.append(item)
+    return merged
+
+
+def no_allotment(name: str) -> LedgerError:
+    """Return the error for an account that is not there."""
+    return LedgerError(f"this ledger has no allotment {name!r}; make it with ledger.allot({name!r}, epsilon=...)")
+
+
+def already_allotted(name: str) -> LedgerError:
+    """Return the error for an account that is there already."""
+    return LedgerError(f"this ledger has an allotment {name!r} already; use it with ledger.allotment({name!r})")
 
 
 class Store(Protocol):
-    """Where an account is kept."""
+    """Where accounts are kept."""
 
-    def account(self) -> Account:
-        """Return the present state."""
+    def account(self, name: str) -> Account:
+        """Return the present state of an account."""
 
-    def append(self, charges: Sequence[Charge], identity: Identity) -> Account:
+    def append(self, name: str, items: Sequence[Item], identity: Identity) -> Account:
         """Record all charges or none, for good, and return the state with them."""
+
+    def allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
+        """Open an account of its own and charge the main one for it, both or neither."""
+
+    def accounts(self) -> Sequence[str]:
+        """Return the names of all accounts."""
 
     def entries(self) -> Sequence[Entry]:
         """Return every entry, in the order of their numbers."""
+
+    def close(self) -> None:
+        """Let go of files; the next call takes them up again."""

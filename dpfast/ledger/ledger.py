@@ -10,23 +10,16 @@ from typing import NoReturn
 
 import polars as pl
 
-from dpfast.accounting.amounts import budget_units, to_decimal, to_float
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.ledger.account import Account, Budget, Charge, Identity, Store
+from dpfast.ledger.account import MAIN, Account, Identity, Store
+from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
+from dpfast.ledger.filters import Budget, ConcentratedBudget, RenyiBudget, allotment_of
+from dpfast.ledger.history import history, report
 from dpfast.ledger.memory import MemoryStore
+from dpfast.ledger.opening import new_filter, open_file
 from dpfast.ledger.sqlite import SqliteStore
 
 __all__ = ["Ledger"]
-
-_HISTORY_SCHEMA = pl.Schema(
-    {
-        "entry": pl.Int64(),
-        "time": pl.Datetime("us", "UTC"),
-        "epsilon": pl.Float64(),
-        "delta": pl.Float64(),
-        "description": pl.String(),
-    }
-)
 
 
 class Ledger:
@@ -39,9 +32,9 @@ class Ledger:
     Let every answer about the dataset be computed under an entry of this ledger and be differentially private
     at that entry's (epsilon, delta), for the ledger's privacy unit and neighbour relation. Then all answers
     together are (total epsilon, total delta)-differentially private, even where each query was chosen after
-    reading the answers before it. The charges add up (basic composition); since a charge that does not fit is
-    refused before its query runs, the sum stays within the total whatever is asked, which makes the rule a
-    valid privacy filter.
+    reading the answers before it. The costs add up, by the accountant fixed at creation; since a charge that does
+    not fit is refused before its query runs, the sum stays within its bound whatever is asked, which makes the
+    rule a valid privacy filter (`dpfast.ledger.filters` has the theorems).
 
     The dataset is the rows as they are given to the queries: joins and windows upstream may void a row as the
     unit. The guarantee ends where the same data are queried past the ledger, or under a second one.
@@ -52,6 +45,12 @@ class Ledger:
         The budget, from 1e-18 to 1e6. A decimal counts as written, so ten charges of 0.1 fit into 1 exactly.
     delta
         0, or from 1e-18 to below 1.
+    accountant
+        How charges add up: "basic" (epsilons), "zcdp" (rhos) or "rdp" (Rényi divergences of many orders). The
+        last two admit many more queries of noise, above all Gaussian, and need a delta.
+    conversion_delta
+        For "zcdp" and "rdp": the part of delta that turns the sums into (epsilon, delta); half of it if not
+        given. The rest is for queries that have a delta of their own.
     dataset, privacy_unit, neighbors
         What the guarantee is about: a name; ``"row"``, or a column as ``"column:tailnum"``; ``"add_remove"``
         or ``"replace"``. What is not given here is fixed by the first charge. Charges for others are refused.
@@ -96,6 +95,7 @@ class Ledger:
 
     _store: Store
     _path: Path | None
+    _account: str
     _is_open: bool
 
     def __init__(
@@ -103,15 +103,18 @@ class Ledger:
         epsilon: object,
         delta: object = 0.0,
         *,
+        accountant: str = "basic",
+        conversion_delta: object = None,
         dataset: str | None = None,
         privacy_unit: str | None = None,
         neighbors: str | None = None,
     ) -> None:
         identity = Identity(dataset, privacy_unit, neighbors)
-        total = budget_units(epsilon, "epsilon"), budget_units(delta, "delta")
-        self._store = MemoryStore(Account(*total, identity=identity))
-        self._path = None
-        self._is_open = True
+        rule = new_filter(accountant, epsilon, delta, conversion_delta)
+        self._begin(MemoryStore(Account.new(rule, identity)), None, MAIN)
+
+    def _begin(self, store: Store, path: Path | None, account: str) -> None:
+        self._store, self._path, self._account, self._is_open = store, path, account, True
 
     @classmethod
     def open(
@@ -120,9 +123,12 @@ class Ledger:
         epsilon: object = None,
         delta: object = None,
         *,
+        accountant: str | None = None,
+        conversion_delta: object = None,
         dataset: str | None = None,
         privacy_unit: str | None = None,
         neighbors: str | None = None,
+        expect_head: str | None = None,
     ) -> Ledger:
         """Open a durable ledger in a file, and create it where there is none.
 
@@ -140,13 +146,18 @@ class Ledger:
         epsilon, delta
             The budget of a new ledger: epsilon is then required, and delta is 0 if not given. For one that
             exists, what is given must equal its budget, since no budget can be raised later.
+        accountant, conversion_delta
+            As for the class, for a new ledger.
         dataset, privacy_unit, neighbors
             As for the class. What the file leaves open is fixed by what is given here.
+        expect_head
+            A :attr:`head` that was written down elsewhere: a file whose chain never came through it, for
+            example an older copy, is refused.
 
         Returns
         -------
         Ledger
-            It holds no file open between calls, may be used by many threads, and stays usable after a fork.
+            It may be used by many threads, and stays usable after a fork.
 
         Raises
         ------
@@ -159,8 +170,8 @@ class Ledger:
         Notes
         -----
         A backup that is restored loses the later charges. A process that has seen them refuses the file; a
-        new one cannot know. Copy the file only while nobody uses it, and do not open it by other means in a
-        process that charges it: closing it there would release SQLite's locks.
+        new one can know by ``expect_head`` alone. Copy the file only while nobody uses it, and do not open it
+        by other means in a process that charges it: closing it there would release SQLite's locks.
 
         Examples
         --------
@@ -174,32 +185,9 @@ class Ledger:
 
         """
         identity = Identity(dataset, privacy_unit, neighbors)
-        total_epsilon = None if epsilon is None else budget_units(epsilon, "epsilon")
-        total_delta = None if delta is None else budget_units(delta, "delta")
-        file = _absolute(path)
-        if not os.path.exists(file):
-            if total_epsilon is None:
-                raise LedgerError(f"there is no ledger {str(file)!r}; give epsilon to create it")
-            if not os.path.isdir(file.parent):
-                raise LedgerError(f"there is no folder {str(file.parent)!r} within reach; create it first")
-            SqliteStore.create(file, Account(total_epsilon, total_delta or 0, identity=identity))
-        elif not os.path.isfile(file):
-            raise LedgerError(f"{str(file)!r} is not a file; give another path")
-        store = SqliteStore(file)
-        account = store.account()
-        for name, given, stored in (
-            ("epsilon", total_epsilon, account.total_epsilon),
-            ("delta", total_delta, account.total_delta),
-        ):
-            if given is not None and given != stored:
-                raise LedgerError(
-                    f"the ledger {str(file)!r} has {name} {to_decimal(stored)}, but {to_decimal(given)} was "
-                    f"given; a budget cannot be changed: open it without {name}"
-                )
-        if account.identity.joined(identity) != account.identity:
-            store.settle(identity)
+        store, file = open_file(path, epsilon, delta, accountant, conversion_delta, identity, expect_head)
         ledger = cls.__new__(cls)
-        ledger._store, ledger._path, ledger._is_open = store, file, True
+        ledger._begin(store, file, MAIN)
         return ledger
 
     def charge(self, charge: Charge, *, dataset: str, privacy_unit: str, neighbors: str) -> int:
@@ -225,7 +213,7 @@ class Ledger:
         Raises
         ------
         BudgetExceededError
-            If epsilon or delta would exceed the total.
+            If it does not fit.
         LedgerError
             If the identity is another one, or the ledger is closed, forked, damaged or not writable.
         ParameterError
@@ -233,37 +221,33 @@ class Ledger:
 
         Examples
         --------
-        >>> ledger = Ledger(epsilon=1.0)
-        >>> half = Charge.of(0.5)
-        >>> ledger.charge(half, dataset="flights", privacy_unit="column:tailnum", neighbors="replace")
+        >>> Ledger(epsilon=1.0).charge(Charge.of(0.5), dataset="flights", privacy_unit="row", neighbors="replace")
         1
-        >>> ledger.charge(half, dataset="flights", privacy_unit="row", neighbors="replace")
-        Traceback (most recent call last):
-        ...
-        dpfast.errors.LedgerError: this ledger's privacy unit is 'column:tailnum', but 'row' was given; \
-nothing was charged: keep another privacy unit in a ledger of its own
 
         """
         return self.charge_many((charge,), dataset=dataset, privacy_unit=privacy_unit, neighbors=neighbors)[0]
 
-    def charge_many(self, charges: Iterable[Charge], *, dataset: str, privacy_unit: str, neighbors: str) -> range:
+    def charge_many(
+        self, charges: Iterable[Charge | ChargeColumns], *, dataset: str, privacy_unit: str, neighbors: str
+    ) -> range:
         """Charge several queries at once: all of them, or none.
 
         Guarantee
         ---------
-        As for :meth:`charge`; no crash leaves a part of the charges recorded.
+        As for :meth:`charge`; no crash leaves a part of the charges recorded. What one call charges counts as
+        declared before any answer (:meth:`report`).
 
         Parameters
         ----------
         charges
-            One charge or more, an entry each.
+            One charge or more; equal neighbours become one entry, and so do columns of many.
         dataset, privacy_unit, neighbors
             As for :meth:`charge`.
 
         Returns
         -------
         range
-            The numbers of the entries.
+            The numbers of the charges.
 
         Raises
         ------
@@ -281,38 +265,108 @@ nothing was charged: keep another privacy unit in a ledger of its own
 
         """
         identity = Identity(dataset, privacy_unit, neighbors)
-        for argument in ("dataset", "privacy_unit", "neighbors"):
-            if getattr(identity, argument) is None:
-                raise ParameterError(argument, None, "given with every charge")
-        charges = tuple(charges)
-        if not charges:
-            raise ParameterError("charges", charges, "one charge or more")
-        for charge in charges:
-            if type(charge) is not Charge:
-                raise ParameterError("charge", charge, "a Charge", "write for example Charge.of(0.1)")
-            charge.check()
-        after = self._opened().append(charges, identity)
-        return range(after.entries - len(charges) + 1, after.entries + 1)
+        if dataset is None or privacy_unit is None or neighbors is None:
+            missing = next(name for name in ("dataset", "privacy_unit", "neighbors") if getattr(identity, name) is None)
+            raise ParameterError(missing, None, "given with every charge")
+        items: tuple[Item, ...] = tuple(charges)
+        if not items:
+            raise ParameterError("charges", items, "one charge or more")
+        count = 0
+        for item in items:
+            if type(item) is not Charge and type(item) is not ChargeColumns:
+                raise ParameterError("charge", item, "a Charge", "write for example Charge.of(0.1)")
+            item.check()
+            count += item.count
+        after = self._opened().append(self._account, items, identity)
+        return range(after.entries - count + 1, after.entries + 1)
+
+    def allot(self, name: str, *, epsilon: object = None, rho: object = None, delta: object = 0) -> Ledger:
+        """Set a part of the budget aside under a name.
+
+        Guarantee
+        ---------
+        The part is charged to this ledger at once, for good, as if it were spent; so all allotments together
+        with the charges past them never exceed the budget. What an allotment does not spend stays with it.
+
+        Parameters
+        ----------
+        name
+            A name that is not taken yet.
+        epsilon, rho
+            The part: epsilon for the accountant "basic", rho for "zcdp" (with "rdp" there are no allotments).
+        delta
+            The part of delta for events that have one.
+
+        Returns
+        -------
+        Ledger
+            The allotment, with the same dataset, unit and neighbours; :meth:`allotment` finds it again.
+
+        Raises
+        ------
+        BudgetExceededError
+            If that much is not left.
+        LedgerError
+            If the name is taken, this is an allotment itself, or the accountant has none.
+        ParameterError
+            If an argument is of another kind or range.
+
+        Examples
+        --------
+        >>> ledger = Ledger(epsilon=1.0)
+        >>> team = ledger.allot("team-a", epsilon=0.3)
+        >>> team.remaining, ledger.remaining.epsilon
+        (Budget(epsilon=0.3, delta=0.0), 0.7)
+
+        """
+        check_text(name, "name", empty=False)
+        store = self._opened()
+        if self._account != MAIN:
+            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; allot from the whole ledger")
+        rule, charges = allotment_of(store.account(MAIN).filter, name, epsilon, rho, delta)
+        store.allot(name, rule, charges)
+        return self.allotment(name)
+
+    def allotment(self, name: str) -> Ledger:
+        """Return an allotment that was made before, under the conditions of :meth:`allot`."""
+        check_text(name, "name", empty=False)
+        self._opened().account(name)
+        ledger = type(self).__new__(type(self))
+        ledger._begin(self._store, self._path, name)
+        return ledger
 
     @property
     def total(self) -> Budget:
-        """The whole budget."""
-        return self._opened().account().total
+        """The whole budget: the (epsilon, delta) that all answers together keep."""
+        return self._state().filter.total
 
     @property
-    def spent(self) -> Budget:
-        """What has been charged so far."""
-        return self._opened().account().spent
+    def spent(self) -> Budget | ConcentratedBudget | RenyiBudget:
+        """What has been charged so far, as the accountant adds it up; see :meth:`report` for what that means."""
+        account = self._state()
+        return account.filter.shown(account.spent)
 
     @property
-    def remaining(self) -> Budget:
+    def remaining(self) -> Budget | ConcentratedBudget | RenyiBudget:
         """What can still be charged."""
-        return self._opened().account().remaining
+        account = self._state()
+        return account.filter.left(account.spent)
+
+    @property
+    def accountant(self) -> str:
+        """How charges add up: "basic", "zcdp" or "rdp"."""
+        return self._state().filter.accountant
 
     @property
     def identity(self) -> Identity:
         """Dataset, privacy unit and neighbour relation; None is what the first charge will fix."""
-        return self._opened().account().identity
+        return self._state().identity
+
+    @property
+    def head(self) -> str | None:
+        """The digest that stands for all entries of a durable ledger: write it down for ``expect_head``."""
+        store = self._opened()
+        return store.head if isinstance(store, SqliteStore) else None
 
     def history(self) -> pl.DataFrame:
         """Return all entries as a frame, in the order of their numbers.
@@ -320,8 +374,9 @@ nothing was charged: keep another privacy unit in a ledger of its own
         Returns
         -------
         polars.DataFrame
-            ``entry``, ``time`` (UTC, by the machine's clock, which may go backwards), ``epsilon`` and
-            ``delta`` as the nearest floats, ``description``.
+            ``entry``, the number of the first of ``count`` charges; ``time`` (UTC, by the machine's clock,
+            which may go backwards); ``account``, the allotment or ""; ``epsilon`` and ``delta`` of all these
+            charges, as the nearest floats; ``event``, the mechanism if it was told; ``description``.
 
         Raises
         ------
@@ -333,24 +388,48 @@ nothing was charged: keep another privacy unit in a ledger of its own
         >>> ledger = Ledger(epsilon=1.0)
         >>> charge = Charge.of(0.1, 0, "count of rows")
         >>> _ = ledger.charge(charge, dataset="flights", privacy_unit="row", neighbors="add_remove")
-        >>> ledger.history().drop("time").rows()
-        [(1, 0.1, 0.0, 'count of rows')]
+        >>> ledger.history().select("entry", "count", "epsilon", "description").rows()
+        [(1, 1, 0.1, 'count of rows')]
 
         """
         entries = self._opened().entries()
-        columns = {
-            "entry": [entry.number for entry in entries],
-            "time": [entry.time for entry in entries],
-            "epsilon": [to_float(entry.epsilon_units) for entry in entries],
-            "delta": [to_float(entry.delta_units) for entry in entries],
-            "description": [entry.description for entry in entries],
-        }
-        stored = {**_HISTORY_SCHEMA, "time": pl.Int64()}
-        return pl.DataFrame(columns, schema=stored).cast({"time": _HISTORY_SCHEMA["time"]})
+        return history([entry for entry in entries if self._account in (MAIN, entry.account)])
+
+    def report(self, delta: float | None = None) -> pl.DataFrame:
+        """Return what was spent, by every accountant that applies.
+
+        Guarantee
+        ---------
+        A row's epsilon is one where its ``holds`` is true; see `dpfast.ledger.history.report` for when.
+
+        Parameters
+        ----------
+        delta
+            Where to read the accountants' curves; by default the ledger's delta.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``accountant``, ``epsilon``, ``holds`` and a ``note``. The first row is the ledger's own budget.
+
+        Examples
+        --------
+        >>> from dpfast.accounting.events import Laplace
+        >>> ledger = Ledger(epsilon=10, delta=1e-6)
+        >>> charge = Charge.of(0.1, event=Laplace(10.0), count=100)
+        >>> _ = ledger.charge(charge, dataset="flights", privacy_unit="row", neighbors="add_remove")
+        >>> ledger.report().filter(accountant="privacy loss distribution")["epsilon"].round(3).item()
+        4.693
+
+        """
+        store = self._opened()
+        entries = [entry for entry in store.entries() if entry.account == self._account]
+        return report(entries, store.account(self._account), delta)
 
     def close(self) -> None:
         """End the use of this object; a durable ledger's file stays as it is."""
         self._is_open = False
+        self._store.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -362,16 +441,15 @@ nothing was charged: keep another privacy unit in a ledger of its own
 
     def __repr__(self) -> str:
         place = "in memory" if self._path is None else repr(str(self._path))
+        place += f", {self._account!r}" if self._account else ""
         try:
-            account = self._opened().account()
+            account = self._state()
         except LedgerError as error:
             return f"<Ledger {place}: {error}>"
-        identity = account.identity
+        rule, identity = account.filter, account.identity
         return (
-            f"<Ledger {place}: spent epsilon {to_decimal(account.spent_epsilon)} of "
-            f"{to_decimal(account.total_epsilon)} and delta {to_decimal(account.spent_delta)} of "
-            f"{to_decimal(account.total_delta)} in {account.entries} entries; dataset {identity.dataset!r}, "
-            f"privacy unit {identity.privacy_unit!r}, neighbours {identity.neighbors!r}>"
+            f"<Ledger {place}: {rule.left(account.spent)} left of {rule.total} ({rule.accountant}); dataset "
+            f"{identity.dataset!r}, privacy unit {identity.privacy_unit!r}, neighbours {identity.neighbors!r}>"
         )
 
     def __reduce__(self) -> NoReturn:
@@ -385,14 +463,5 @@ nothing was charged: keep another privacy unit in a ledger of its own
             raise LedgerError("this ledger is closed; open it again")
         return self._store
 
-
-def _absolute(path: object) -> Path:
-    """Return a path that a later change of the working folder leaves as it is."""
-    allowed = "a path: a string that is not empty, or a PathLike of one"
-    try:
-        text = os.fspath(path)  # type: ignore[call-overload]
-    except TypeError:
-        raise ParameterError("path", path, allowed) from None
-    if type(text) is not str or not text or "\0" in text:
-        raise ParameterError("path", path, allowed)
-    return Path(os.path.abspath(text))
+    def _state(self) -> Account:
+        return self._opened().account(self._account)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import Account, Charge, Entry, Identity
+from dpfast.ledger.account import MAIN, Account, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.charges import Item
+from dpfast.ledger.filters import Filter
 from dpfast.ledger.turns import Turns
 
 __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """An account that lives as long as its process, and serves no other.
+    """Accounts that live as long as their process, and serve no other.
 
     A forked child holds a copy that knows nothing of what its parent spends, so it may neither spend nor
     report.
@@ -23,7 +26,9 @@ class MemoryStore:
     def __init__(self, account: Account) -> None:
         self._process = os.getpid()
         self._turns = Turns()
-        self._account = account
+        # Accounts and the number of entries change together, by one assignment: whatever interrupts a charge,
+        # that decides whether it was made. Entries beyond the number are of charges that were not.
+        self._state: tuple[dict[str, Account], int] = ({MAIN: account}, 0)
         self._entries: list[Entry] = []
 
     def _refuse_after_fork(self) -> None:
@@ -33,31 +38,57 @@ class MemoryStore:
                 "budget; share a durable one, Ledger.open(path), between processes"
             )
 
-    def account(self) -> Account:
-        """Return the present state."""
+    def account(self, name: str) -> Account:
+        """Return the present state of an account."""
         self._refuse_after_fork()
-        return self._account
+        return _of(self._state[0], name)
 
-    def append(self, charges: Sequence[Charge], identity: Identity) -> Account:
+    def accounts(self) -> Sequence[str]:
+        """Return the names of all accounts."""
+        self._refuse_after_fork()
+        return tuple(self._state[0])
+
+    def append(self, name: str, items: Sequence[Item], identity: Identity) -> Account:
         """Record all charges or none."""
         self._refuse_after_fork()  # before the lock: a thread lost in the fork may have held it
-        return self._turns.take(lambda: self._append(charges, identity))
+        return self._turns.take(lambda: self._append(name, items, identity, {}))
 
-    def _append(self, charges: Sequence[Charge], identity: Identity) -> Account:
-        before = self._account
-        after = before.charged(charges, identity)
-        now = time.time_ns() // 1000
-        # Whatever interrupts this, the one assignment at the end decides whether anything was charged.
-        del self._entries[before.entries :]
-        self._entries.extend(
-            Entry(number, now, charge.epsilon_units, charge.delta_units, charge.description)
-            for number, charge in enumerate(charges, before.entries + 1)
-        )
+    def allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
+        """Open an account and charge the main one for it."""
         self._refuse_after_fork()
-        self._account = after
+        self._turns.take(lambda: self._allot(name, rule, charges))
+
+    def _allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
+        if name in self._state[0]:
+            raise already_allotted(name)
+        self._append(MAIN, charges, Identity(), {name: Account.new(rule, Identity())})
+
+    def _append(self, name: str, items: Sequence[Item], identity: Identity, opened: dict[str, Account]) -> Account:
+        accounts, lines = self._state
+        after, entries = _of(accounts, name).charged(items, identity, name, time.time_ns() // 1000)
+        del self._entries[lines:]
+        self._entries.extend(entries)
+        self._refuse_after_fork()
+        if len(accounts) == 1 and not opened:
+            self._state = ({name: after}, lines + len(entries))
+        else:
+            changed = {**accounts, **opened, name: after}
+            for other, account in changed.items():
+                changed[other] = replace(account, entries=after.entries, identity=after.identity)
+            self._state = (changed, lines + len(entries))
         return after
 
     def entries(self) -> Sequence[Entry]:
         """Return every entry, in the order of their numbers."""
         self._refuse_after_fork()
-        return self._entries[: self._account.entries]
+        return self._entries[: self._state[1]]
+
+    def close(self) -> None:
+        """Keep everything: a closed ledger refuses by itself."""
+
+
+def _of(accounts: dict[str, Account], name: str) -> Account:
+    try:
+        return accounts[name]
+    except KeyError:
+        raise no_allotment(name) from None

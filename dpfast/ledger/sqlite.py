@@ -1,115 +1,105 @@
 """A ledger in one SQLite file, which outlives its process and is shared by many.
 
-Every call opens a connection of its own and closes it, so that none is ever shared between threads or carried
-through a fork. Amounts are decimal text: SQLite's integers end at 2⁶³ units, 9.22 in epsilon.
+The file is in SQLite's write-ahead mode, synchronised in full: a charge is one transaction of a few kilobytes at
+most, and one wait for the disk. A store keeps one connection, and closes it before a fork and whenever the file
+under its name is another one. Amounts are decimal text: SQLite's integers end at 2⁶³ units, 9.22 in epsilon.
 
-Seals (SHA-256) chain the entries and cover the account. They reveal damage and, to a process that has seen
-later entries, a restored backup. They are no defence against somebody who may write the file.
+What an open connection has verified it need not verify again while nobody else has written (SQLite's
+``data_version`` tells); everything is read again, and every sum taken again, when a store is opened.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import os
 import secrets
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from dpfast.errors import LedgerError
-from dpfast.ledger.account import Account, Charge, Entry, Identity
+from dpfast.errors import DpfastError, LedgerError
+from dpfast.ledger.account import MAIN, Account, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.charges import Item
+from dpfast.ledger.encoding import COLUMNS, entry_of, row_of, seal
+from dpfast.ledger.filters import Filter, filter_of
+from dpfast.ledger.sqlite_files import APPLICATION_ID, FORMAT, SCHEMA, connected, synchronise_directory, told_plainly
 from dpfast.ledger.turns import Turns
 
 __all__ = ["SqliteStore"]
 
 Result = TypeVar("Result")
 
-_APPLICATION_ID = 0x64706C67  # "dplg"; its meaning and that of a format number never change
-_FORMAT = 1
-_PATIENCE_SECONDS = 30.0
-
-_SCHEMA = (
-    f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {_FORMAT}",
-    """
-    CREATE TABLE account (
-        ledger TEXT NOT NULL,
-        total_epsilon TEXT NOT NULL, total_delta TEXT NOT NULL,
-        spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL,
-        entries INTEGER NOT NULL,
-        dataset TEXT, privacy_unit TEXT, neighbors TEXT,
-        last_seal TEXT NOT NULL,
-        seal TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE entry (
-        number INTEGER PRIMARY KEY,
-        time INTEGER NOT NULL,
-        epsilon TEXT NOT NULL, delta TEXT NOT NULL,
-        description TEXT NOT NULL,
-        seal TEXT NOT NULL
-    )
-    """,
-)
-
 # SQLite in one process keeps its own record of the file locks; a fork in the middle of another thread's
-# transaction would leave the child with locks nobody holds. So forks wait for the end of a transaction.
+# transaction would leave the child with locks nobody holds, and so would a connection that merely stays open.
+# So forks wait for the end of a transaction, and every connection is closed first.
 _TURNS = Turns()
-os.register_at_fork(before=_TURNS.before_fork, after_in_parent=_TURNS.after_fork, after_in_child=_TURNS.after_fork)
+_STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
 
 
-def _seal(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
+def _before_fork() -> None:
+    _TURNS.before_fork()
+    if not _TURNS.taken:  # else this thread forks in the middle of its own charge
+        for store in tuple(_STORES):
+            store.disconnect()
 
 
-def _entry_seal(before: str, entry: Entry) -> str:
-    epsilon, delta = str(entry.epsilon_units), str(entry.delta_units)
-    return _seal(before, entry.number, entry.time, epsilon, delta, entry.description)
+os.register_at_fork(before=_before_fork, after_in_parent=_TURNS.after_fork, after_in_child=_TURNS.after_fork)
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The one row of the account: which ledger, its state, and the seal of its last entry."""
+    """The one row that says which ledger this is, and how far its chain has come."""
 
     ledger: str
-    account: Account
+    identity: Identity
+    entries: int
     last_seal: str
 
-    def row(self) -> tuple[object, ...]:
-        account, identity = self.account, self.account.identity
-        sealed = (
-            self.ledger,
-            str(account.total_epsilon),
-            str(account.total_delta),
-            str(account.spent_epsilon),
-            str(account.spent_delta),
-            account.entries,
-            identity.dataset,
-            identity.privacy_unit,
-            identity.neighbors,
-            self.last_seal,
-        )
-        return (*sealed, _seal(*sealed))
+    @property
+    def parts(self) -> tuple[object, ...]:
+        who = self.identity
+        return self.ledger, who.dataset, who.privacy_unit, who.neighbors, self.entries, self.last_seal
 
     def write(self, connection: sqlite3.Connection) -> None:
-        row = self.row()
-        connection.execute("DELETE FROM account")
-        connection.execute(f"INSERT INTO account VALUES ({', '.join('?' * len(row))})", row)
+        row = (*self.parts, seal(*self.parts))
+        connection.execute(
+            "UPDATE head SET (ledger, dataset, privacy_unit, neighbors, entries, last_seal, seal) = (?,?,?,?,?,?,?)",
+            row,
+        )
+
+
+def _account_row(ledger: str, name: str, account: Account) -> tuple[str, ...]:
+    parts = (name, account.filter.accountant, _text(account.filter.terms), _text(account.spent))
+    return (*parts, seal(ledger, *parts))
+
+
+def _text(units: Sequence[int]) -> str:
+    return json.dumps([str(unit) for unit in units])
+
+
+def _units(text: str) -> tuple[int, ...]:
+    return tuple(map(int, json.loads(text)))
 
 
 class SqliteStore:
-    """An account in a file; see the module for what is kept and how."""
+    """Accounts in a file; see the module for what is kept and how."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen: _Head | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        self._file: object = None
+        self._version: int | None = None
+        self._seen: _Head | None = None  # as it was committed
+        self._now: _Head  # as it is within a transaction
+        self._known: dict[str, Account] = {}
+        _STORES.add(self)
         self._transact("BEGIN", self._verify)
 
     @classmethod
@@ -128,56 +118,91 @@ class SqliteStore:
         new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         ledger = secrets.token_hex(16)
         try:
-            with _told_plainly(path), closing(_connected(new, "rwc")) as connection:
-                connection.execute("PRAGMA journal_mode = DELETE")
+            with told_plainly(path), closing(connected(new, "rwc")) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA:
+                for statement in SCHEMA:
                     connection.execute(statement)
-                _Head(ledger, account, ledger).write(connection)
+                connection.execute("INSERT INTO head VALUES ('', '', '', '', 0, '', '')")
+                _Head(ledger, account.identity, 0, ledger).write(connection)
+                row = _account_row(ledger, MAIN, account)
+                connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
                 connection.execute("COMMIT")
             with suppress(FileExistsError):
                 os.link(new, path)
-            _synchronise_directory(path.parent)
+            synchronise_directory(path.parent)
         except OSError as error:
             raise LedgerError(f"the ledger {str(path)!r} cannot be created: {error.strerror}") from error
         finally:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    new.with_name(new.name + suffix).unlink(missing_ok=True)
 
-    def account(self) -> Account:
-        """Return the present state."""
-        return self._transact("BEGIN", self._head).account
+    def account(self, name: str) -> Account:
+        """Return the present state of an account."""
+        return self._transact("BEGIN", lambda connection: self._account(connection, name))
+
+    def accounts(self) -> Sequence[str]:
+        """Return the names of all accounts."""
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            self._head(connection)
+            return [name for (name,) in connection.execute("SELECT name FROM account ORDER BY name")]
+
+        return self._transact("BEGIN", work)
+
+    @property
+    def head(self) -> str:
+        """The last seal of the chain, which stands for all entries."""
+        return self._transact("BEGIN", self._head).last_seal
 
     def settle(self, identity: Identity) -> None:
         """Fix what the identity still leaves open; refuse a contradiction."""
 
         def work(connection: sqlite3.Connection) -> None:
             head = self._head(connection)
-            _Head(head.ledger, head.account.charged((), identity), head.last_seal).write(connection)
+            self._now = _Head(head.ledger, head.identity.joined(identity), head.entries, head.last_seal)
+            self._now.write(connection)
+            self._known = {}
 
         self._transact("BEGIN IMMEDIATE", work)
 
-    def append(self, charges: Sequence[Charge], identity: Identity) -> Account:
+    def append(self, name: str, items: Sequence[Item], identity: Identity) -> Account:
         """Record all charges or none; they are on the disk when this returns."""
+        return self._transact("BEGIN IMMEDIATE", lambda connection: self._append(connection, name, items, identity))
 
-        def work(connection: sqlite3.Connection) -> _Head:
+    def allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
+        """Open an account of its own and charge the main one for it."""
+
+        def work(connection: sqlite3.Connection) -> Account:
             head = self._head(connection)
-            after = head.account.charged(charges, identity)
-            now = time.time_ns() // 1000
-            seal = head.last_seal
-            rows = []
-            for number, charge in enumerate(charges, head.account.entries + 1):
-                entry = Entry(number, now, charge.epsilon_units, charge.delta_units, charge.description)
-                seal = _entry_seal(seal, entry)
-                epsilon, delta = str(entry.epsilon_units), str(entry.delta_units)
-                rows.append((number, now, epsilon, delta, entry.description, seal))
-            connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", rows)
-            written = _Head(head.ledger, after, seal)
-            written.write(connection)
-            return written
+            if connection.execute("SELECT 1 FROM account WHERE name = ?", (name,)).fetchone():
+                raise already_allotted(name)
+            row = _account_row(head.ledger, name, Account.new(rule, Identity()))
+            connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
+            return self._append(connection, MAIN, charges, Identity())
 
-        self._seen = head = self._transact("BEGIN IMMEDIATE", work)
-        return head.account
+        self._transact("BEGIN IMMEDIATE", work)
+
+    def _append(self, connection: sqlite3.Connection, name: str, items: Sequence[Item], identity: Identity) -> Account:
+        before = self._account(connection, name)
+        head = self._now
+        after, entries = before.charged(items, identity, name, time.time_ns() // 1000)
+        last_seal = head.last_seal
+        rows = []
+        for entry in entries:
+            row = row_of(entry, last_seal)
+            last_seal = row[-1]
+            rows.append(row)
+        connection.executemany(f"INSERT INTO entry VALUES ({', '.join('?' * len(COLUMNS))})", rows)
+        connection.execute(
+            "UPDATE account SET accountant = ?, terms = ?, spent = ?, seal = ? WHERE name = ?",
+            (*_account_row(head.ledger, name, after)[1:], name),
+        )
+        self._now = _Head(head.ledger, after.identity, after.entries, last_seal)
+        self._now.write(connection)
+        self._known = {name: after}
+        return after
 
     def entries(self) -> Sequence[Entry]:
         """Return every entry, in the order of their numbers."""
@@ -188,29 +213,67 @@ class SqliteStore:
 
         return self._transact("BEGIN", work)
 
+    def includes(self, digest: str) -> bool:
+        """Return whether the chain has come through this seal."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            head = self._head(connection)
+            found = connection.execute("SELECT 1 FROM entry WHERE seal = ?", (digest,)).fetchone()
+            return found is not None or digest in (head.ledger, head.last_seal)
+
+        return self._transact("BEGIN", work)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        _TURNS.take(self.disconnect)
+
+    def disconnect(self) -> None:
+        """Close the connection, in a turn of its owner's."""
+        connection, self._connection, self._version = self._connection, None, None
+        if connection is None:
+            return
+        if self._process == os.getpid():
+            connection.close()
+        else:
+            # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. So
+            # the copy is kept for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
     def _transact(self, begin: str, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do some work in a transaction of its own connection; kept whole or not at all."""
+        """Do some work in a transaction; kept whole or not at all."""
 
         def transaction() -> Result:
             process = os.getpid()
-            connection = _connected(self._path, "rw")
             try:
+                connection = self._connect()
                 connection.execute(begin)
                 result = work(connection)
                 if os.getpid() == process:
                     connection.execute("COMMIT")
-            finally:
-                if os.getpid() == process:
-                    connection.close()  # undoes what is not committed
-                else:
-                    # Forked in the middle of this: the transaction is the parent's, and closing the copy
-                    # would undo it. So the copy is kept for ever.
-                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-                    raise LedgerError("this process was forked in the middle of a charge of its parent")
-            return result
+                    self._seen = self._now
+                    return result
+            except BaseException:
+                self.disconnect()  # undoes what is not committed
+                raise
+            self.disconnect()
+            raise LedgerError("this process was forked in the middle of a charge of its parent")
 
-        with _told_plainly(self._path):
+        with told_plainly(self._path):
             return _TURNS.take(transaction)
+
+    def _connect(self) -> sqlite3.Connection:
+        """Return the connection, a new one where there is none or the file is another."""
+        # A checkpoint by anybody changes these too: then everything is read again, once in hundreds of charges.
+        try:
+            found = os.stat(self._path)
+            file: object = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        except OSError:
+            file = None
+        if self._connection is None or self._process != os.getpid() or self._file != file or file is None:
+            self.disconnect()
+            self._connection = connected(self._path, "rw")
+            self._process, self._file = os.getpid(), file
+        return self._connection
 
     def _damaged(self, what: str) -> LedgerError:
         return LedgerError(
@@ -219,33 +282,45 @@ class SqliteStore:
         )
 
     def _head(self, connection: sqlite3.Connection) -> _Head:
-        """Read the account, once sure that it is this ledger's and as late as it was seen."""
+        """Return the head, read again if others wrote, once sure that it is this ledger's and not an older one."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version == self._version:
+            return self._now
+        self._version, self._known = None, {}
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-        if application_id != _APPLICATION_ID:
+        if application_id != APPLICATION_ID:
             raise LedgerError(f"{str(self._path)!r} is not a dpfast ledger; give another path")
         (stored_format,) = connection.execute("PRAGMA user_version").fetchone()
-        if stored_format > _FORMAT:
+        if stored_format != FORMAT:
+            known = "upgrade dpfast" if stored_format > FORMAT else "use the dpfast that made it"
             raise LedgerError(
-                f"the ledger {str(self._path)!r} has format {stored_format}, this dpfast knows formats up to "
-                f"{_FORMAT}; upgrade dpfast"
+                f"the ledger {str(self._path)!r} has format {stored_format}, this dpfast knows format {FORMAT}; {known}"
             )
-        rows = connection.execute("SELECT * FROM account").fetchall()
-        if stored_format != _FORMAT or len(rows) != 1 or len(rows[0]) != 11 or _seal(*rows[0][:-1]) != rows[0][-1]:
-            raise self._damaged("its account is not as it was sealed")
-        ledger, *amounts, entries, dataset, privacy_unit, neighbors, last_seal, _ = rows[0]
-        total_epsilon, total_delta, spent_epsilon, spent_delta = map(int, amounts)
-        account = Account(
-            total_epsilon=total_epsilon,
-            total_delta=total_delta,
-            spent_epsilon=spent_epsilon,
-            spent_delta=spent_delta,
-            entries=entries,
-            identity=Identity(dataset, privacy_unit, neighbors),
-        )
-        head = _Head(ledger, account, last_seal)
+        rows = connection.execute("SELECT * FROM head").fetchall()
+        if len(rows) != 1 or len(rows[0]) != 7 or seal(*rows[0][:-1]) != rows[0][-1]:
+            raise self._damaged("its head is not as it was sealed")
+        ledger, dataset, privacy_unit, neighbors, entries, last_seal, _ = rows[0]
+        head = _Head(ledger, Identity(dataset, privacy_unit, neighbors), entries, last_seal)
         self._check_seen(connection, head)
-        self._seen = head
+        self._now, self._version = head, version
         return head
+
+    def _account(self, connection: sqlite3.Connection, name: str) -> Account:
+        """Return an account, read if it is not known as it stands."""
+        head = self._head(connection)
+        account = self._known.get(name)
+        if account is None:
+            row = connection.execute("SELECT * FROM account WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                raise no_allotment(name)
+            account = self._known[name] = self._account_of(head, row)
+        return account
+
+    def _account_of(self, head: _Head, row: Sequence[Any]) -> Account:
+        name, accountant, terms, spent, sealed = row
+        if seal(head.ledger, *row[:-1]) != sealed:
+            raise self._damaged(f"its account {name!r} is not as it was sealed")
+        return Account(filter_of(accountant, _units(terms)), _units(spent), head.entries, head.identity)
 
     def _check_seen(self, connection: sqlite3.Connection, head: _Head) -> None:
         """Refuse a file that was exchanged for another ledger or for an older copy of this one."""
@@ -253,8 +328,10 @@ class SqliteStore:
         if seen is None:
             return
         found: object = seen.ledger
-        if seen.account.entries:
-            row = connection.execute("SELECT seal FROM entry WHERE number = ?", (seen.account.entries,)).fetchone()
+        if seen.entries:
+            # The last entry that was seen begins at or before the last number.
+            select = "SELECT seal FROM entry WHERE number <= ? ORDER BY number DESC LIMIT 1"
+            row = connection.execute(select, (seen.entries,)).fetchone()
             found = row and row[0]
         if head.ledger != seen.ledger or found != seen.last_seal:
             raise LedgerError(
@@ -262,81 +339,34 @@ class SqliteStore:
                 "it was replaced by another ledger or by an older copy; restore the newest one"
             )
 
-    def _stored_entries(self, connection: sqlite3.Connection) -> Iterator[tuple[Entry, str]]:
-        select = "SELECT number, time, epsilon, delta, description, seal FROM entry ORDER BY number"
-        for number, moment, epsilon, delta, description, seal in connection.execute(select):
-            if not (type(epsilon) is str and type(delta) is str and epsilon.isdecimal() and delta.isdecimal()):
-                raise self._damaged(f"entry {number}")
-            yield Entry(number, moment, int(epsilon), int(delta), description), seal
+    def _stored_entries(self, connection: sqlite3.Connection) -> Iterator[tuple[Entry, tuple[Any, ...]]]:
+        for row in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM entry ORDER BY number"):
+            try:
+                yield entry_of(row), row
+            except (ValueError, KeyError, TypeError, DpfastError) as error:
+                raise self._damaged(f"entry {row[0]}") from error
 
     def _verify(self, connection: sqlite3.Connection) -> None:
-        """Read the account and every entry, and add the charges up again."""
+        """Read the head, the accounts and every entry, and add the charges up again."""
         head = self._head(connection)
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != ("ok",):
             raise self._damaged("its pages are not in order")
-        epsilon = delta = count = 0
-        last_seal = head.ledger
-        for entry, seal in self._stored_entries(connection):
-            count += 1
-            epsilon += entry.epsilon_units
-            delta += entry.delta_units
-            last_seal = _entry_seal(last_seal, entry)
-            if entry.number != count or seal != last_seal:
-                raise self._damaged(f"entry {count} is not as it was sealed")
-        account = head.account
-        if (epsilon, delta, count, last_seal) != (
-            account.spent_epsilon,
-            account.spent_delta,
-            account.entries,
-            head.last_seal,
+        accounts = {row[0]: self._account_of(head, row) for row in connection.execute("SELECT * FROM account")}
+        if MAIN not in accounts:
+            raise self._damaged("its account is missing")
+        spent = {name: account.filter.nothing for name, account in accounts.items()}
+        number, last_seal = 1, head.ledger
+        for entry, row in self._stored_entries(connection):
+            *parts, sealed = row
+            if entry.number != number or seal(last_seal, *parts) != sealed or entry.account not in spent:
+                raise self._damaged(f"entry {entry.number} is not as it was sealed")
+            number, last_seal = number + entry.item.count, sealed
+            before = spent[entry.account]
+            if len(entry.cost) != len(before):
+                raise self._damaged(f"entry {entry.number} is of another accountant")
+            spent[entry.account] = tuple(map(sum, zip(before, entry.cost, strict=True)))
+        if (number - 1, last_seal) != (head.entries, head.last_seal) or any(
+            accounts[name].spent != units for name, units in spent.items()
         ):
-            raise self._damaged("its entries do not add up to its account")
-
-
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None
-    )
-    try:
-        # FULL synchronises journal and file. EXTRA also the directory once the journal is gone: with less, a
-        # loss of power could bring the journal back and undo an acknowledged charge.
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA fullfsync = ON")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-_REASONS = {
-    sqlite3.SQLITE_BUSY: f"is held by another process for over {_PATIENCE_SECONDS:.0f} s; try again",
-    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; make room and try again",
-    sqlite3.SQLITE_READONLY: "cannot be written; give this user the right to write it and its folder",
-    sqlite3.SQLITE_PERM: "cannot be opened; give this user the right to read and write it and its folder",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; see whether it is still there and may be read and written",
-    sqlite3.SQLITE_IOERR: "cannot be read or written; see whether its disk has room and is in order",
-    sqlite3.SQLITE_NOTADB: "is not a dpfast ledger, or is damaged; give another path or restore a copy",
-}
-
-
-@contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ledger errors.
-
-    Where a commit fails, the charge is not acknowledged; whether it was recorded, the entries tell.
-    """
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from messages that quote damage
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        reason = _REASONS.get(code, f"is damaged ({error}); restore its newest copy")
-        raise LedgerError(f"the ledger {str(path)!r} {reason}") from error
-
-
-def _synchronise_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            raise self._damaged("its entries do not add up to its accounts")

@@ -24,6 +24,11 @@ class Turns:
         self._lock = threading.RLock()
         self._taken = False
 
+    @property
+    def taken(self) -> bool:
+        """Whether the holder is at work."""
+        return self._taken
+
     def take(self, work: Callable[[], Result]) -> Result:
         """Run some work alone, or raise where this thread is at such work already.
 

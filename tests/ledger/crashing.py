@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from dpfast.errors import LedgerError
@@ -47,13 +48,13 @@ def acknowledged(process, reading):
 
 def entries(path):
     ledger = Ledger.open(path)
-    account = ledger._store.account()
-    assert account.spent_epsilon == account.entries * CHARGE.epsilon_units <= account.total_epsilon
+    account = ledger._store.account("")
+    assert account.spent[0] == account.entries * CHARGE.epsilon_units <= account.filter.epsilon_units
     return account.entries
 
 
-def connections_that(on_statement):
-    """Call a function before and after every statement of every connection."""
+def connections_that(on_statement, ledger=None):
+    """Call a function before and after every statement of every connection, of the ledger's next one too."""
 
     class Connection(sqlite3.Connection):
         def execute(self, *arguments):
@@ -74,6 +75,8 @@ def connections_that(on_statement):
             on_statement()
 
     connect = sqlite3.connect
+    if ledger is not None:
+        ledger._store.close()
     sqlite3.connect = lambda *args, **options: connect(*args, factory=Connection, **options)
 
 
@@ -93,8 +96,8 @@ def killed_at_every_statement(path, charges):
                     os.kill(os.getpid(), signal.SIGKILL)
 
             ledger = Ledger.open(path)
-            connections_that(on_statement)
-            ledger.charge_many([CHARGE] * charges, **ABOUT)
+            connections_that(on_statement, ledger)
+            ledger.charge_many([replace(CHARGE, description=f"{n}" * 20) for n in range(charges)], **ABOUT)
             acknowledge()
 
         done = acknowledged(*in_child(work))
@@ -153,7 +156,7 @@ def disk_full(path):
 
     def work(acknowledge):
         ledger = Ledger.open(path)
-        room = path.stat().st_size + 40_000
+        room = path.stat().st_size + 200_000
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         try:
             while True:
@@ -163,7 +166,7 @@ def disk_full(path):
             acknowledge()  # so that an error of another kind is missed in the count
         for _ in range(3):
             try:
-                ledger.charge_many([CHARGE] * 100, **ABOUT)
+                ledger.charge_many([replace(CHARGE, description=f"{n}" * 900) for n in range(100)], **ABOUT)
                 acknowledge()
             except LedgerError:
                 pass
@@ -217,11 +220,11 @@ def forked_in_own_charge(path):
 
     def on_statement():
         on_statement.seen += 1
-        if on_statement.seen == 9 and os.getpid() == parent:
+        if on_statement.seen == 15 and os.getpid() == parent:
             forks.append(os.fork())
 
     on_statement.seen = 0
-    connections_that(on_statement)
+    connections_that(on_statement, ledger)
     try:
         ledger.charge(CHARGE, **ABOUT)
         os.write(writing, b"charged ")

@@ -63,7 +63,8 @@ def test_eight_processes(tmp_path):
         process.join()
     assert sorted(number for numbers, _ in outcomes for number in numbers) == list(range(1, 26))
     assert sum(refused for _, refused in outcomes) == 15
-    assert Ledger.open(path).remaining.epsilon == 0.0
+    with Ledger.open(path) as ledger:
+        assert ledger.remaining.epsilon == 0.0
     assert [file.name for file in tmp_path.iterdir()] == ["ledger.db"]
 
 

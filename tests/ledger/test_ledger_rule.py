@@ -71,7 +71,7 @@ def test_beyond_64_bits(make_ledger):
     for amount in (9.0, 9.0, 9.223372036854775807, 99_999.5):
         ledger.charge(Charge.of(amount), **ABOUT)
     ledger.charge_many([Charge(2**63, 0, ""), Charge(2**64, 0, "")], **ABOUT)
-    units = sum(entry.epsilon_units for entry in ledger._store.entries())
+    units = sum(entry.cost[0] for entry in ledger._store.entries())
     assert units == 18 * 10**18 + 9_223_372_036_854_776_000 + 99_999_500_000_000_000_000_000 + 2**63 + 2**64
     assert ledger.spent.epsilon == units / 10**18
 
@@ -229,8 +229,8 @@ def test_history(make_ledger, monkeypatch):
         monkeypatch.setattr(time, "time_ns", lambda moment=moment: moment * 10**9 + 1_999)
         ledger.charge(charge, **ABOUT)
     assert ledger.history().rows() == [
-        (1, datetime.fromtimestamp(2_000_000_000, UTC).replace(microsecond=1), 0.1, 1e-4, text),
-        (2, datetime.fromtimestamp(1_000_000_000, UTC).replace(microsecond=1), 0.2, 0.0, ""),
+        (1, 1, datetime.fromtimestamp(2_000_000_000, UTC).replace(microsecond=1), "", 0.1, 1e-4, None, text),
+        (2, 1, datetime.fromtimestamp(1_000_000_000, UTC).replace(microsecond=1), "", 0.2, 0.0, None, ""),
     ]
     assert ledger.history().schema == make_ledger(1, 1e-3).history().schema
 
@@ -246,13 +246,18 @@ def test_no_refund(make_ledger):
     ledger = make_ledger(1)
     public = {name for name in dir(ledger) if not name.startswith("_")}
     assert public == {
+        "accountant",
+        "allot",
+        "allotment",
         "charge",
         "charge_many",
         "close",
+        "head",
         "history",
         "identity",
         "open",
         "remaining",
+        "report",
         "spent",
         "total",
     }
@@ -272,7 +277,7 @@ def test_closed(make_ledger):
 def test_repr(make_ledger):
     ledger = make_ledger(1, 1e-6)
     ledger.charge(Charge.of(0.1), **ABOUT)
-    assert "spent epsilon 0.1 of 1 and delta 0 of 0.000001 in 1 entries; dataset 'flights'" in repr(ledger)
+    assert "epsilon 0.9, delta 1e-06 left of epsilon 1, delta 1e-06 (basic); dataset 'flights'" in repr(ledger)
 
 
 def test_threads(make_ledger):

@@ -1,0 +1,156 @@
+"""What every accountant offers: epsilon for a delta, delta for an epsilon, both as upper bounds."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.balls import as_written, round_up
+from dpfast.accounting.events import Event, Single, runs
+from dpfast.errors import ParameterError
+
+__all__ = [
+    "Accountant",
+    "Events",
+    "checked_delta",
+    "checked_epsilon",
+    "nearly",
+    "pair_total",
+    "refused",
+    "smallest_epsilon",
+]
+
+Events = Event | Iterable[Event]
+
+_LARGEST_EPSILON = 10**300
+
+
+class Accountant(ABC):
+    """A theorem on composition, applied to events.
+
+    Guarantee
+        The events together are (``epsilon(delta)``, ``delta``)- and (``epsilon``, ``delta(epsilon)``)-differentially
+        private, for the privacy unit and the neighbour relation that they are for. Every figure is rounded up.
+
+    Raises
+    ------
+    ParameterError
+        At construction, where something is no event or an event has no place in the theorem.
+    """
+
+    @abstractmethod
+    def __init__(self, events: Events) -> None: ...
+
+    @classmethod
+    def applies(cls, events: Events) -> bool:
+        """Return whether every event has a place in this accountant; what is no event is refused."""
+        singles = tuple(event.times(count) for event, count in runs(events).items())
+        try:
+            cls(singles)
+        except ParameterError:
+            return False
+        return True
+
+    @abstractmethod
+    def epsilon(self, delta: float | Fraction) -> float:
+        """Return an epsilon at which the events are (epsilon, delta)-private; infinity where none is known.
+
+        Parameters
+        ----------
+        delta
+            At least 0 and below 1; a float is read as the decimal it was written as.
+        """
+
+    @abstractmethod
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return a delta at which the events are (epsilon, delta)-private; 1 where none is known.
+
+        Parameters
+        ----------
+        epsilon
+            At least 0 and at most 1e300; a float is read as the decimal it was written as.
+        """
+
+
+def _read(value: object) -> Fraction | None:
+    if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
+        return None
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return as_written(number) if math.isfinite(number) else None
+
+
+def checked_delta(value: object, argument: str = "delta") -> Fraction:
+    """Return a target delta as it was written, or refuse it."""
+    delta = _read(value)
+    if delta is None or not 0 <= delta < 1:
+        raise ParameterError(argument, value, "at least 0 and below 1", f"write for example {argument}=1e-6")
+    return delta
+
+
+def checked_epsilon(value: object, argument: str = "epsilon") -> Fraction:
+    """Return a target epsilon as it was written, or refuse it."""
+    epsilon = _read(value)
+    if epsilon is None or not 0 <= epsilon <= _LARGEST_EPSILON:
+        raise ParameterError(argument, value, "a number from 0 to 1e300", f"write for example {argument}=0.5")
+    return epsilon
+
+
+def nearly(units: int) -> float:
+    """Return an amount of units of 1e-18 about, as a float that does not overflow: to search with, not to report."""
+    return min(units, 10**318) / UNITS_PER_ONE
+
+
+def refused(event: Single, accountant: str, takes: str, instead: str) -> ParameterError:
+    """Return the error that names an event which has no place in an accountant."""
+    name = type(event).__name__
+    return ParameterError("events", event, f"{takes} for {accountant}", f"account for the {name} by {instead}")
+
+
+def pair_total(events: Events, cost: Callable[[Single], tuple[int, int]]) -> tuple[int, int]:
+    """Return the sums of both coordinates of a cost over all runs of all events."""
+    first = second = 0
+    for event, count in runs(events).items():
+        one, other = cost(event)
+        first += count * one
+        second += count * other
+    return first, second
+
+
+def smallest_epsilon(delta_at: Callable[[float], float], delta: Fraction, guess: float) -> float:
+    """Return an epsilon with ``delta_at(epsilon) <= delta``, next to the least, or infinity.
+
+    Guarantee
+        The inequality was evaluated at the float returned, so that an upper bound ``delta_at`` gives one here.
+
+    Parameters
+    ----------
+    delta_at
+        Falls as epsilon grows.
+    delta
+        What to reach.
+    guess
+        Where to begin, above 0.
+
+    """
+    limit = -round_up(-delta) if delta else 0.0
+    if delta_at(0.0) <= limit:
+        return 0.0
+    low, high = 0.0, guess
+    while not delta_at(high) <= limit:
+        low, high = high, 2.0 * high
+        if math.isinf(high):
+            return high
+    while high - low > 2.0**-50 * high and low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if delta_at(middle) <= limit else (middle, high)
+    return high

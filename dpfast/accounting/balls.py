@@ -1,0 +1,124 @@
+"""Real numbers as Arb balls (Johansson 2017), and how they leave as floats and whole units: rounded outward.
+
+A ball holds the true value whatever the working precision, so that precision, a global of the library, decides
+only how tight a figure is, never whether it is right.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq, fmpz
+
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.errors import ParameterError
+
+__all__ = [
+    "PRECISION",
+    "as_written",
+    "ball",
+    "exact_lower",
+    "float_above",
+    "round_up",
+    "units_above",
+    "units_below",
+    "working_precision",
+]
+
+#: Held while the working precision is changed.
+PRECISION = threading.RLock()
+_BITS = 192
+_LARGEST_EXPONENT = 10**7
+
+
+@contextmanager
+def working_precision(bits: int = _BITS) -> Iterator[None]:
+    """Compute with ``bits`` of precision inside the block, one thread at a time."""
+    with PRECISION, ctx.workprec(bits):
+        yield
+
+
+def ball(x: Fraction | float) -> arb:
+    """Return the ball of a rational number, or of a float exactly as it is."""
+    x = Fraction(x)
+    return arb(fmpq(fmpz(x.numerator), fmpz(x.denominator)))
+
+
+def as_written(x: float) -> Fraction:
+    """Return the shortest decimal that denotes a float, exactly: 0.1 is one tenth.
+
+    Examples
+    --------
+    >>> as_written(0.1)
+    Fraction(1, 10)
+
+    """
+    return Fraction(repr(float(x)))
+
+
+def round_up(x: Fraction) -> float:
+    """Return the smallest float that is not below a rational number.
+
+    Examples
+    --------
+    >>> round_up(Fraction(1, 3)) >= Fraction(1, 3) > Fraction(math.nextafter(round_up(Fraction(1, 3)), 0))
+    True
+
+    """
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return math.inf
+    return nearest if math.isinf(nearest) or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def float_above(x: arb) -> float:
+    """Return a float that is not below a ball: at most three units in the last place above its upper end."""
+    if not x.is_finite():
+        return math.inf
+    if x.is_zero():
+        return 0.0
+    return math.nextafter(math.nextafter(float(x.upper()), math.inf), math.inf)
+
+
+def exact_lower(x: arb) -> Fraction:
+    """Return a ball's lower end, exactly."""
+    mantissa, exponent = x.lower().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def units_above(x: arb) -> int:
+    """Return a ball's upper end in units of 1e-18, rounded up to a whole number of them, or refuse infinity.
+
+    Examples
+    --------
+    >>> with working_precision():
+    ...     units_above(ball(Fraction(1, 3)))
+    333333333333333334
+
+    """
+    if x.is_finite():
+        mantissa, exponent = (x * UNITS_PER_ONE).upper().man_exp()
+        if int(exponent) < _LARGEST_EXPONENT:
+            return _shifted_up(int(mantissa), int(exponent))
+    raise ParameterError("events", "one whose cost overflows", "of a finite cost")
+
+
+def units_below(x: arb) -> int:
+    """Return a ball's lower end in units of 1e-18, rounded down; not below 0, and 0 for what is no number."""
+    if not x.is_finite():
+        return 0
+    mantissa, exponent = (x * UNITS_PER_ONE).lower().man_exp()
+    return max(0, -_shifted_up(-int(mantissa), int(exponent)))
+
+
+def _shifted_up(mantissa: int, exponent: int) -> int:
+    """Return mantissa * 2**exponent, rounded up."""
+    if exponent >= 0:
+        return mantissa << exponent
+    # Shifting further than the mantissa has bits changes nothing.
+    return -(-mantissa >> min(-exponent, mantissa.bit_length() + 1))

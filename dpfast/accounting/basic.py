@@ -1,0 +1,199 @@
+"""Basic composition: every epsilon and every delta added, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import InitVar, dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, pair_total, refused
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.balls import as_written, ball, round_up, units_above, working_precision
+from dpfast.accounting.elementary import Floats
+from dpfast.accounting.events import (
+    Approximate,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    KeySelection,
+    Laplace,
+    Partitioned,
+    PermuteAndFlip,
+    PoissonSubsampled,
+    Pure,
+    RandomizedResponse,
+    Single,
+)
+from dpfast.accounting.units import Units, in_blocks, parameter_arrays, units_as_written, units_of_floats
+from dpfast.errors import ParameterError
+
+__all__ = ["Basic", "cost", "delta_units", "epsilon_units"]
+
+_NOISE = (Laplace, DiscreteLaplace)
+_CLAIMS = (Pure, ExponentialMechanism, PermuteAndFlip, RandomizedResponse, Approximate, KeySelection)
+
+
+def _ceiling(x: Fraction) -> int:
+    return -(-x.numerator * UNITS_PER_ONE // x.denominator)
+
+
+def _amplified(epsilon_units: int, delta_units: int, rate: Fraction) -> tuple[int, int]:
+    """Return the cost of an (epsilon, delta)-private mechanism on a Poisson sample.
+
+    epsilon' = ln(1 + q (e**epsilon - 1)) and delta' = q delta (Balle, Barthe, Gaboardi 2018, theorem 8), for
+    add/remove neighbours.
+    """
+    if rate == 1:
+        return epsilon_units, delta_units
+    smaller = epsilon_units
+    if epsilon_units < 10**6 * UNITS_PER_ONE:
+        with working_precision():
+            grown = ball(Fraction(epsilon_units, UNITS_PER_ONE)).expm1() * ball(rate)
+            smaller = min(smaller, units_above(grown.log1p()))
+    return smaller, math.ceil(delta_units * rate)
+
+
+@lru_cache(maxsize=4096)
+def _cost(event: Single) -> tuple[int, int]:
+    match event:
+        case Laplace() | DiscreteLaplace():
+            return _ceiling(Fraction(event.sensitivity) / Fraction(event.scale)), 0
+        case Pure() | ExponentialMechanism() | PermuteAndFlip() | RandomizedResponse():
+            return _ceiling(as_written(event.epsilon)), 0
+        case Approximate() | KeySelection():
+            return _ceiling(as_written(event.epsilon)), _ceiling(as_written(event.delta))
+        case PoissonSubsampled():
+            return _amplified(*cost(event.event), Fraction(event.rate))
+        case Partitioned():
+            parts = [cost(part) for part in event.events]
+            return max(part[0] for part in parts), max(part[1] for part in parts)
+        case _:
+            raise refused(event, "basic composition", "events with an epsilon each", "GDP, ZCDP or RDP")
+
+
+def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
+    """Return what an event costs under basic composition, in whole units of 1e-18, rounded up.
+
+    Guarantee
+        The event is (epsilon, delta)-private, and so is any sequence of events at the sums of their costs, even
+        if each is chosen after seeing the answers before it (Dwork, Roth 2014, theorem B.1; Rogers, Roth,
+        Ullman, Vadhan 2016, theorem 3.6: a fixed budget may be spent adaptively). The parts of a `Partitioned`
+        cost the larger of each coordinate (McSherry 2009, theorem 4).
+
+    Returns
+    -------
+    tuple
+        Units of epsilon and units of delta.
+
+    Raises
+    ------
+    ParameterError
+        The event has no epsilon: Gaussian noise, or what is only known to be zero-concentrated.
+
+    Examples
+    --------
+    >>> cost(Laplace(scale=10.0).times(3))
+    (300000000000000000, 0)
+
+    """
+    return pair_total(event, _cost)
+
+
+def epsilon_units(kind: type, **parameters: ArrayLike) -> Units:
+    """Return the epsilons of many events of one kind, in whole units of 1e-18, rounded up.
+
+    Guarantee
+        No amount is below the epsilon of `cost` for the same event: a quotient of floats is off by less than a
+        relative 2**-52, and 2**-51 is added; claimed epsilons are read as `units_as_written` proves.
+
+    Parameters
+    ----------
+    kind
+        A class of events with an epsilon each, for example `Laplace`.
+    parameters
+        The fields of the events, as numbers or one-dimensional arrays of one length.
+
+    Raises
+    ------
+    ParameterError
+        The kind has no epsilon or no such field, or some number is not positive and finite, or above 2**53.
+
+    Examples
+    --------
+    >>> epsilon_units(Pure, epsilon=[0.1, 0.2]).total()
+    300000000000000000
+
+    """
+    if kind in _NOISE:
+        scale, sensitivity = parameter_arrays(kind, parameters)
+        return in_blocks(_quotients, [scale, sensitivity])
+    if kind in _CLAIMS:
+        if kind in (Approximate, KeySelection):
+            parameters.setdefault("delta", 0.5)
+        return in_blocks(lambda x: units_as_written(x, "epsilon"), parameter_arrays(kind, parameters)[:1])
+    raise ParameterError("kind", kind, "a class of events with an epsilon each", "use zcdp.rho_units")
+
+
+def delta_units(delta: ArrayLike) -> Units:
+    """Return the deltas of many events in whole units of 1e-18, rounded up from the decimals they denote.
+
+    Examples
+    --------
+    >>> delta_units([1e-6, 1e-9]).total()
+    1001000000000
+
+    """
+    _, deltas = parameter_arrays(KeySelection, {"epsilon": 1.0, "delta": delta})
+    return in_blocks(lambda x: units_as_written(x, "delta"), [deltas])
+
+
+def _quotients(scale: Floats, sensitivity: Floats) -> Units:
+    with np.errstate(over="ignore"):
+        quotient = sensitivity / scale
+    return units_of_floats(np.nextafter(quotient * (1.0 + 2.0**-51), np.inf), "scale")
+
+
+@dataclass(frozen=True)
+class Basic(Accountant):
+    """The sums of all epsilons and all deltas.
+
+    Guarantee
+        See `cost`. The figures are the exact sums, rounded up to a float once.
+
+    Attributes
+    ----------
+    epsilon_units, delta_units
+        The sums, in units of 1e-18.
+
+    Examples
+    --------
+    >>> Basic(Pure(0.1).times(100)).epsilon(delta=0)
+    10.0
+
+    """
+
+    events: InitVar[Events]
+    epsilon_units: int = field(init=False)
+    delta_units: int = field(init=False)
+
+    def __post_init__(self, events: Events) -> None:
+        epsilon_units, delta_units = cost(events)
+        object.__setattr__(self, "epsilon_units", epsilon_units)
+        object.__setattr__(self, "delta_units", delta_units)
+
+    def epsilon(self, delta: float | Fraction) -> float:
+        """Return the sum of all epsilons if ``delta`` reaches the sum of all deltas, else infinity."""
+        if checked_delta(delta) * UNITS_PER_ONE < self.delta_units:
+            return math.inf
+        return round_up(Fraction(self.epsilon_units, UNITS_PER_ONE))
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return the sum of all deltas if ``epsilon`` reaches the sum of all epsilons, else 1."""
+        if checked_epsilon(epsilon) * UNITS_PER_ONE < self.epsilon_units:
+            return 1.0
+        return min(1.0, round_up(Fraction(self.delta_units, UNITS_PER_ONE)))

@@ -1,0 +1,249 @@
+"""From events to compositions: which runs a plan may mean for one unit, and the transforms of each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+
+from dpfast.accounting.events import (
+    Approximate,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    KeySelection,
+    Laplace,
+    Partitioned,
+    PermuteAndFlip,
+    PoissonSubsampled,
+    Pure,
+    RandomizedResponse,
+    Single,
+    ZeroConcentrated,
+    runs,
+)
+from dpfast.accounting.pld import pairs
+from dpfast.accounting.pld.composition import Composition
+from dpfast.accounting.pld.sampling import Direction, Sampled
+from dpfast.accounting.pld.transforms import (
+    ROUNDING,
+    Array,
+    BoundedRange,
+    DiscreteLaplaces,
+    Family,
+    Laplaces,
+    Responses,
+)
+from dpfast.errors import ParameterError
+
+__all__ = ["LARGEST_ALTERNATIVES", "Side", "alternatives", "compose", "has_samples"]
+
+#: Parts of partitions a unit may lie in, taken together over all partitions.
+LARGEST_ALTERNATIVES = 64
+
+Runs = dict[Single, int]
+Side = Literal["upper", "lower"]
+
+
+def _refuse(event: object, allowed: str, mend: str) -> ParameterError:
+    return ParameterError("events", str(event), allowed, mend)
+
+
+def alternatives(events: Event | Iterable[Event]) -> list[Runs]:
+    """Return the runs one unit may be in: one dict for each choice of its parts, or refuse the events."""
+    plain: Runs = {}
+    choices: list[list[Runs]] = []
+    for event, count in runs(events).items():
+        if isinstance(event, Partitioned):
+            choices.append(_repeated(event, count))
+        else:
+            _add(plain, _simplified(event), count)
+        if math.prod(len(choice) for choice in choices) > LARGEST_ALTERNATIVES:
+            raise _refuse(
+                event,
+                f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all",
+                "account for them with zCDP or RDP, where a partition costs the maximum of its parts",
+            )
+    result = []
+    for choice in itertools.product(*choices):
+        total = dict(plain)
+        for part in choice:
+            _add(total, part, 1)
+        result.append(total)
+    return _without_smaller(result)
+
+
+def _add(total: Runs, more: Runs, times: int) -> None:
+    for event, count in more.items():
+        total[event] = total.get(event, 0) + times * count
+
+
+def _without_smaller(listed: list[Runs]) -> list[Runs]:
+    """Drop each alternative that another one contains: the curve of more runs is never lower."""
+    kept: list[Runs] = []
+    for candidate in sorted(listed, key=lambda one: -sum(one.values())):
+        if not any(all(other.get(event, 0) >= count for event, count in candidate.items()) for other in kept):
+            kept.append(candidate)
+    return kept
+
+
+def _repeated(event: Partitioned, count: int) -> list[Runs]:
+    """Return what `count` partitions cost a unit, which may lie in another part each time."""
+    parts = _without_smaller([one for part in event.events for one in alternatives(part)])
+    if math.comb(count + len(parts) - 1, len(parts) - 1) > LARGEST_ALTERNATIVES:
+        raise _refuse(
+            event,
+            f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all",
+            "account for them with zCDP or RDP, where a partition costs the maximum of its parts",
+        )
+    result = []
+    for dividers in itertools.combinations(range(count + len(parts) - 1), len(parts) - 1):
+        ends = (-1, *dividers, count + len(parts) - 1)
+        total: Runs = {}
+        for part, (start, stop) in zip(parts, itertools.pairwise(ends), strict=True):
+            if stop - start > 1:
+                _add(total, part, stop - start - 1)
+        result.append(total)
+    return result
+
+
+def _simplified(event: Single) -> Runs:
+    """Return an event as runs that have a transform, or refuse it."""
+    if isinstance(event, ZeroConcentrated):
+        raise _refuse(
+            event,
+            "events whose privacy loss has a known distribution",
+            "rho alone does not fix one; account for the plan with zCDP",
+        )
+    if not isinstance(event, PoissonSubsampled):
+        return {event: 1}
+    inner: Runs = {}
+    for part, count in runs(event.event).items():
+        if isinstance(part, Partitioned):
+            raise _refuse(event, "samples of single mechanisms", "put the sampling inside each part")
+        _add(inner, _simplified(part), count)
+    if event.rate == 1.0:
+        return inner
+    if all(isinstance(part, Gaussian) for part in inner):
+        together = math.sqrt(math.fsum(count * _squared_mean(part) for part, count in inner.items()))
+        inner = {Gaussian(1.0 / together): 1}
+    [(only, count)] = list(inner.items())[:1]
+    if len(inner) > 1 or count > 1:
+        raise _refuse(event, "samples on which one mechanism runs, or Gaussians only", "sample anew for each")
+    rate = event.rate
+    if isinstance(only, PoissonSubsampled):
+        only, rate = only.event, rate * only.rate  # type: ignore[assignment]
+    _check_sampled(event, only)
+    return {PoissonSubsampled(only, rate): 1}
+
+
+def _check_sampled(event: Single, inner: Single) -> None:
+    limit = pairs.LARGEST_RATIO
+    ratio = inner.sensitivity / inner.scale if isinstance(inner, (Gaussian, Laplace)) else 0.0
+    if ratio > limit or (isinstance(inner, DiscreteLaplace) and inner.sensitivity > 2**12):
+        raise _refuse(
+            event,
+            f"samples under noise of scale at least sensitivity/{limit:g}, of at most 4096 integers if discrete",
+            "leave out the sampling: the event alone costs at least as much",
+        )
+
+
+def _squared_mean(event: Single) -> float:
+    assert isinstance(event, Gaussian)
+    return (event.sensitivity / event.scale) ** 2
+
+
+def has_samples(counts: Runs) -> bool:
+    """Whether the two directions, and bounds from finite pairs, can differ."""
+    return any(isinstance(event, PoissonSubsampled) for event in counts)
+
+
+class _Table:
+    """Parameters of one family, equal ones merged."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[float, ...], int] = {}
+
+    def add(self, count: int, *parameters: float) -> None:
+        self._counts[parameters] = self._counts.get(parameters, 0) + count
+
+    def families(self, kind: type[Family]) -> list[Family]:
+        if not self._counts:
+            return []
+        columns: list[Array] = [np.array(column) for column in zip(*self._counts, strict=True)]
+        counts = np.array([float(count) for count in self._counts.values()])
+        return [kind(columns[0], counts, *columns[1:])]
+
+
+def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Composition:
+    """Return the composition of runs; `fineness` counts the halvings of cells for sampled mechanisms."""
+    laplaces, responses, ranges, discretes = _Table(), _Table(), _Table(), _Table()
+    sampled: list[Family] = []
+    squared_means: list[float] = []
+    log_finite: list[float] = []
+    for event, count in counts.items():
+        match event:
+            case Laplace():
+                laplaces.add(count, event.sensitivity / event.scale)
+            case Gaussian():
+                squared_means.append(count * _squared_mean(event))
+            case RandomizedResponse():
+                responses.add(count, event.epsilon, event.categories - 2.0)
+            case Pure() | PermuteAndFlip():
+                responses.add(count, event.epsilon, 0.0)
+            case ExponentialMechanism():
+                ranges.add(count, event.epsilon)
+            case DiscreteLaplace():
+                top = event.sensitivity / event.scale
+                if event.sensitivity == 1:
+                    responses.add(count, top, 0.0)
+                else:
+                    discretes.add(count, top, event.scale, float(event.sensitivity))
+            case Approximate() | KeySelection():
+                log_finite.append(count * math.log1p(-event.delta))
+                if event.epsilon > 0.0:
+                    responses.add(count, event.epsilon, 0.0)
+            case PoissonSubsampled():
+                one = Sampled(_pair(event.event, side, fineness), event.rate, direction, count)  # type: ignore[arg-type]
+                sampled.append(one)
+                log_finite.append(count * math.log1p(-one.infinite))
+            case _:
+                raise AssertionError(event)
+    families = [
+        *laplaces.families(Laplaces),
+        *discretes.families(DiscreteLaplaces),
+        *ranges.families(BoundedRange),
+        *responses.families(Responses),
+        *sampled,
+    ]
+    total = math.fsum(log_finite)
+    return Composition(
+        families,
+        math.fsum(squared_means),
+        total * (1.0 + 8.0 * ROUNDING),
+        total * (1.0 - 8.0 * ROUNDING),
+    )
+
+
+def _pair(event: Single, side: Side, fineness: int) -> pairs.Pair:
+    """Return the base pair of a sampled mechanism."""
+    match event:
+        case Gaussian():
+            cells = pairs.gaussian_cells(event.sensitivity / event.scale, 32 << fineness)
+        case Laplace():
+            cells = pairs.laplace_cells(event.sensitivity / event.scale, 32 << fineness)
+        case DiscreteLaplace():
+            return pairs.discrete_pair(event.scale, event.sensitivity)
+        case RandomizedResponse():
+            return pairs.response_pair(event.epsilon, event.categories)
+        case Approximate() | KeySelection():
+            return pairs.response_pair(event.epsilon, 2, event.delta)
+        case Pure() | PermuteAndFlip() | ExponentialMechanism():
+            return pairs.response_pair(event.epsilon)
+        case _:
+            raise AssertionError(event)
+    return pairs.connect_dots(cells) if side == "upper" else pairs.merge_cells(cells)

@@ -1,0 +1,312 @@
+"""Zero-concentrated differential privacy (Bun, Steinke 2016): one number rho per event, added up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+from numpy.typing import ArrayLike
+
+from dpfast.accounting import basic
+from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, nearly, pair_total
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.balls import as_written, ball, float_above, units_above, units_below, working_precision
+from dpfast.accounting.elementary import Floats, exp_minus, horner, log, one_minus_exp
+from dpfast.accounting.events import (
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    Partitioned,
+    PermuteAndFlip,
+    PoissonSubsampled,
+    Pure,
+    RandomizedResponse,
+    Single,
+    ZeroConcentrated,
+)
+from dpfast.accounting.units import Units, in_blocks, parameter_arrays, units_of_floats
+from dpfast.errors import ParameterError
+
+__all__ = ["ZCDP", "cost", "largest_rho", "rho_units"]
+
+
+def _laplace_rho(epsilon: arb) -> arb:
+    return epsilon + (-epsilon).expm1()
+
+
+def _pure_rho(epsilon: arb) -> arb:
+    return epsilon * (epsilon / 2).tanh()
+
+
+def _bounded_range_rho(eta: arb) -> arb:
+    """Return x - 1 - ln x with x = eta / (e**eta - 1), without overflow."""
+    log_ratio = eta.log() - eta - (-(-eta).expm1()).log()
+    return log_ratio.expm1() - log_ratio
+
+
+@lru_cache(maxsize=4096)
+def _cost(event: Single) -> tuple[int, int]:
+    with working_precision():
+        match event:
+            case Laplace():
+                return units_above(_laplace_rho(ball(Fraction(event.sensitivity) / Fraction(event.scale)))), 0
+            case ExponentialMechanism():
+                return units_above(_bounded_range_rho(ball(as_written(event.epsilon)))), 0
+            case Gaussian():
+                return units_above(ball((Fraction(event.sensitivity) / Fraction(event.scale)) ** 2 / 2)), 0
+            case ZeroConcentrated():
+                return units_above(ball(as_written(event.rho))), 0
+            case Partitioned():
+                parts = [cost(part) for part in event.events]
+                return max(part[0] for part in parts), max(part[1] for part in parts)
+            case PoissonSubsampled() if not basic.Basic.applies(event):
+                return cost(event.event)
+            case _:
+                epsilon_units, delta_units = basic.cost(event)
+                return units_above(_pure_rho(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
+
+
+def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
+    """Return what an event costs in zero-concentrated privacy, in whole units of 1e-18, rounded up.
+
+    Guarantee
+        The event is delta-approximately rho-zCDP, and so is any sequence of events at the sums of their costs,
+        even if each is chosen after seeing the answers before it, as long as the sums stay within what was
+        fixed at the start (Bun, Steinke 2016, lemma 8.2; Whitehouse, Ramdas, Rogers, Wu 2023, theorem 1). With
+        e the event's epsilon, rho is
+
+        - e + exp(-e) - 1 for continuous Laplace noise;
+        - e tanh(e/2) for everything else that has an epsilon, delta beside it: it post-processes randomized
+          response, apart from an event of probability delta (Kairouz, Oh, Viswanath 2015), whose
+          (a - 1) D_a = ln cosh(e (a - 1/2)) - ln cosh(e/2) is concave in a (a - 1), since ln cosh sqrt is;
+        - x - 1 - ln x, x = e / (exp(e) - 1), for the exponential mechanism's index. Proof: D_a / a is at most
+          the largest mean of K'' over a triangle on [0, a] with its peak at 1, where K'' is a symmetric bell
+          (Dong, Durfee, Rogers 2020: two losses, e apart). Triangles spread as a grows, in the dispersive
+          order, and so the largest mean falls: it is largest at a = 1, the relative entropy;
+        - sensitivity**2 / (2 scale**2) for Gaussian noise (Bun, Steinke 2016, proposition 1.6).
+
+        The parts of a `Partitioned` cost the larger of each coordinate. A Poisson sample is amplified where the
+        event has an epsilon; elsewhere it costs what the event does (quasi-convexity).
+
+    Returns
+    -------
+    tuple
+        Units of rho and units of delta.
+
+    Examples
+    --------
+    >>> cost(Laplace(scale=1.0)), cost(DiscreteLaplace(scale=1.0))
+    ((367879441171442322, 0), (462117157260009759, 0))
+
+    """
+    return pair_total(event, _cost)
+
+
+def _epsilon_ball(rho: arb, delta: arb, excess: arb) -> arb:
+    """Return epsilon by way of the order 1 + excess (Canonne, Kamath, Steinke 2020, proposition 12)."""
+    order = 1 + excess
+    return rho * order - (order * delta).log() / excess + (excess / order).log()
+
+
+def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
+    """Return roughly where an increasing function crosses 0, by halving."""
+    for _ in range(70):
+        middle = (low + high) / 2
+        low, high = (low, middle) if increasing(middle) >= 0.0 else (middle, high)
+    return high
+
+
+def _log1p_exp(t: float) -> float:
+    return t + math.log1p(math.exp(-t)) if t > 0 else math.log1p(math.exp(t))
+
+
+def _best_excess(rho: float, delta: Fraction) -> float:
+    """Return about the best order less 1 for epsilon: a**2 rho + ln(1 + a) = ln(1 / delta)."""
+    log_delta = float(_log(delta))
+    t = _root(lambda t: math.exp(2 * t) * rho + _log1p_exp(t) + log_delta, -300.0, 300.0)
+    return math.exp(t)
+
+
+def _log(x: Fraction) -> float:
+    with working_precision():
+        return float(ball(x).log().mid())
+
+
+@dataclass(frozen=True)
+class ZCDP(Accountant):
+    """The sum of all rho, converted at the best order.
+
+    Guarantee
+        See `cost`; from rho to (epsilon, delta) by Canonne, Kamath, Steinke 2020, proposition 12, at an order
+        that is found in floats and then evaluated in balls: every order gives a valid figure. Deltas of events
+        are added beside (Bun, Steinke 2016, section 8).
+
+    Attributes
+    ----------
+    rho_units, delta_units
+        The sums, in units of 1e-18.
+
+    Examples
+    --------
+    >>> round(ZCDP(Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
+    5.2215344
+
+    """
+
+    events: InitVar[Events]
+    rho_units: int = field(init=False)
+    delta_units: int = field(init=False)
+
+    def __post_init__(self, events: Events) -> None:
+        rho_units, delta_units = cost(events)
+        object.__setattr__(self, "rho_units", rho_units)
+        object.__setattr__(self, "delta_units", delta_units)
+
+    def epsilon(self, delta: float | Fraction) -> float:
+        """Return the least over orders a of rho a + ln(1/(a s))/(a - 1) + ln(1 - 1/a), s = delta - sum delta_i."""
+        slack = checked_delta(delta) - Fraction(self.delta_units, UNITS_PER_ONE)
+        if self.rho_units == 0:
+            return 0.0 if slack >= 0 else math.inf
+        if slack <= 0:
+            return math.inf
+        excess = _best_excess(nearly(self.rho_units), slack)
+        with working_precision():
+            rho = ball(Fraction(self.rho_units, UNITS_PER_ONE))
+            return max(0.0, float_above(_epsilon_ball(rho, ball(slack), ball(excess))))
+
+    def delta(self, epsilon: float | Fraction) -> float:
+        """Return the least over orders a of exp((a - 1)(rho a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
+        target = checked_epsilon(epsilon)
+        with working_precision():
+            deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
+            if self.rho_units == 0:
+                return min(1.0, float_above(deltas))
+            near, most = nearly(self.rho_units), float(target)
+            t = _root(lambda t: (1 + 2 * math.exp(t)) * near - most + t - _log1p_exp(t), -300.0, 300.0)
+            excess, rho = ball(math.exp(t)), ball(Fraction(self.rho_units, UNITS_PER_ONE))
+            order = 1 + excess
+            exponent = excess * (rho * order - ball(target)) - excess.log() + order * (excess / order).log()
+            return min(1.0, float_above(exponent.exp() + deltas))
+
+
+def largest_rho(epsilon: float | Fraction, delta: float | Fraction) -> int:
+    """Return the rho that a budget of (epsilon, delta) buys, in whole units of 1e-18, rounded down.
+
+    Guarantee
+        rho-zCDP implies (epsilon, delta) at the figure returned (Canonne, Kamath, Steinke 2020, proposition 12,
+        solved for rho at one order, in balls). As the budget of a filter it may be spent adaptively: every
+        sequence of events whose costs add up to no more is (epsilon, delta)-private (Whitehouse, Ramdas,
+        Rogers, Wu 2023, theorem 1).
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget; deltas of events are apart from this delta. Floats are read as written.
+
+    Returns
+    -------
+    int
+        Units of rho: 0 if there is none.
+
+    Examples
+    --------
+    >>> round(largest_rho(5.2215345, 1e-6) / 1e18, 7)
+    0.5
+
+    """
+    target, slack = checked_epsilon(epsilon), checked_delta(delta)
+    if target == 0 or slack == 0:
+        return 0
+    most, log_delta = float(target), _log(slack)
+
+    def slope(t: float) -> float:
+        a = math.exp(t)
+        rho = (most + (log_delta + _log1p_exp(t)) / a - t + _log1p_exp(t)) / (1 + a)
+        return a * a * rho + _log1p_exp(t) + log_delta
+
+    excess = math.exp(_root(slope, -100.0, 100.0))
+    with working_precision():
+        zero = _epsilon_ball(ball(0), ball(slack), ball(excess))
+        return units_below((ball(target) - zero) / (1 + ball(excess)))
+
+
+# Vectorised ---------------------------------------------------------------------------------------------------
+
+_BERNOULLI = ["1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798", "-174611/330"]
+_RANGE_SERIES = [
+    float(Fraction(b) / math.factorial(2 * n) * (1 + Fraction(1, 2 * n))) for n, b in enumerate(_BERNOULLI, start=1)
+]
+_LAPLACE_SERIES = [(-1) ** n / math.factorial(n + 2) for n in range(18)]
+#: More than the relative error of every formula below; `elementary` bounds that of its functions by 2**-43.
+_INFLATION = 1.0 + 2.0**-40
+
+
+def _laplace_rhos(epsilon: Floats) -> Floats:
+    near = np.minimum(epsilon, 1.0)
+    return np.where(epsilon < 1.0, near * near * horner(_LAPLACE_SERIES, near), epsilon - one_minus_exp(epsilon))
+
+
+def _pure_rhos(epsilon: Floats) -> Floats:
+    m = one_minus_exp(epsilon)
+    return epsilon * (m / (2.0 - m))
+
+
+def _bounded_range_rhos(eta: Floats) -> Floats:
+    """Return x - 1 - ln x; below 1 by sum B_2n eta**2n (1 + 1/2n) / (2n)!, which alternates and falls."""
+    square, far = np.minimum(eta, 1.0) ** 2, np.maximum(eta, 1.0)
+    ratio = far / one_minus_exp(far)
+    return np.where(eta < 1.0, square * horner(_RANGE_SERIES, square), ratio * exp_minus(far) - 1.0 + far - log(ratio))
+
+
+def _rounded_up(rho: Floats) -> Units:
+    return units_of_floats(np.nextafter(rho * _INFLATION, np.inf), "parameters")
+
+
+def rho_units(kind: type, **parameters: ArrayLike) -> Units:
+    """Return the rho of many events of one kind, in whole units of 1e-18, rounded up.
+
+    Guarantee
+        No amount is below the rho of `cost` for the same event, nor above it by more than a relative 2**-38
+        and a unit: computed in additions, multiplications and divisions of floats with a proved error
+        (`dpfast.accounting.elementary`), then raised by more than it.
+
+    Parameters
+    ----------
+    kind
+        A class of events, for example `Laplace`; not `PoissonSubsampled`, `Partitioned`, nor what has a delta.
+    parameters
+        The fields of the events, as numbers or one-dimensional arrays of one length.
+
+    Raises
+    ------
+    ParameterError
+        The kind has no such formula or no such field, or some number is not positive and finite, or some rho
+        is above 2**53.
+
+    Examples
+    --------
+    >>> round(rho_units(Gaussian, scale=[10.0, 20.0]).total() / 1e18, 9)
+    0.00625
+
+    """
+    formulas: dict[type, Callable[..., Floats]] = {
+        Laplace: lambda scale, sensitivity: _laplace_rhos(sensitivity / scale),
+        DiscreteLaplace: lambda scale, sensitivity: _pure_rhos(sensitivity / scale),
+        Gaussian: lambda scale, sensitivity: (sensitivity / scale) ** 2 / 2.0,
+        ExponentialMechanism: _bounded_range_rhos,
+        PermuteAndFlip: _pure_rhos,
+        RandomizedResponse: lambda epsilon, _: _pure_rhos(epsilon),
+        Pure: _pure_rhos,
+        ZeroConcentrated: lambda rho: rho,
+    }
+    if kind not in formulas:
+        raise ParameterError("kind", kind, "a class of events with a rho of its own", "use cost, event by event")
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return in_blocks(lambda *fields: _rounded_up(formulas[kind](*fields)), parameter_arrays(kind, parameters))

@@ -1,0 +1,104 @@
+"""SQLite files: their layout, how they are opened, and what their errors mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpfast.errors import LedgerError
+
+__all__ = ["APPLICATION_ID", "FORMAT", "SCHEMA", "connected", "synchronise_directory", "told_plainly"]
+
+APPLICATION_ID = 0x64706C67  # "dplg"; its meaning and that of a format number never change
+FORMAT = 2
+_PATIENCE_SECONDS = 30.0
+
+SCHEMA = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT}",
+    """
+    CREATE TABLE head (
+        ledger TEXT NOT NULL,
+        dataset TEXT, privacy_unit TEXT, neighbors TEXT,
+        entries INTEGER NOT NULL,
+        last_seal TEXT NOT NULL,
+        seal TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE account (
+        name TEXT PRIMARY KEY,
+        accountant TEXT NOT NULL, terms TEXT NOT NULL, spent TEXT NOT NULL,
+        seal TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE entry (
+        number INTEGER PRIMARY KEY,
+        count INTEGER NOT NULL,
+        call INTEGER NOT NULL,
+        time INTEGER NOT NULL,
+        account TEXT NOT NULL,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL, cost TEXT NOT NULL,
+        event TEXT NOT NULL, description TEXT NOT NULL,
+        payload BLOB,
+        seal TEXT NOT NULL
+    )
+    """,
+)
+
+
+def connected(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a connection that waits for others, and for the disk."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        timeout=_PATIENCE_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        # With less, a loss of power could undo an acknowledged charge.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: f"is held by another process for over {_PATIENCE_SECONDS:.0f} s; try again",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; make room and try again",
+    sqlite3.SQLITE_READONLY: "cannot be written; give this user the right to write it and its folder",
+    sqlite3.SQLITE_PERM: "cannot be opened; give this user the right to read and write it and its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; see whether it is still there and may be read and written",
+    sqlite3.SQLITE_IOERR: "cannot be read or written; see whether its disk has room and is in order",
+    sqlite3.SQLITE_NOTADB: "is not a dpfast ledger, or is damaged; give another path or restore a copy",
+}
+
+
+@contextmanager
+def told_plainly(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ledger errors.
+
+    Where a commit fails, the charge is not acknowledged; whether it was recorded, the entries tell.
+    """
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from messages that quote damage
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        reason = _REASONS.get(code, f"is damaged ({error}); restore its newest copy")
+        raise LedgerError(f"the ledger {str(path)!r} {reason}") from error
+
+
+def synchronise_directory(directory: Path) -> None:
+    """Wait until the names in a directory are on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
