@@ -6,22 +6,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpfast.answering import answer
     from dpfast.ledger import Ledger
+    from dpfast.mechanisms.exponential import exponential
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
+    from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.queries import bins, count, mean, sum
     from dpfast.release import plan, release
 
-__all__ = ["Ledger", "bins", "count", "gaussian", "laplace", "mean", "plan", "release", "sum"]
+__all__ = [
+    "Ledger",
+    "answer",
+    "bins",
+    "count",
+    "exponential",
+    "gaussian",
+    "laplace",
+    "mean",
+    "permute_and_flip",
+    "plan",
+    "release",
+    "sum",
+]
 
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _HOMES = {
     "Ledger": "dpfast.ledger",
+    "answer": "dpfast.answering",
     "bins": "dpfast.queries",
     "count": "dpfast.queries",
+    "exponential": "dpfast.mechanisms.exponential",
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",
+    "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
     "sum": "dpfast.queries",
 }

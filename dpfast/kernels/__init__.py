@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bbbbce3e5be5460c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bbbbce3e5be5460c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bbbbce3e5be5460c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bbbbce3e5be5460c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801

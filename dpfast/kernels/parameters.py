@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bbbbce3e5be5460c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801

@@ -21,7 +21,7 @@ from dpfast.kernels.laplace import UNDECIDED
 from dpfast.mechanisms.lattice import Lattice, Rows
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
-__all__ = ["Buffers", "Noise", "Tail", "add_noise", "random_source", "thread_count"]
+__all__ = ["Buffers", "Noise", "Tail", "add_noise", "fresh_array", "random_source", "thread_count"]
 
 #: Rows below which a second thread costs more than it saves.
 _ROWS_PER_THREAD = 2 * BLOCK_ROWS
@@ -157,7 +157,7 @@ def add_noise(
     """
     length = column.length
     workers = thread_count(threads, length)
-    released = _fresh_array(length, lattice.released)
+    released = fresh_array(length, lattice.released)
     chunks = -(-length // BLOCK_ROWS)
     buffer_rows = min(length, BLOCK_ROWS)
     chunk_numbers, taking = iter(range(chunks)), threading.Lock()
@@ -220,7 +220,7 @@ def _in_threads(work: Callable[[], None], workers: int, failed: threading.Event)
         raise errors[0]
 
 
-def _fresh_array(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def fresh_array(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return uninitialised memory for a result, from Arrow's pool where it is large.
 
     The pool gives memory that is mapped already where it can; fresh pages cost as much as drawing the noise.

@@ -8,16 +8,15 @@ delta. A loop ends with probability one, after one round in all but a vanishing 
 
 from __future__ import annotations
 
-import threading
 from fractions import Fraction
 from typing import Protocol
 
 from flint import arb, ctx, fmpq, fmpz
 
-__all__ = ["PRECISION", "Bits", "discrete_offset", "exact_gaussian", "exact_laplace"]
+from dpfast.accounting.balls import PRECISION
 
-# The working precision is a global of the library: results are right under any, slow under a wrong one.
-PRECISION = threading.RLock()
+__all__ = ["Bits", "discrete_offset", "exact_gaussian", "exact_laplace"]
+
 _GUARD_BITS = 64
 
 
@@ -54,7 +53,7 @@ def discrete_offset(scale: float) -> float:
 
     """
     bits = 200
-    with PRECISION:
+    with PRECISION:  # results are right under any precision, slow under a wrong one
         while True:
             with ctx.workprec(bits):
                 b = arb(_rational(Fraction(scale)))
@@ -81,7 +80,7 @@ def exact_laplace(negative: bool, bits: Bits, scale: Fraction, fraction: Fractio
     """
     signed = -fraction if negative else fraction
     count = bits.known
-    with PRECISION:
+    with PRECISION:  # results are right under any precision, slow under a wrong one
         while True:
             leading = bits.leading(count)
             if leading:
@@ -109,7 +108,7 @@ def exact_gaussian(radius: Bits, angle: Bits, sine: bool, scale: Fraction, fract
 
     """
     count = min(radius.known, angle.known)
-    with PRECISION:
+    with PRECISION:  # results are right under any precision, slow under a wrong one
         while True:
             leading = radius.leading(count)
             if leading:

@@ -8,25 +8,12 @@ from functools import lru_cache
 
 from flint import arb, ctx, fmpq
 
+from dpfast.accounting.balls import PRECISION, round_up
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.ball import PRECISION
 
 __all__ = ["analytic_gaussian_scale", "gaussian_delta", "laplace_scale", "round_up", "round_up_root"]
 
 _BITS = 256
-
-
-def round_up(x: Fraction) -> float:
-    """Return the smallest float that is not below a positive rational number.
-
-    Examples
-    --------
-    >>> round_up(Fraction(1, 3)) >= Fraction(1, 3) > Fraction(math.nextafter(round_up(Fraction(1, 3)), 0))
-    True
-
-    """
-    nearest = float(x)
-    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
 
 
 def round_up_root(x: Fraction) -> float:

@@ -10,9 +10,10 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
+from dpfast.accounting.balls import PRECISION
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.additive import Tail
-from dpfast.mechanisms.ball import PRECISION, Bits
+from dpfast.mechanisms.ball import Bits
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
 __all__ = ["SelectionTable", "select_keys", "selection_table"]

@@ -31,6 +31,11 @@ def call_every_route() -> None:
         ):
             for mechanism in (dpf.laplace, dpf.gaussian):
                 mechanism(np.zeros(rows, dtype), scale)
+        scores = np.zeros((rows, 3), dtype)
+        for mechanism in (dpf.exponential, dpf.permute_and_flip):
+            mechanism(scores, 1.0)
+            mechanism(scores, np.linspace(0.5, 3, rows))
+        dpf.exponential(np.zeros((3, 50_000), dtype), 1.0)
     import pyarrow as pa
 
     for dtype in ("int64", "int32", "float64", "float32"):

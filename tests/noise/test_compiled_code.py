@@ -32,6 +32,15 @@ NOISE_KERNELS = {
     "preparation.prepare_discrete": r"<(4|8) x double>",
     "preparation.prepare_grid": r"<(4|8) x double>",
     "preparation.prepare_multiples": None,
+    "selection._bound_above": r"<(4|8) x double>",
+    "selection._largest": r"<(4|8) x i64>",
+    "selection._last_place": r"<(4|8) x i64>",
+    "selection._count_from": r"<(4|8) x i64>",
+    "selection._noise": None,
+    "selection._interval": None,
+    "selection._keep_contenders": None,
+    "selection.select_chunk": None,
+    "selection.compare_groups": None,
 }
 INTEGER_KERNELS = ["joining.add_noise", "joining.join_multiples"]
 

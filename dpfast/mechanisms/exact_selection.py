@@ -1,0 +1,81 @@
+"""The winner of a selection in ball arithmetic, for the few rows that a kernel leaves open.
+
+As in ball.py, precision and bits grow until one key is certainly the largest. There is no cap: stopping early would
+cost a delta. Two keys are equal with probability zero, so that the loop ends with probability one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq, fmpz
+
+from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.mechanisms.ball import PRECISION, Bits
+
+__all__ = ["exact_winner", "noise_ball"]
+
+_GUARD_BITS = 64
+
+
+def noise_ball(kind: int, leading: int, count: int, negative: bool) -> arb | None:
+    """Return the ball of the noise of all numbers in [leading, leading + 1] * 2**-count, None if it is unbounded.
+
+    Parameters
+    ----------
+    kind
+        GUMBEL: -ln(-ln(1 - V)). EXPONENTIAL: -ln U. LAPLACE: -ln U, or ln U if ``negative``.
+    leading, count
+        The first bits of V or U, as an integer, and how many.
+    negative
+        The word's sign, which only LAPLACE has a use for.
+
+    """
+    if not leading or (kind == GUMBEL and leading + 1 == 1 << count):
+        return None
+    cell = arb(fmpz(2 * leading + 1), 1) / arb(2) ** (count + 1)
+    if kind == GUMBEL:
+        return -(-(-cell).log1p()).log()
+    assert kind in (EXPONENTIAL, LAPLACE)
+    return cell.log() if kind == LAPLACE and negative else -cell.log()
+
+
+def exact_winner(kind: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]) -> int:
+    """Return which candidate has the largest key ``gap + noise``.
+
+    Parameters
+    ----------
+    kind
+        The noise: GUMBEL, EXPONENTIAL or LAPLACE.
+    gaps
+        Each candidate's a * score, less the same number for all.
+    signs, bits
+        Each candidate's sign, and the bits of its V or U.
+
+    """
+    left = list(range(len(gaps)))
+    size = max(gap.numerator.bit_length() - gap.denominator.bit_length() for gap in gaps)
+    count = min(string.known for string in bits)
+    with PRECISION:
+        while len(left) > 1:
+            with ctx.workprec(count + _GUARD_BITS + max(size, 0)):
+                left = _contenders(kind, left, count, gaps, signs, bits)
+            count += 64
+    return left[0]
+
+
+def _contenders(
+    kind: int, left: Sequence[int], count: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]
+) -> list[int]:
+    """Return which of those left may still win, judged by so many bits: all but those certainly below another."""
+    keys: dict[int, arb | None] = {}
+    for i in left:
+        noise = noise_ball(kind, bits[i].leading(count), count, signs[i])
+        keys[i] = None if noise is None else noise + arb(fmpq(gaps[i].numerator, gaps[i].denominator))
+    # A candidate that is below any other is below the one with the largest lower end.
+    best: arb | None = None
+    for key in keys.values():
+        if key is not None and key.is_finite() and (best is None or key.lower() > best.lower()):
+            best = key
+    return [i for i, key in keys.items() if key is None or best is None or not key < best]
