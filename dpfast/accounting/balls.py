@@ -21,9 +21,11 @@ __all__ = [
     "PRECISION",
     "as_written",
     "ball",
+    "ceiling_units",
     "exact_lower",
     "float_above",
     "round_up",
+    "round_up_written",
     "units_above",
     "units_below",
     "working_precision",
@@ -76,6 +78,12 @@ def round_up(x: Fraction) -> float:
     return nearest if math.isinf(nearest) or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
 
 
+def round_up_written(x: Fraction) -> float:
+    """Return the smallest float that is not below a rational number, nor is the decimal that denotes it."""
+    above = round_up(x)
+    return above if math.isinf(above) or as_written(above) >= x else math.nextafter(above, math.inf)
+
+
 def float_above(x: arb) -> float:
     """Return a float that is not below a ball: at most three units in the last place above its upper end."""
     if not x.is_finite():
@@ -106,6 +114,18 @@ def units_above(x: arb) -> int:
         if int(exponent) < _LARGEST_EXPONENT:
             return _shifted_up(int(mantissa), int(exponent))
     raise ParameterError("events", "one whose cost overflows", "of a finite cost")
+
+
+def ceiling_units(x: Fraction) -> int:
+    """Return a rational number in units of 1e-18, rounded up to a whole number of them.
+
+    Examples
+    --------
+    >>> ceiling_units(Fraction(1, 10))
+    100000000000000000
+
+    """
+    return math.ceil(x * UNITS_PER_ONE)
 
 
 def units_below(x: arb) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, pair_total, refused
 from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written, ball, round_up, units_above, working_precision
+from dpfast.accounting.balls import as_written, ball, ceiling_units, round_up_written, units_above, working_precision
 from dpfast.accounting.elementary import Floats
 from dpfast.accounting.events import (
     Approximate,
@@ -38,10 +38,6 @@ _NOISE = (Laplace, DiscreteLaplace)
 _CLAIMS = (Pure, ExponentialMechanism, PermuteAndFlip, RandomizedResponse, Approximate, KeySelection)
 
 
-def _ceiling(x: Fraction) -> int:
-    return -(-x.numerator * UNITS_PER_ONE // x.denominator)
-
-
 def _amplified(epsilon_units: int, delta_units: int, rate: Fraction) -> tuple[int, int]:
     """Return the cost of an (epsilon, delta)-private mechanism on a Poisson sample.
 
@@ -62,11 +58,11 @@ def _amplified(epsilon_units: int, delta_units: int, rate: Fraction) -> tuple[in
 def _cost(event: Single) -> tuple[int, int]:
     match event:
         case Laplace() | DiscreteLaplace():
-            return _ceiling(Fraction(event.sensitivity) / Fraction(event.scale)), 0
+            return ceiling_units(Fraction(event.sensitivity) / Fraction(event.scale)), 0
         case Pure() | ExponentialMechanism() | PermuteAndFlip() | RandomizedResponse():
-            return _ceiling(as_written(event.epsilon)), 0
+            return ceiling_units(as_written(event.epsilon)), 0
         case Approximate() | KeySelection():
-            return _ceiling(as_written(event.epsilon)), _ceiling(as_written(event.delta))
+            return ceiling_units(as_written(event.epsilon)), ceiling_units(as_written(event.delta))
         case PoissonSubsampled():
             return _amplified(*cost(event.event), Fraction(event.rate))
         case Partitioned():
@@ -82,7 +78,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
     Guarantee
         The event is (epsilon, delta)-private, and so is any sequence of events at the sums of their costs, even
         if each is chosen after seeing the answers before it (Dwork, Roth 2014, theorem B.1; Rogers, Roth,
-        Ullman, Vadhan 2016, theorem 3.6: a fixed budget may be spent adaptively). The parts of a `Partitioned`
+        Ullman, Vadhan 2016: a budget fixed at the start may be spent adaptively). The parts of a `Partitioned`
         cost the larger of each coordinate (McSherry 2009, theorem 4).
 
     Returns
@@ -163,7 +159,8 @@ class Basic(Accountant):
     """The sums of all epsilons and all deltas.
 
     Guarantee
-        See `cost`. The figures are the exact sums, rounded up to a float once.
+        See `cost`. The figures are the exact sums, rounded up once, to a float that denotes no
+        smaller decimal.
 
     Attributes
     ----------
@@ -190,10 +187,10 @@ class Basic(Accountant):
         """Return the sum of all epsilons if ``delta`` reaches the sum of all deltas, else infinity."""
         if checked_delta(delta) * UNITS_PER_ONE < self.delta_units:
             return math.inf
-        return round_up(Fraction(self.epsilon_units, UNITS_PER_ONE))
+        return round_up_written(Fraction(self.epsilon_units, UNITS_PER_ONE))
 
     def delta(self, epsilon: float | Fraction) -> float:
         """Return the sum of all deltas if ``epsilon`` reaches the sum of all epsilons, else 1."""
         if checked_epsilon(epsilon) * UNITS_PER_ONE < self.epsilon_units:
             return 1.0
-        return min(1.0, round_up(Fraction(self.delta_units, UNITS_PER_ONE)))
+        return min(1.0, round_up_written(Fraction(self.delta_units, UNITS_PER_ONE)))

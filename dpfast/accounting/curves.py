@@ -32,7 +32,7 @@ def randomized_response(order: arb, epsilon: arb, categories: int = 2) -> arb:
 
     ln((exp(a e) + exp((1 - a) e) + k - 2) / (exp(e) + k - 1)) / (a - 1), by summing over the k answers. For two
     it is the largest of every (epsilon, 0)-private mechanism, which post-processes it (Kairouz, Oh, Viswanath
-    2015, theorem 2.1; Mironov 2017, proposition 5).
+    2015; Mironov 2017, proposition 5).
 
     Examples
     --------
@@ -52,8 +52,8 @@ def _log_one_minus_exp(x: arb) -> arb:
 def bounded_range(order: arb, eta: arb) -> arb:
     """Return the largest D_a of any mechanism of bounded range eta (the exponential mechanism's index).
 
-    At given ends t - eta and t of the loss, D_a is largest if only the ends occur (Dong, Durfee, Rogers 2020,
-    lemma 3.3), and E exp(a L) = y**-a (A + B y) with y = exp(-t), B = (1 - exp(-a eta)) / (1 - exp(-eta)) and
+    At given ends t - eta and t of the loss, D_a is largest if only the ends occur (Dong, Durfee, Rogers
+    2020), and E exp(a L) = y**-a (A + B y) with y = exp(-t), B = (1 - exp(-a eta)) / (1 - exp(-eta)) and
     A = exp(-a eta) - exp(-eta) B; its largest value is at y = a A / ((1 - a) B).
 
     Examples

@@ -51,8 +51,9 @@ def to_dp_accounting(event: Event) -> Any:
 
     Guarantee
         The event returned is ours, or the same mechanism with less noise by one rounding of a float: what
-        bounds its loss bounds ours. Its neighbours must be the ones ours is for; `dp_accounting` calls them
-        ADD_OR_REMOVE_ONE, REPLACE_ONE and REPLACE_SPECIAL.
+        bounds its loss bounds ours. What their accountants make of it is theirs: `PLDAccountant` of 0.6.0
+        counts a repeated `RandomizedResponse` once. Its neighbours must be the ones ours is for;
+        `dp_accounting` calls them ADD_OR_REMOVE_ONE, REPLACE_ONE and REPLACE_SPECIAL.
 
     Parameters
     ----------

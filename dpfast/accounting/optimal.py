@@ -157,7 +157,7 @@ def _falling(ratio: Callable[[Floats], Floats], count: int) -> tuple[Floats, flo
     while done < count:
         block = min(count - done, max(_SHORTEST_BLOCK, done))
         ratios = ratio(np.arange(done, done + block, dtype=np.float64))
-        products: Floats = np.cumprod(ratios)
+        products: Floats = np.multiply.accumulate(ratios)
         products *= last
         parts.append(products)
         done += block

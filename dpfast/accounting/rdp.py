@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from dpfast.accounting import basic, curves, gdp
 from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, nearly
 from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written, ball, float_above, units_above, units_below, working_precision
+from dpfast.accounting.balls import (
+    as_written,
+    ball,
+    ceiling_units,
+    float_above,
+    units_above,
+    units_below,
+    working_precision,
+)
 from dpfast.accounting.events import (
     Event,
     ExponentialMechanism,
@@ -56,6 +64,10 @@ def _curve(formula: Callable[[arb], arb]) -> Curve:
         return tuple(units_above(formula(ball(order))) for order in ORDERS)
 
 
+def _concentrated(rho: Fraction) -> Curve:
+    return tuple(ceiling_units(Fraction(order) * rho) for order in ORDERS)
+
+
 def _sampled_gaussian(rate: Fraction, squared_mu: Fraction) -> Curve:
     """Return the curve of Gaussian noise on a sample.
 
@@ -63,7 +75,7 @@ def _sampled_gaussian(rate: Fraction, squared_mu: Fraction) -> Curve:
     last order summed the noise without sampling, since a mixture is never further from its second part than
     the first is (quasi-convexity, theorem 13 there).
     """
-    plain = _curve(lambda order: order * ball(squared_mu / 2))
+    plain = _concentrated(squared_mu / 2)
     if squared_mu > _LARGEST_SQUARED_MU:
         return plain
     with working_precision():
@@ -99,9 +111,9 @@ def _cost(event: Single) -> tuple[Curve, int]:
             ), 0
         case Gaussian():
             squared = (Fraction(event.sensitivity) / Fraction(event.scale)) ** 2
-            return _curve(lambda order: order * ball(squared / 2)), 0
+            return _concentrated(squared / 2), 0
         case ZeroConcentrated():
-            return _curve(lambda order: order * ball(as_written(event.rho))), 0
+            return _concentrated(as_written(event.rho)), 0
         case Partitioned():
             parts = [cost(part) for part in event.events]
             return tuple(map(max, *(part[0] for part in parts), _NOTHING)), max(part[1] for part in parts)
@@ -139,7 +151,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
     Guarantee
         Apart from an event of probability delta, the event is (a, D_a)-Rényi private at every order a, and so
         is any sequence of events at the sums of their costs (Mironov 2017, proposition 1; chosen one after the
-        other within a budget fixed at the start: Lécuyer 2021, theorem 1). The curves are those of `curves`;
+        other within a budget fixed at the start: Lécuyer 2021). The curves are those of `curves`;
         Gaussian noise has a D_a = a sensitivity**2 / (2 scale**2), rho-zCDP a rho. What only has an epsilon is
         taken for randomized response. The parts of a `Partitioned` cost the larger at every order. Gaussian
         noise on a Poisson sample: see `subsampled`; what has an epsilon is amplified as in `basic`; anything
@@ -250,7 +262,7 @@ def caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
     Guarantee
         Events whose costs stay within the cap at one order at least are (epsilon, delta)-private together
         (Canonne, Kamath, Steinke 2020, proposition 12); as a filter, events may be chosen adaptively as long
-        as some order stays within its cap (Lécuyer 2021, theorem 1). 0 where the order buys nothing.
+        as some order stays within its cap (Lécuyer 2021). 0 where the order buys nothing.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def units_of_floats(x: Floats, argument: str) -> Units:
     below the true product, and neither is its ceiling.
     """
     if not np.all((x >= 0.0) & (x < _LARGEST)):
-        raise ParameterError(argument, "an array", "of amounts from 0 to below 2**53")
+        raise ParameterError(argument, "an array", "such that every amount is below 2**53")
     whole = np.floor(x)
     part = (x - whole) * 1e18
     part = np.where(part == 0.0, 0.0, np.ceil(np.nextafter(part, np.inf)))

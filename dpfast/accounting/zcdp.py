@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike
 from dpfast.accounting import basic
 from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, nearly, pair_total
 from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written, ball, float_above, units_above, units_below, working_precision
+from dpfast.accounting.balls import (
+    as_written,
+    ball,
+    ceiling_units,
+    float_above,
+    units_above,
+    units_below,
+    working_precision,
+)
 from dpfast.accounting.elementary import Floats, exp_minus, horner, log, one_minus_exp
 from dpfast.accounting.events import (
     DiscreteLaplace,
@@ -60,9 +68,9 @@ def _cost(event: Single) -> tuple[int, int]:
             case ExponentialMechanism():
                 return units_above(_bounded_range_rho(ball(as_written(event.epsilon)))), 0
             case Gaussian():
-                return units_above(ball((Fraction(event.sensitivity) / Fraction(event.scale)) ** 2 / 2)), 0
+                return ceiling_units((Fraction(event.sensitivity) / Fraction(event.scale)) ** 2 / 2), 0
             case ZeroConcentrated():
-                return units_above(ball(as_written(event.rho))), 0
+                return ceiling_units(as_written(event.rho)), 0
             case Partitioned():
                 parts = [cost(part) for part in event.events]
                 return max(part[0] for part in parts), max(part[1] for part in parts)
@@ -79,13 +87,14 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
     Guarantee
         The event is delta-approximately rho-zCDP, and so is any sequence of events at the sums of their costs,
         even if each is chosen after seeing the answers before it, as long as the sums stay within what was
-        fixed at the start (Bun, Steinke 2016, lemma 8.2; Whitehouse, Ramdas, Rogers, Wu 2023, theorem 1). With
+        fixed at the start (Bun, Steinke 2016, lemma 8.2; Whitehouse, Ramdas, Rogers, Wu 2023). With
         e the event's epsilon, rho is
 
         - e + exp(-e) - 1 for continuous Laplace noise;
         - e tanh(e/2) for everything else that has an epsilon, delta beside it: it post-processes randomized
           response, apart from an event of probability delta (Kairouz, Oh, Viswanath 2015), whose
-          (a - 1) D_a = ln cosh(e (a - 1/2)) - ln cosh(e/2) is concave in a (a - 1), since ln cosh sqrt is;
+          (a - 1) D_a = ln cosh(e (a - 1/2)) - ln cosh(e/2) is concave in a (a - 1), since ln cosh sqrt is
+          (Steinke 2024, differentialprivacy.org/pdp-to-zcdp);
         - x - 1 - ln x, x = e / (exp(e) - 1), for the exponential mechanism's index. Proof: D_a / a is at most
           the largest mean of K'' over a triangle on [0, a] with its peak at 1, where K'' is a symmetric bell
           (Dong, Durfee, Rogers 2020: two losses, e apart). Triangles spread as a grows, in the dispersive
@@ -203,7 +212,7 @@ def largest_rho(epsilon: float | Fraction, delta: float | Fraction) -> int:
         rho-zCDP implies (epsilon, delta) at the figure returned (Canonne, Kamath, Steinke 2020, proposition 12,
         solved for rho at one order, in balls). As the budget of a filter it may be spent adaptively: every
         sequence of events whose costs add up to no more is (epsilon, delta)-private (Whitehouse, Ramdas,
-        Rogers, Wu 2023, theorem 1).
+        Rogers, Wu 2023).
 
     Parameters
     ----------
