@@ -25,8 +25,9 @@ FLOORS = [
     ("ledger", "mechanisms", "queries"),
     ("aggregation", "charts"),
     ("planner",),
-    ("drawing",),
-    ("release",),
+    # What draws, and what holds the drawn: both know the blueprint, neither the ledger.
+    ("drawing", "released"),
+    ("release", "answering"),
     # The rest of the book, one room each.
     ("workloads", "synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),
     ("__init__",),

@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if type(value).__name__ in _KINDS:
-        return {"event": type(value).__name__} | {
+        return {"kind": type(value).__name__} | {
             field.name: _plain(getattr(value, field.name)) for field in fields(value)
         }
     return value
@@ -48,7 +48,7 @@ def _fact(value: Any) -> Any:
         return tuple(_fact(part) for part in value)
     if isinstance(value, dict):
         named = dict(value)
-        return _KINDS[named.pop("event")](**{name: _fact(part) for name, part in named.items()})
+        return _KINDS[named.pop("kind")](**{name: _fact(part) for name, part in named.items()})
     return value
 
 
@@ -58,7 +58,7 @@ def to_text(event: Event) -> str:
     Examples
     --------
     >>> to_text(events.Laplace(10.0))
-    '{"event": "Laplace", "scale": 10.0, "sensitivity": 1.0}'
+    '{"kind": "Laplace", "scale": 10.0, "sensitivity": 1.0}'
 
     """
     return json.dumps(_plain(event))
@@ -74,7 +74,7 @@ def from_text(text: str) -> Event:
 
     Examples
     --------
-    >>> from_text('{"event": "Pure", "epsilon": 0.1}')
+    >>> from_text('{"kind": "Pure", "epsilon": 0.1}')
     Pure(epsilon=0.1)
 
     """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,7 @@ from dpfast.accounting.amounts import (
     UNITS_PER_ONE,
     charge_units,
 )
-from dpfast.accounting.events import Single
-from dpfast.accounting.units import Units
+from dpfast.accounting.events import Gaussian, Single
 from dpfast.errors import ParameterError
 
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text"]
@@ -57,8 +55,8 @@ class Charge:
     Parameters
     ----------
     epsilon_units, delta_units
-        Units of 1e-18 a query, each 0 or more and not both 0; :mod:`dpfast.accounting.amounts` makes them of
-        numbers.
+        Units of 1e-18 a query, each 0 or more and not both 0 (unless the event is one for ledgers that add up
+        rho alone); :mod:`dpfast.accounting.amounts` makes them of numbers.
     description
         What is paid for, from the plan alone: it stands in the ledger for anyone to read, so it tells nothing
         of the data.
@@ -93,7 +91,7 @@ class Charge:
         """Refuse amounts out of range (again, since unpickling goes around ``__init__``)."""
         _check_units(self.epsilon_units, "epsilon_units", LARGEST_EPSILON_UNITS)
         _check_units(self.delta_units, "delta_units", LARGEST_DELTA_UNITS)
-        if self.epsilon_units == 0 and self.delta_units == 0:
+        if self.epsilon_units == 0 and self.delta_units == 0 and type(self.event) not in _WITHOUT_EPSILON:
             raise ParameterError("epsilon_units", 0, "above 0 where delta_units is 0")
         check_text(self.description, "description", empty=True)
         if type(self.count) is not int or not (1 <= self.count < 2**63):
@@ -120,6 +118,8 @@ class Charge:
         return events.Approximate(float(epsilon), float(np.nextafter(self.delta_units / UNITS_PER_ONE, 1.0)))
 
 
+#: Events that a charge may leave without (epsilon, delta): only a ledger that adds up rho or divergences takes them.
+_WITHOUT_EPSILON = frozenset((events.Gaussian, events.ZeroConcentrated))
 _SINGLES = frozenset(
     (
         events.Laplace,
@@ -149,9 +149,11 @@ class ChargeColumns:
     parameters
         For every field of the event a float64 column.
     epsilon
-        What each query is charged.
+        What each query is charged, from 1e-18 to 10**6, rounded up to whole units: a float counts as the
+        decimal of at most 15 digits that it denotes, if it denotes one (`dpfast.kernels.calibrating`). None
+        for Gaussian events, if only a ledger that adds up rho shall take them.
     delta
-        Likewise, or None for nothing.
+        Likewise, below 1, or None for nothing.
     description
         As in `Charge`, for all of them.
 
@@ -164,9 +166,10 @@ class ChargeColumns:
 
     kind: type
     parameters: dict[str, NDArray[np.float64]]
-    epsilon: Units
-    delta: Units | None = None
+    epsilon: NDArray[np.float64] | None
+    delta: NDArray[np.float64] | None = None
     description: str = ""
+    _totals: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.check()
@@ -174,64 +177,62 @@ class ChargeColumns:
     @property
     def count(self) -> int:
         """How many queries."""
-        return len(self.epsilon)
+        return next(iter(self.parameters.values())).size
+
+    @property
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """All columns by name."""
+        beside = {"charged_epsilon": self.epsilon, "charged_delta": self.delta}
+        return self.parameters | {name: column for name, column in beside.items() if column is not None}
 
     def check(self) -> None:
-        """Refuse columns of other kinds, lengths and ranges."""
+        """Refuse columns of other kinds, lengths and ranges, and add the charges up."""
+        from dpfast.kernels.calibrating import LIMB_BITS, sum_amounts  # not at the top: most ledgers do without numba
+
         if COLUMN_KINDS.get(getattr(self.kind, "__name__", "")) is not self.kind:
             raise ParameterError("kind", self.kind, f"one of the events {', '.join(COLUMN_KINDS)}")
         check_text(self.description, "description", empty=True)
-        names = [field.name for field in fields(self.kind)]
+        names = [one.name for one in fields(self.kind)]
         if list(self.parameters) != names:
             raise ParameterError("parameters", list(self.parameters), f"columns called {', '.join(names)}")
-        if type(self.epsilon) is not Units or not len(self.epsilon):
-            raise ParameterError("epsilon", self.epsilon, "the units of one query or more")
-        for name, column in self.parameters.items():
-            if type(column) is not np.ndarray or column.dtype != np.float64 or column.shape != (self.count,):
-                raise ParameterError(name, column, f"a column of {self.count} float64 numbers")
-            _check_rows(name, column, (column > 0) & (column < np.inf))
-        free = _check_amounts(self.epsilon, "epsilon", LARGEST_EPSILON_UNITS, self.count)
-        if self.delta is not None:
-            free &= _check_amounts(self.delta, "delta", LARGEST_DELTA_UNITS, self.count)
-        if free.any():
-            raise ParameterError(f"epsilon[{int(np.argmax(free))}]", 0, "above 0 where delta is 0")
+        if self.epsilon is None and (self.kind is not Gaussian or self.delta is not None):
+            raise ParameterError("epsilon", None, "given, but for Gaussian events without a delta")
+        self._totals.update(charged_epsilon=0, charged_delta=0)
+        count = getattr(self.parameters[names[0]], "size", 0)
+        for name, column in self.columns.items():
+            if type(column) is not np.ndarray or column.dtype != np.float64 or column.shape != (count,) or not count:
+                raise ParameterError(name, column, "float64 columns of one length, with a row or more")
+            if name in self._totals:
+                good, wholes, highs, lows = map(int, sum_amounts(column))
+                if not good or (name == "charged_delta" and not column.max() < 1.0):
+                    raise ParameterError(name, "a column", "amounts from 1e-18 to 1e6, or for delta to below 1")
+                self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
+            elif not _positive(column):
+                raise ParameterError(name, "a column", "positive finite numbers")
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""
-        limbs = [self.epsilon.whole, self.epsilon.part]
-        limbs += [] if self.delta is None else [self.delta.whole, self.delta.part]
-        if any((column != column[0]).any() for column in (*self.parameters.values(), *limbs)):
+        if any(column[0] != column[-1] or (column != column[0]).any() for column in self.columns.values()):
             return None
         event = self.kind(**{name: _number(column[0]) for name, column in self.parameters.items()})
-        delta = 0 if self.delta is None else self.delta[0]
-        return Charge(self.epsilon[0], delta, self.description, event, self.count)
+        return Charge(
+            self.epsilon_units // self.count, self.delta_units // self.count, self.description, event, self.count
+        )
 
     @property
     def epsilon_units(self) -> int:
         """The sum of all epsilons, exactly."""
-        return self.epsilon.total()
+        return self._totals["charged_epsilon"]
 
     @property
     def delta_units(self) -> int:
         """The sum of all deltas, exactly."""
-        return 0 if self.delta is None else self.delta.total()
+        return self._totals["charged_delta"]
 
 
-def _check_amounts(units: Units, argument: str, largest: int, count: int) -> NDArray[np.bool_]:
-    """Refuse amounts out of range; return where they are 0."""
-    for limb in (units.whole, units.part):
-        if type(limb) is not np.ndarray or limb.dtype != np.int64 or limb.shape != (count,):
-            raise ParameterError(argument, limb, f"two columns of {count} whole numbers (int64)")
-    within = (units.whole >= 0) & (units.whole <= largest // UNITS_PER_ONE)
-    _check_rows(argument, units.whole, within & (units.part >= 0) & (units.part <= UNITS_PER_ONE + 128))
-    free: NDArray[np.bool_] = (units.whole == 0) & (units.part == 0)
-    return free
-
-
-def _check_rows(argument: str, column: NDArray[Any], good: NDArray[np.bool_]) -> None:
-    if not good.all():
-        row = int(np.argmin(good))
-        raise ParameterError(f"{argument}[{row}]", column[row].item(), "a positive finite number within its range")
+def _positive(column: NDArray[np.float64]) -> bool:
+    some = column[:1] if column.strides == (0,) else column
+    return bool(some.min() > 0 and some.max() < np.inf)  # false where one is NaN
 
 
 def _number(value: np.float64) -> float | int:

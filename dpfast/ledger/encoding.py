@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast.accounting.encoding import from_text, to_text
-from dpfast.accounting.units import Units
 from dpfast.ledger.account import Entry
 from dpfast.ledger.charges import COLUMN_KINDS, Charge, ChargeColumns, Item
 
@@ -75,17 +75,9 @@ def entry_of(row: Sequence[Any]) -> Entry:
     return Entry(number, call, time, account, item, tuple(map(int, json.loads(cost))))
 
 
-def _limbs(item: ChargeColumns) -> dict[str, Any]:
-    columns: dict[str, Any] = dict(item.parameters)
-    for name, units in (("epsilon", item.epsilon), ("delta", item.delta)):
-        if units is not None:
-            columns |= {f"{name}_whole": units.whole, f"{name}_part": units.part}
-    return columns
-
-
 def _packed(item: ChargeColumns) -> bytes:
     """Return the columns as bytes: a line of JSON, then each column's runs, or its numbers where those are fewer."""
-    columns = _limbs(item)
+    columns: dict[str, NDArray[Any]] = dict(item.columns)
     changes = np.zeros(item.count, np.bool_)
     changes[0] = True
     for column in columns.values():
@@ -97,7 +89,7 @@ def _packed(item: ChargeColumns) -> bytes:
     described: dict[str, str] = {}
     bodies = []
     for name, column in columns.items():
-        # Whole parts are mostly zero: one number stands for a column of equal ones.
+        # Sensitivities are mostly the same: one number stands for a column of equal ones.
         body = column[:1] if (column == column[0]).all() else column
         described[name] = f"{'all' if body.size < column.size else 'each'} {body.dtype.str}"
         bodies.append(np.ascontiguousarray(body).tobytes())
@@ -121,9 +113,5 @@ def _unpacked(kind: type, payload: bytes, description: str) -> ChargeColumns:
     runs = columns.pop("run", None)
     if runs is not None:
         columns = {name: np.repeat(column, runs) for name, column in columns.items()}
-    units = {
-        name: Units(columns.pop(f"{name}_whole"), columns.pop(f"{name}_part"))
-        for name in ("epsilon", "delta")
-        if f"{name}_whole" in columns
-    }
-    return ChargeColumns(kind, columns, units["epsilon"], units.get("delta"), description)
+    epsilon, delta = columns.pop("charged_epsilon", None), columns.pop("charged_delta", None)
+    return ChargeColumns(kind, columns, epsilon, delta, description)

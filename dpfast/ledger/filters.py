@@ -134,8 +134,14 @@ class Basic:
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
+        epsilon, delta = item.epsilon_units, item.delta_units
+        if epsilon == 0 and delta == 0:
+            raise LedgerError(
+                "these queries have a rho but no epsilon, and this ledger adds up epsilons; nothing was charged: "
+                'give epsilon and delta, or use a ledger with accountant="zcdp"'
+            )
         times = item.count if isinstance(item, Charge) else 1
-        return item.epsilon_units * times, item.delta_units * times
+        return epsilon * times, delta * times
 
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
@@ -317,7 +323,7 @@ def allotment_of(
         # The whole converts its sum as ever; the part only bounds its share of it.
         share = Concentrated(rule.epsilon_units, delta_units, 0, part)
         event = ZeroConcentrated(math.nextafter(to_float(part), math.inf))
-        charges = [Charge(rule.epsilon_units, rule.conversion_units, description, event)]
+        charges = [Charge(0, 0, description, event)]
         if delta_units:
             charges.append(Charge(0, delta_units, description))
         return share, tuple(charges)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
-from types import TracebackType
-from typing import NoReturn
-
-import polars as pl
 
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.ledger.account import MAIN, Account, Identity, Store
+from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
-from dpfast.ledger.filters import Budget, ConcentratedBudget, RenyiBudget, allotment_of
-from dpfast.ledger.history import history, report
+from dpfast.ledger.filters import allotment_of
 from dpfast.ledger.memory import MemoryStore
-from dpfast.ledger.opening import new_filter, open_file
-from dpfast.ledger.sqlite import SqliteStore
+from dpfast.ledger.opening import new_filter, open_store
+from dpfast.ledger.reading import Reading
 
 __all__ = ["Ledger"]
 
 
-class Ledger:
+class Ledger(Reading):
     """Keep a privacy budget, and refuse what would exceed it.
 
-    ``Ledger(...)`` lives in the memory of one process; :meth:`Ledger.open` keeps a durable one in a file.
+    ``Ledger(...)`` lives in the memory of one process; :meth:`Ledger.open` keeps a durable one in a file, or in a
+    database for many machines.
 
     Guarantee
     ---------
@@ -93,11 +88,6 @@ class Ledger:
 
     """
 
-    _store: Store
-    _path: Path | None
-    _account: str
-    _is_open: bool
-
     def __init__(
         self,
         epsilon: object,
@@ -111,10 +101,7 @@ class Ledger:
     ) -> None:
         identity = Identity(dataset, privacy_unit, neighbors)
         rule = new_filter(accountant, epsilon, delta, conversion_delta)
-        self._begin(MemoryStore(Account.new(rule, identity)), None, MAIN)
-
-    def _begin(self, store: Store, path: Path | None, account: str) -> None:
-        self._store, self._path, self._account, self._is_open = store, path, account, True
+        self._begin(MemoryStore(Account.new(rule, identity)), MAIN)
 
     @classmethod
     def open(
@@ -129,20 +116,22 @@ class Ledger:
         privacy_unit: str | None = None,
         neighbors: str | None = None,
         expect_head: str | None = None,
+        name: str | None = None,
     ) -> Ledger:
-        """Open a durable ledger in a file, and create it where there is none.
+        """Open a durable ledger in a file or a PostgreSQL database, and create it where there is none.
 
         Guarantee
         ---------
-        As for the class, over all processes that share the file and over their crashes: a charge is on the
-        disk before :meth:`charge` returns. An opened ledger has been read in full, and its entries added up
-        again.
+        As for the class, over all processes that share the file, or machines that share the database, and over
+        their crashes: a charge is on the disk before :meth:`charge` returns. An opened ledger has been read in
+        full, and its entries added up again.
 
         Parameters
         ----------
         path
             A file on a local disk; locks on network file systems cannot be relied upon. While a transaction
-            runs, SQLite keeps a journal beside it: both belong together.
+            runs, SQLite keeps a journal beside it: both belong together. Or, for several machines, the URL of
+            a database, ``postgresql://user@host:port/database`` (with ``pip install 'dpfast[postgresql]'``).
         epsilon, delta
             The budget of a new ledger: epsilon is then required, and delta is 0 if not given. For one that
             exists, what is given must equal its budget, since no budget can be raised later.
@@ -153,6 +142,8 @@ class Ledger:
         expect_head
             A :attr:`head` that was written down elsewhere: a file whose chain never came through it, for
             example an older copy, is refused.
+        name
+            Which ledger of the database: "main" if not given. Its tables are in the schema ``dpfast_NAME``.
 
         Returns
         -------
@@ -165,13 +156,17 @@ class Ledger:
             If an argument is of another kind or range.
         LedgerError
             If the file is missing and no epsilon is given, is no ledger, is damaged or of a newer format, has
-            another budget or identity, or cannot be read or written.
+            another budget or identity, or cannot be read or written; likewise for a database.
 
         Notes
         -----
         A backup that is restored loses the later charges. A process that has seen them refuses the file; a
         new one can know by ``expect_head`` alone. Copy the file only while nobody uses it, and do not open it
-        by other means in a process that charges it: closing it there would release SQLite's locks.
+        by other means in a process that charges it: closing it there would release SQLite's locks. The same
+        holds for a database whose server fails over to a standby that lags behind.
+
+        Where the connection to a server is lost in the middle of a commit, an error says so: the charge may or
+        may not be recorded, which :meth:`history` tells.
 
         Examples
         --------
@@ -185,9 +180,9 @@ class Ledger:
 
         """
         identity = Identity(dataset, privacy_unit, neighbors)
-        store, file = open_file(path, epsilon, delta, accountant, conversion_delta, identity, expect_head)
+        store = open_store(path, name, epsilon, delta, accountant, conversion_delta, identity, expect_head)
         ledger = cls.__new__(cls)
-        ledger._begin(store, file, MAIN)
+        ledger._begin(store, MAIN)
         return ledger
 
     def charge(self, charge: Charge, *, dataset: str, privacy_unit: str, neighbors: str) -> int:
@@ -332,136 +327,5 @@ class Ledger:
         check_text(name, "name", empty=False)
         self._opened().account(name)
         ledger = type(self).__new__(type(self))
-        ledger._begin(self._store, self._path, name)
+        ledger._begin(self._store, name)
         return ledger
-
-    @property
-    def total(self) -> Budget:
-        """The whole budget: the (epsilon, delta) that all answers together keep."""
-        return self._state().filter.total
-
-    @property
-    def spent(self) -> Budget | ConcentratedBudget | RenyiBudget:
-        """What has been charged so far, as the accountant adds it up; see :meth:`report` for what that means."""
-        account = self._state()
-        return account.filter.shown(account.spent)
-
-    @property
-    def remaining(self) -> Budget | ConcentratedBudget | RenyiBudget:
-        """What can still be charged."""
-        account = self._state()
-        return account.filter.left(account.spent)
-
-    @property
-    def accountant(self) -> str:
-        """How charges add up: "basic", "zcdp" or "rdp"."""
-        return self._state().filter.accountant
-
-    @property
-    def identity(self) -> Identity:
-        """Dataset, privacy unit and neighbour relation; None is what the first charge will fix."""
-        return self._state().identity
-
-    @property
-    def head(self) -> str | None:
-        """The digest that stands for all entries of a durable ledger: write it down for ``expect_head``."""
-        store = self._opened()
-        return store.head if isinstance(store, SqliteStore) else None
-
-    def history(self) -> pl.DataFrame:
-        """Return all entries as a frame, in the order of their numbers.
-
-        Returns
-        -------
-        polars.DataFrame
-            ``entry``, the number of the first of ``count`` charges; ``time`` (UTC, by the machine's clock,
-            which may go backwards); ``account``, the allotment or ""; ``epsilon`` and ``delta`` of all these
-            charges, as the nearest floats; ``event``, the mechanism if it was told; ``description``.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger is closed, forked, damaged or cannot be read.
-
-        Examples
-        --------
-        >>> ledger = Ledger(epsilon=1.0)
-        >>> charge = Charge.of(0.1, 0, "count of rows")
-        >>> _ = ledger.charge(charge, dataset="flights", privacy_unit="row", neighbors="add_remove")
-        >>> ledger.history().select("entry", "count", "epsilon", "description").rows()
-        [(1, 1, 0.1, 'count of rows')]
-
-        """
-        entries = self._opened().entries()
-        return history([entry for entry in entries if self._account in (MAIN, entry.account)])
-
-    def report(self, delta: float | None = None) -> pl.DataFrame:
-        """Return what was spent, by every accountant that applies.
-
-        Guarantee
-        ---------
-        A row's epsilon is one where its ``holds`` is true; see `dpfast.ledger.history.report` for when.
-
-        Parameters
-        ----------
-        delta
-            Where to read the accountants' curves; by default the ledger's delta.
-
-        Returns
-        -------
-        polars.DataFrame
-            ``accountant``, ``epsilon``, ``holds`` and a ``note``. The first row is the ledger's own budget.
-
-        Examples
-        --------
-        >>> from dpfast.accounting.events import Laplace
-        >>> ledger = Ledger(epsilon=10, delta=1e-6)
-        >>> charge = Charge.of(0.1, event=Laplace(10.0), count=100)
-        >>> _ = ledger.charge(charge, dataset="flights", privacy_unit="row", neighbors="add_remove")
-        >>> ledger.report().filter(accountant="privacy loss distribution")["epsilon"].round(3).item()
-        4.693
-
-        """
-        store = self._opened()
-        entries = [entry for entry in store.entries() if entry.account == self._account]
-        return report(entries, store.account(self._account), delta)
-
-    def close(self) -> None:
-        """End the use of this object; a durable ledger's file stays as it is."""
-        self._is_open = False
-        self._store.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        place = "in memory" if self._path is None else repr(str(self._path))
-        place += f", {self._account!r}" if self._account else ""
-        try:
-            account = self._state()
-        except LedgerError as error:
-            return f"<Ledger {place}: {error}>"
-        rule, identity = account.filter, account.identity
-        return (
-            f"<Ledger {place}: {rule.left(account.spent)} left of {rule.total} ({rule.accountant}); dataset "
-            f"{identity.dataset!r}, privacy unit {identity.privacy_unit!r}, neighbours {identity.neighbors!r}>"
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise LedgerError(
-            "a ledger cannot be copied or pickled: the copy would spend the same budget again; "
-            "share a durable one by its path, Ledger.open(path)"
-        )
-
-    def _opened(self) -> Store:
-        if not self._is_open:
-            raise LedgerError("this ledger is closed; open it again")
-        return self._store
-
-    def _state(self) -> Account:
-        return self._opened().account(self._account)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from dpfast.accounting.amounts import budget_units, to_decimal
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import check_text
+from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.filters import Filter, make_filter
 from dpfast.ledger.sqlite import SqliteStore
 
-__all__ = ["new_filter", "open_file"]
+__all__ = ["new_filter", "open_store"]
+
+_URLS = ("postgresql://", "postgres://")
 
 
 def new_filter(accountant: object, epsilon: object, delta: object, conversion_delta: object) -> Filter:
@@ -33,52 +37,93 @@ def _absolute(path: object) -> Path:
     return Path(os.path.abspath(text))
 
 
-def open_file(
+def open_store(
     path: object,
+    name: object,
     epsilon: object,
     delta: object,
     accountant: str | None,
     conversion_delta: object,
     identity: Identity,
     expect_head: str | None,
-) -> tuple[SqliteStore, Path]:
-    """Return the store of a file, verified and agreeing with what is given; see `Ledger.open`."""
+) -> DurableStore:
+    """Return the store of a file or a database, verified and agreeing with what is given; see `Ledger.open`."""
     total_epsilon = None if epsilon is None else budget_units(epsilon, "epsilon")
     total_delta = None if delta is None else budget_units(delta, "delta")
     if expect_head is not None:
         check_text(expect_head, "expect_head", empty=False)
-    file = _absolute(path)
+
+    def account() -> Account:
+        return Account.new(new_filter(accountant or "basic", epsilon, delta or 0, conversion_delta), identity)
+
+    if type(path) is str and path.startswith(_URLS):
+        store = _of_database(path, "main" if name is None else name, total_epsilon is not None, expect_head, account)
+    elif name is not None:
+        raise ParameterError("name", name, "left out for a ledger in a file")
+    else:
+        store = _of_file(_absolute(path), total_epsilon is not None, expect_head, account)
+    _check_agreement(store, total_epsilon, total_delta, accountant, expect_head)
+    if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
+        store.settle(identity)
+    return store
+
+
+def _of_file(file: Path, may_create: bool, expect_head: str | None, account: Callable[[], Account]) -> DurableStore:
     if not os.path.exists(file):
-        if total_epsilon is None:
-            raise LedgerError(f"there is no ledger {str(file)!r}; give epsilon to create it")
-        if expect_head is not None:
-            raise LedgerError(f"there is no ledger {str(file)!r} with the expected head; restore its newest copy")
+        _check_creation(repr(str(file)), may_create, expect_head)
         if not os.path.isdir(file.parent):
             raise LedgerError(f"there is no folder {str(file.parent)!r} within reach; create it first")
-        rule = new_filter(accountant or "basic", epsilon, delta or 0, conversion_delta)
-        SqliteStore.create(file, Account.new(rule, identity))
+        SqliteStore.create(file, account())
     elif not os.path.isfile(file):
         raise LedgerError(f"{str(file)!r} is not a file; give another path")
-    store = SqliteStore(file)
-    account = store.account(MAIN)
+    return SqliteStore(file)
+
+
+def _of_database(
+    url: str, name: object, may_create: bool, expect_head: str | None, account: Callable[[], Account]
+) -> DurableStore:
+    try:
+        import psycopg  # noqa: F401  # only ledgers in a database need it
+    except ImportError:
+        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
+    from dpfast.ledger.postgresql import PostgresqlStore, place_of
+    from dpfast.ledger.postgresql_server import Server, check_name
+
+    name = check_name(name)
+    server = Server(url)
+    if not PostgresqlStore.exists(server, name):
+        _check_creation(place_of(server, name), may_create, expect_head)
+        PostgresqlStore.create(server, name, account())
+    return PostgresqlStore(server, name)
+
+
+def _check_creation(place: str, may_create: bool, expect_head: str | None) -> None:
+    if not may_create:
+        raise LedgerError(f"there is no ledger {place}; give epsilon to create it")
+    if expect_head is not None:
+        raise LedgerError(f"there is no ledger {place} with the expected head; restore its newest copy")
+
+
+def _check_agreement(
+    store: DurableStore, epsilon: int | None, delta: int | None, accountant: str | None, expect_head: str | None
+) -> None:
+    """Refuse a ledger that is not as it is asked for."""
+    place, account = store.place, store.account(MAIN)
     terms = account.filter.terms
-    asked = (("epsilon", total_epsilon, terms[0]), ("delta", total_delta, terms[1]))
+    asked = (("epsilon", epsilon, terms[0]), ("delta", delta, terms[1]))
     for name, given, stored in asked:
         if given is not None and given != stored:
             raise LedgerError(
-                f"the ledger {str(file)!r} has {name} {to_decimal(stored)}, but {to_decimal(given)} was "
+                f"the ledger {place} has {name} {to_decimal(stored)}, but {to_decimal(given)} was "
                 f"given; a budget cannot be changed: open it without {name}"
             )
     if accountant is not None and accountant != account.filter.accountant:
         raise LedgerError(
-            f"the ledger {str(file)!r} has the accountant {account.filter.accountant!r}, but {accountant!r} was "
+            f"the ledger {place} has the accountant {account.filter.accountant!r}, but {accountant!r} was "
             "given; it cannot be changed: open it without accountant"
         )
     if expect_head is not None and not store.includes(expect_head):
         raise LedgerError(
-            f"the ledger {str(file)!r} has never had the head {expect_head!r}: it is another ledger, or an older "
+            f"the ledger {place} has never had the head {expect_head!r}: it is another ledger, or an older "
             "copy was restored; restore the newest one"
         )
-    if account.identity.joined(identity) != account.identity:
-        store.settle(identity)
-    return store, file

@@ -1,17 +1,85 @@
 from __future__ import annotations
 
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from dpfast.ledger import Ledger
 
+#: Where distributions keep what they leave off the PATH.
+PLACES = os.pathsep.join([os.environ.get("PATH", ""), *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
 
-@pytest.fixture(params=["memory", "durable"])
+
+class PostgresqlServer:
+    """A server of the session's own: a socket in a folder of its own, no network, and the disk waited for."""
+
+    def __init__(self, initdb, pg_ctl, folder):
+        self.folder, self.pg_ctl = folder, pg_ctl
+        # PostgreSQL refuses to be run by root.
+        self.user = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
+        self.names = map("ledger_{}".format, itertools.count())
+        if self.user:
+            os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
+        self.run(initdb, "--username=tester", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+        options = f"unix_socket_directories = '{folder}'\nlisten_addresses = ''\nmax_connections = 200\nfsync = on\n"
+        with open(folder / "data" / "postgresql.conf", "a") as file:
+            file.write(options)
+        self.run(pg_ctl, "start", "-w", "-l", str(folder / "log"))
+
+    @property
+    def url(self):
+        return f"postgresql://tester:not-to-be-shown@/postgres?host={self.folder}"
+
+    def run(self, *command):
+        data = ["-D", str(self.folder / "data")]
+        done = subprocess.run(
+            [command[0], *data, *command[1:]],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+            **self.user,
+        )
+        assert done.returncode == 0, command
+
+    def restart(self, mode="immediate"):
+        self.run(self.pg_ctl, "restart", "-w", "-m", mode, "-l", str(self.folder / "log"))
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """Start a PostgreSQL server, or skip what needs one."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'dpfast[postgresql]'")
+    initdb, pg_ctl = (shutil.which(program, path=PLACES) for program in ("initdb", "pg_ctl"))
+    if not (initdb and pg_ctl):
+        pytest.skip("no PostgreSQL server is installed: apt-get install postgresql")
+    with tempfile.TemporaryDirectory(prefix="dpfast-") as folder:  # short: a socket's path has 107 bytes at most
+        os.chmod(folder, 0o755)
+        server = PostgresqlServer(initdb, pg_ctl, Path(folder))
+        try:
+            yield server
+        finally:
+            server.run(pg_ctl, "stop", "-m", "immediate")
+
+
+@pytest.fixture(params=["memory", "durable", "postgresql"])
 def make_ledger(request, tmp_path):
-    """Make a ledger of either kind: every rule holds for both."""
+    """Make a ledger of every kind: every rule holds for all."""
+    server = request.getfixturevalue("postgresql") if request.param == "postgresql" else None
+    name = server and next(server.names)
 
     def make(*args, **kwargs):
         if request.param == "memory":
             return Ledger(*args, **kwargs)
+        if server is not None:
+            return Ledger.open(server.url, *args, name=name, **kwargs)
         return Ledger.open(tmp_path / "ledger.db", *args, **kwargs)
 
     return make

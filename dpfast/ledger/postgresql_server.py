@@ -1,0 +1,233 @@
+"""PostgreSQL servers: how a ledger's tables are laid out, how one connects, and what the server's errors mean.
+
+A URL may hold a password. It stays in a `Server`, which shows host, port and database alone; what psycopg says of
+a failure is never quoted, for it may quote the URL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from dpfast.errors import LedgerError, ParameterError
+
+__all__ = ["FORMAT", "PATIENCE_SECONDS", "SCHEMA", "Server", "Session", "check_name", "reason_of"]
+
+FORMAT = 1
+PATIENCE_SECONDS = 30
+_LONGEST_PAUSE_SECONDS = 60
+
+SCHEMA = (
+    "CREATE TABLE about (format BIGINT NOT NULL)",
+    """
+    CREATE TABLE head (
+        ledger TEXT NOT NULL,
+        dataset TEXT, privacy_unit TEXT, neighbors TEXT,
+        entries BIGINT NOT NULL,
+        last_seal TEXT NOT NULL,
+        seal TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE account (
+        name TEXT PRIMARY KEY,
+        accountant TEXT NOT NULL, terms TEXT NOT NULL, spent TEXT NOT NULL,
+        seal TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE entry (
+        number BIGINT PRIMARY KEY,
+        count BIGINT NOT NULL,
+        call BIGINT NOT NULL,
+        time BIGINT NOT NULL,
+        account TEXT NOT NULL,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL, cost TEXT NOT NULL,
+        event TEXT NOT NULL, description TEXT NOT NULL,
+        payload BYTEA,
+        seal TEXT NOT NULL
+    )
+    """,
+)
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+
+
+def check_name(name: object) -> str:
+    """Return the name of a ledger in a database, or refuse what cannot be one."""
+    if type(name) is not str or not _NAME.fullmatch(name):
+        raise ParameterError("name", name, "up to 40 small letters, digits and underscores, a letter first")
+    return name
+
+
+class Server:
+    """A database that is reached by a URL.
+
+    Parameters
+    ----------
+    url
+        ``postgresql://user:password@host:port/database``, as libpq reads it.
+
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            found = conninfo_to_dict(url)
+        except psycopg.Error:
+            found = None
+        if found is None:
+            allowed = "as postgresql://user@host:port/database, with %-codes for signs that a URL reserves"
+            raise ParameterError("path", "a URL that PostgreSQL cannot read", allowed)
+        # A connection that dies unnoticed is an error after a while, not a wait for ever.
+        defaults = {"connect_timeout": "30", "tcp_user_timeout": "60000", "application_name": "dpfast"}
+        self._settings = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in found})
+        host = found.get("host", found.get("hostaddr"))
+        user, host, database = map(_shown, (found.get("user"), host, found.get("dbname")))
+        port = str(found.get("port", ""))
+        self.place = f"postgresql://{user and user + '@'}{host}{':' + port if port.isdecimal() else ''}/{database}"
+
+    def __repr__(self) -> str:
+        return f"<Server {self.place}>"
+
+    def connected(self) -> psycopg.Connection[Any]:
+        """Return a connection to a server that keeps what it acknowledges."""
+        kind = ""
+        try:
+            # Without prepared statements, so that it also works through a pooler of transactions.
+            connection = psycopg.connect(self._settings, autocommit=True, prepare_threshold=None)
+            if connection.execute("SHOW fsync").fetchone() != ("on",):
+                connection.close()
+                kind = "does not wait for its disk (fsync is off), so that it may lose charges; turn fsync on"
+        except psycopg.Error as error:
+            kind = _unreachable(str(error))
+        if kind:  # not within the handler, whose error knows the password
+            raise LedgerError(f"the database {self.place} {kind}")
+        return connection
+
+
+def _shown(part: object) -> str:
+    """Return a part of a URL, unless it looks like a slip of the pen that may hold a part of a password."""
+    text = "" if part is None else str(part)
+    return text if re.fullmatch(r"[\w./-]*", text) else "..."
+
+
+def _unreachable(text: str) -> str:
+    if "authentication failed" in text or "no password supplied" in text or "pg_hba.conf" in text:
+        return "refuses this user or this password; see the URL, ~/.pgpass and the server's pg_hba.conf"
+    if "does not exist" in text:
+        return "or its user does not exist; create it first"
+    return "cannot be reached; see whether its server is running, and whether host and port are right"
+
+
+_REASONS = {
+    "55P03": f"is held by another process for over {PATIENCE_SECONDS} s; try again",
+    "53100": "cannot be written: the server's disk is full; make room and try again",
+    "42501": "may not be read or written by this user; grant it the rights to the schema and its tables",
+    "25006": "cannot be written: its server is read-only (a standby?); give the URL of the primary",
+    "57014": "took longer than the server's statement_timeout; raise it and try again",
+    "42P01": "is damaged (a table is missing); restore its newest copy",
+    "42703": "is damaged (a column is missing); restore its newest copy",
+    "3F000": "may not be created here; see the user's rights to the database",
+}
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """Return what an error of the server means, without its own words."""
+    if error.sqlstate is None or (error.sqlstate[:2] in ("08", "57") and error.sqlstate not in _REASONS):
+        return "was cut off from this process; see whether its server is running, and try again"
+    return _REASONS.get(error.sqlstate, f"cannot be used (PostgreSQL's error {error.sqlstate}); see the server's log")
+
+
+# PostgreSQL's text has no NUL.
+_ESCAPED = re.compile(r"\\([\\0])")
+
+
+def _escaped(value: Any) -> Any:
+    return value.replace("\\", r"\\").replace("\0", r"\0") if isinstance(value, str) else value
+
+
+def _unescaped(value: Any) -> Any:
+    if isinstance(value, str) and "\\" in value:
+        return _ESCAPED.sub(lambda match: "\\" if match[1] == "\\" else "\0", value)
+    return value
+
+
+class _Rows:
+    """The rows of a cursor, their text as it was given."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for row in self._cursor:
+            yield tuple(map(_unescaped, row))
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        row = self._cursor.fetchone()
+        return None if row is None else tuple(map(_unescaped, row))
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self)
+
+
+class Session:
+    """A connection that takes SQL as the stores write it, for the tables of one schema.
+
+    Every transaction says what it needs of the server, so that none depends on what a connection was told before.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
+        self.connection = connection
+        self.checked = False
+        self._is_new = True
+        self._schema = schema
+        found = connection.execute("SHOW synchronous_commit").fetchone()
+        # remote_apply waits for more than "on" does; the others wait for less.
+        self._wait = "remote_apply" if found == ("remote_apply",) else "on"
+
+    def begin(self, *, writing: bool) -> None:
+        """Begin a transaction; a writing one waits until it alone writes to this ledger."""
+        path = f"SET LOCAL search_path TO {self._schema}"
+        lock = f"{path}; SET LOCAL lock_timeout TO '{PATIENCE_SECONDS}s'; SELECT FROM head"
+        if writing:
+            command = (
+                f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO {self._wait}; "
+                # Else the lock of a machine that lost its power would stay for hours.
+                f"SET LOCAL idle_in_transaction_session_timeout TO '{_LONGEST_PAUSE_SECONDS}s'; {lock} FOR UPDATE"
+            )
+        else:
+            # What the connection before this one was still committing when it was lost is waited for.
+            first = (
+                f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {lock} FOR SHARE; COMMIT; " if self._is_new else ""
+            )
+            command = f"{first}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {path}"
+        self.connection.execute(command.encode())
+        self._is_new = False
+
+    def commit(self) -> None:
+        """Commit, for good."""
+        if self.connection.execute("COMMIT").statusmessage != "COMMIT":
+            raise psycopg.OperationalError("the transaction was rolled back")
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> _Rows:
+        """Run one statement."""
+        return _Rows(self.connection.execute(_translated(sql), tuple(map(_escaped, parameters))))
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement with many rows."""
+        with self.connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), [tuple(map(_escaped, row)) for row in rows])
+
+    def stream(self, select: str) -> Iterator[tuple[Any, ...]]:
+        """Return rows that need not fit into memory together."""
+        with self.connection.cursor(name="entries") as cursor:
+            cursor.execute(select.encode())
+            yield from _Rows(cursor)
+
+
+def _translated(sql: str) -> bytes:
+    return sql.replace("?", "%s").encode()

@@ -1,0 +1,160 @@
+"""What a ledger tells of one of its accounts."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NoReturn, Self
+
+import polars as pl
+
+from dpfast.errors import LedgerError
+from dpfast.ledger.account import MAIN, Account, Identity, Store
+from dpfast.ledger.durable import DurableStore
+from dpfast.ledger.filters import Budget, ConcentratedBudget, RenyiBudget
+from dpfast.ledger.history import history, report
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """One account of a store, to be read."""
+
+    _store: Store
+    _account: str
+    _is_open: bool
+
+    def _begin(self, store: Store, account: str) -> None:
+        self._store, self._account, self._is_open = store, account, True
+
+    @property
+    def total(self) -> Budget:
+        """The whole budget: the (epsilon, delta) that all answers together keep."""
+        return self._state().filter.total
+
+    @property
+    def spent(self) -> Budget | ConcentratedBudget | RenyiBudget:
+        """What has been charged so far, as the accountant adds it up; see :meth:`report` for what that means."""
+        account = self._state()
+        return account.filter.shown(account.spent)
+
+    @property
+    def remaining(self) -> Budget | ConcentratedBudget | RenyiBudget:
+        """What can still be charged."""
+        account = self._state()
+        return account.filter.left(account.spent)
+
+    @property
+    def accountant(self) -> str:
+        """How charges add up: "basic", "zcdp" or "rdp"."""
+        return self._state().filter.accountant
+
+    @property
+    def identity(self) -> Identity:
+        """Dataset, privacy unit and neighbour relation; None is what the first charge will fix."""
+        return self._state().identity
+
+    @property
+    def head(self) -> str | None:
+        """The digest that stands for all entries of a durable ledger: write it down for ``expect_head``."""
+        store = self._opened()
+        return store.head if isinstance(store, DurableStore) else None
+
+    def history(self) -> pl.DataFrame:
+        """Return all entries as a frame, in the order of their numbers.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``entry``, the number of the first of ``count`` charges; ``time`` (UTC, by the machine's clock,
+            which may go backwards); ``account``, the allotment or ""; ``epsilon`` and ``delta`` of all these
+            charges, as the nearest floats; ``event``, the mechanism if it was told; ``description``.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger is closed, forked, damaged or cannot be read.
+
+        Examples
+        --------
+        >>> from dpfast.ledger import Charge, Ledger
+        >>> ledger = Ledger(epsilon=1.0)
+        >>> charge = Charge.of(0.1, 0, "count of rows")
+        >>> _ = ledger.charge(charge, dataset="flights", privacy_unit="row", neighbors="add_remove")
+        >>> ledger.history().select("entry", "count", "epsilon", "description").rows()
+        [(1, 1, 0.1, 'count of rows')]
+
+        """
+        entries = self._opened().entries()
+        return history([entry for entry in entries if self._account in (MAIN, entry.account)])
+
+    def report(self, delta: float | None = None) -> pl.DataFrame:
+        """Return what was spent, by every accountant that applies.
+
+        Guarantee
+        ---------
+        A row's epsilon is one where its ``holds`` is true; see `dpfast.ledger.history.report` for when.
+
+        Parameters
+        ----------
+        delta
+            Where to read the accountants' curves; by default the ledger's delta.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``accountant``, ``epsilon``, ``holds`` and a ``note``. The first row is the ledger's own budget.
+
+        Examples
+        --------
+        >>> from dpfast.accounting.events import Laplace
+        >>> from dpfast.ledger import Charge, Ledger
+        >>> ledger = Ledger(epsilon=10, delta=1e-6)
+        >>> charge = Charge.of(0.1, event=Laplace(10.0), count=100)
+        >>> _ = ledger.charge(charge, dataset="flights", privacy_unit="row", neighbors="add_remove")
+        >>> ledger.report().filter(accountant="privacy loss distribution")["epsilon"].round(3).item()
+        4.693
+
+        """
+        store = self._opened()
+        entries = [entry for entry in store.entries() if entry.account == self._account]
+        return report(entries, store.account(self._account), delta)
+
+    def close(self) -> None:
+        """End the use of this object; a durable ledger's file stays as it is."""
+        self._is_open = False
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        place = self._store.place if isinstance(self._store, DurableStore) else "in memory"
+        place += f", {self._account!r}" if self._account else ""
+        try:
+            account = self._state()
+        except LedgerError as error:
+            return f"<Ledger {place}: {error}>"
+        rule, identity = account.filter, account.identity
+        return (
+            f"<Ledger {place}: {rule.left(account.spent)} left of {rule.total} ({rule.accountant}); dataset "
+            f"{identity.dataset!r}, privacy unit {identity.privacy_unit!r}, neighbours {identity.neighbors!r}>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError(
+            "a ledger cannot be copied or pickled: the copy would spend the same budget again; "
+            "share a durable one by its path, Ledger.open(path)"
+        )
+
+    def _opened(self) -> Store:
+        if not self._is_open:
+            raise LedgerError("this ledger is closed; open it again")
+        return self._store
+
+    def _state(self) -> Account:
+        return self._opened().account(self._account)
