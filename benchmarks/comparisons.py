@@ -7,25 +7,16 @@ process, in turns; slower peers get a smaller piece, and times are per value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import dpfast as dpf
-
-Run = Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A row's callables over one set of data."""
-
-    ours: Run
-    baseline: Run
-    peers: dict[str, tuple[Run, int]] = field(default_factory=dict)
-    values: np.ndarray | None = None
+from benchmarks import budgets, choices
+from benchmarks.prepared import Prepared, Run
 
 
 @dataclass(frozen=True)
@@ -42,6 +33,10 @@ class Comparison:
         From a size to callables.
     goal
         The least ratio baseline / ours (``at_least``), or the largest ratio ours / baseline.
+    needs
+        The package that the baseline needs, or None.
+    rounds
+        How often the two run in turns, where not as often as the others.
 
     """
 
@@ -51,6 +46,13 @@ class Comparison:
     prepare: Callable[[int], Prepared]
     goal: float
     at_least: bool = True
+    needs: str | None = None
+    rounds: int = 7
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the baseline is installed."""
+        return self.needs is None or find_spec(self.needs) is not None
 
 
 def _opendp_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tuple[Run, int]]:
@@ -109,11 +111,13 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
     return prepare
 
 
-def _two_threads(size: int) -> Prepared:
-    values = np.random.default_rng(20_261_121).integers(0, 1000, size)
-    return Prepared(
-        lambda: dpf.laplace(values, 10.0, threads=2), lambda: dpf.laplace(values, 10.0, threads=1), {}, values
-    )
+def _two_threads(kind: str, dtype: type) -> Callable[[int], Prepared]:
+    def prepare(size: int) -> Prepared:
+        values = np.random.default_rng(20_261_121).integers(0, 1000, size).astype(dtype)
+        draw = dpf.laplace if kind == "laplace" else dpf.gaussian
+        return Prepared(lambda: draw(values, 10.0, threads=2), lambda: draw(values, 10.0, threads=1), values=values)
+
+    return prepare
 
 
 def _release(frame: pl.DataFrame, by: list[str], keys: pl.DataFrame | None, **parameters: Any) -> Run:
@@ -202,7 +206,9 @@ COMPARISONS = (
     Comparison("Laplace, float64", "NumPy", 10**7, _noise("laplace", np.float64), 6.0),
     Comparison("Laplace, int64, a scale per row", "NumPy", 10**7, _noise("laplace", np.int64, rows=True), 6.0),
     Comparison("Gaussian, int64", "NumPy's normal alone", 10**7, _noise("gaussian", np.int64), 5.0),
-    Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads, 1.7),
+    Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads("laplace", np.int64), 1.7),
+    Comparison("Laplace, float64, two threads", "one thread", 10**7, _two_threads("laplace", np.float64), 1.7),
+    Comparison("Gaussian, float64, two threads", "one thread", 10**7, _two_threads("gaussian", np.float64), 1.7),
     Comparison("Count into 10^6 integer keys", "Polars group_by", 10**7, _integer_keys, 0.35, at_least=False),
     Comparison("Count by day and shop (10^6 keys)", "Polars group_by", 10**7, _combined_keys, 0.35, at_least=False),
     Comparison("Count into 10^6 string keys", "Polars group_by", 10**7, _string_keys, 1.25, at_least=False),
@@ -211,4 +217,42 @@ COMPARISONS = (
     ),
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
+    Comparison("Exponential mechanism, 100 candidates a row", "NumPy", 10**6, choices.exponential(100), 4.0),
+    Comparison("Exponential mechanism, one row of 10^7", "NumPy", 10**7, choices.exponential(0), 4.0),
+    Comparison(
+        "Answer 10^6 queries, each its own epsilon",
+        "dpf.laplace, a scale a row",
+        10**6,
+        budgets.answers,
+        3.0,
+        at_least=False,
+    ),
+    Comparison(
+        "Plan and calibrate 10^6 queries",
+        "OpenDP drawing 10^5 integers",
+        10**6,
+        budgets.calibration,
+        0.5,
+        at_least=False,
+        needs="opendp",
+    ),
+    Comparison("Charge 10^6 queries durably", "writing Parquet", 10**6, budgets.durable_charges, 10.0, at_least=False),
+    Comparison(
+        "PLD of 10^6 Laplace queries, 1,000 scales",
+        "dp_accounting",
+        10**6,
+        budgets.composition(mixed=False),
+        10.0,
+        needs="dp_accounting",
+        rounds=1,
+    ),
+    Comparison(
+        "PLD of 10^6 Laplace and Gaussian queries",
+        "dp_accounting",
+        10**6,
+        budgets.composition(mixed=True),
+        10.0,
+        needs="dp_accounting",
+        rounds=1,
+    ),
 )

@@ -144,10 +144,10 @@ def run_demo(folder: Path, epsilon: float) -> None:
     _show_table(release, flights)
     for old in used_up:
         show(f"The budget of {old} does not suffice for another run: that is what a ledger is for.")
-    spent, left, total = release.spent, ledger.remaining, ledger.total
+    left, total = ledger.remaining, ledger.total
     show(
-        f"Charged {path} (entry {release.entry}): epsilon {spent.epsilon:g} of {total.epsilon:g}, "
-        f"delta {spent.delta:g} of {total.delta:g}; left: {left}."
+        f"Charged {path} (entry {release.entry}): epsilon {plan.epsilon:g} of {total.epsilon:g}, "
+        f"delta {plan.delta:g} of {total.delta:g}; left: {left}."
     )
     show("Wrote " + ", ".join(str(file) for file in written) + ".")
 

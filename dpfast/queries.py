@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
@@ -96,11 +96,20 @@ class Query:
     """A statistic for every group: what `count`, `sum` and `mean` return.
 
     It is a specification and no expression: it cannot be evaluated, and so cannot be evaluated twice.
+
+    Attributes
+    ----------
+    kind, column, bounds
+        What is asked.
+    computed
+        Whether a bound was given as a NumPy number, as computations on arrays yield them: a plan warns of it.
+
     """
 
     kind: Literal["count", "sum", "mean"]
     column: str | None = None
     bounds: tuple[float, float] | None = None
+    computed: bool = field(default=False, repr=False, compare=False)
 
 
 def count() -> Query:
@@ -132,7 +141,7 @@ def sum(column: str, *, bounds: tuple[float, float]) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", _checked_column(column), _checked_bounds(bounds))
+    return Query("sum", _checked_column(column), _checked_bounds(bounds), _are_computed(bounds))
 
 
 def mean(column: str, *, bounds: tuple[float, float]) -> Query:
@@ -152,7 +161,7 @@ def mean(column: str, *, bounds: tuple[float, float]) -> Query:
     (-60.0, 600.0)
 
     """
-    return Query("mean", _checked_column(column), _checked_bounds(bounds))
+    return Query("mean", _checked_column(column), _checked_bounds(bounds), _are_computed(bounds))
 
 
 def bins(column: str, edges: Any) -> Bins:
@@ -191,6 +200,10 @@ def _checked_bounds(bounds: object) -> tuple[float, float]:
     if not (lower < upper and abs(lower) <= _LARGEST_BOUND and abs(upper) <= _LARGEST_BOUND):
         raise ParameterError("bounds", bounds, allowed + ", of magnitude up to 1e300", mend)
     return lower, upper
+
+
+def _are_computed(bounds: tuple[object, object]) -> bool:
+    return any(isinstance(bound, np.generic) for bound in bounds)
 
 
 _LARGEST_BOUND = 1e300

@@ -15,91 +15,14 @@ from numpy.typing import NDArray
 
 from dpfast.drawing import draw
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.ledger import Budget, Ledger
-from dpfast.planner import Blueprint, draw_up
+from dpfast.ledger import Ledger
+from dpfast.ledger.filters import ConcentratedBudget
+from dpfast.planner import Blueprint, draw_up, error_frame, explain, measure_frame
 from dpfast.queries import Bins, Query
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
+from dpfast.released import Release
 
 __all__ = ["Plan", "Release", "plan", "release"]
-
-
-class Release:
-    """Released figures: computed once, the same however often they are read.
-
-    Guarantee
-        What `frame` holds is differentially private as `explain` says, and everything made of it is too
-        (post-processing). No exact figure is kept, and no byte of a key that was not selected.
-
-    Attributes
-    ----------
-    frame
-        One row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
-        value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
-        bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``.
-    spent
-        The (epsilon, delta) that this release was charged.
-    entry
-        The number of its entry in the ledger.
-
-    """
-
-    def __init__(self, frame: pl.DataFrame, blueprint: Blueprint, entry: int) -> None:
-        self._frame = frame
-        self.entry = entry
-        charge = blueprint.charge
-        self.spent = Budget(charge.epsilon_units / 10**18, charge.delta_units / 10**18)
-        self._explained = blueprint.explain()
-        self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
-        self._queries = [planned.name for planned in blueprint.queries]
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """One row per group; a copy of what is remembered, sharing its memory."""
-        return self._frame.clone()
-
-    def lazy(self) -> pl.LazyFrame:
-        """Return the frame as a LazyFrame; collecting it reads what was drawn once."""
-        return self.frame.lazy()
-
-    def explain(self) -> str:
-        """Return what was done and why, as text."""
-        return self._explained
-
-    def plot(self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int = 30) -> Any:
-        """Draw one query's groups with their intervals.
-
-        Parameters
-        ----------
-        path
-            Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for
-            none.
-        query
-            The query's name; by default the first.
-        top
-            How many of the largest groups to show.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The chart.
-
-        Raises
-        ------
-        ParameterError
-            The query is not one of this release, or matplotlib is not installed.
-
-        """
-        from dpfast.charts import draw_groups
-
-        name = self._queries[0] if query is None else query
-        if name not in self._queries:
-            raise ParameterError("query", query, f"one of {self._queries}")
-        return draw_groups(self.frame, self._by, name, top, path)
-
-    def __repr__(self) -> str:
-        """Show the frame and what it cost."""
-        spent = f"epsilon {self.spent.epsilon:g}, delta {self.spent.delta:g}"
-        return f"Release of {', '.join(self._queries)}; spent {spent}\n{self.frame}"
 
 
 class Plan:
@@ -115,20 +38,77 @@ class Plan:
 
     @property
     def epsilon(self) -> float:
-        """What running this plan will be charged."""
-        return self._blueprint.charge.epsilon_units / 10**18
+        """The sum of the epsilons of all charges (of a plan with rho, for information: its ledger adds up rho)."""
+        return self._blueprint.epsilon_units / 10**18
 
     @property
     def delta(self) -> float:
-        """What running this plan will be charged."""
-        return self._blueprint.charge.delta_units / 10**18
+        """The sum of the deltas of all charges."""
+        return self._blueprint.delta_units / 10**18
 
-    def explain(self) -> str:
+    @property
+    def rho(self) -> float | None:
+        """What running this plan costs a ledger that adds up rho; None for a plan made with epsilon."""
+        budget = self._blueprint.budget
+        return budget.rho if isinstance(budget, ConcentratedBudget) else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the parameters give reason to warn of; no warning is no proof that nothing is wrong."""
+        return self._blueprint.warnings
+
+    def explain(self, *, measures: bool = True) -> str:
         """Return queries, sensitivities with their reasons, mechanisms, kernels, scales, errors and charge.
 
-        Nothing here depends on the data: it may be shown to anyone.
+        Nothing here depends on the data: it may be shown to anyone. ``measures=False`` leaves out the lines about
+        single measures, which `to_frame` has as rows.
         """
-        return self._blueprint.explain()
+        return explain(self._blueprint, measures=measures)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a frame with one row for every noisy measure, a mean having two: its sum and its count.
+
+        Columns: ``query``, ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``,
+        ``kernel``, ``scale``, and ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and
+        ``delta``, its charge; ``event``, the fact that the ledger keeps. Sensitivity, scale and error are in the
+        unit of the column, or rows; the event counts steps, of which the column's unit has a power of two.
+        """
+        return measure_frame(self._blueprint)
+
+    def error(self, alpha: float = 0.05) -> pl.DataFrame:
+        """Return how far noise will stray from the exact figures.
+
+        Guarantee
+            Each bound holds with probability 1 - alpha over the noise; what bounding contributions and clipping
+            change is no noise and not in it.
+
+        Parameters
+        ----------
+        alpha
+            The probability of straying further.
+
+        Returns
+        -------
+        polars.DataFrame
+            Rows and units as in `to_frame`. ``one``, the bound for a single group's value; ``groups``, how many
+            there are, and ``all``, the bound that all their values keep together: both null where keys are
+            selected.
+
+        Raises
+        ------
+        ParameterError
+            ``alpha`` is no number from 1e-12 to below 1, or too small for so many groups.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
+        >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
+        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
+        ('rides', 'rows', 6.0, 3, 8.0)
+
+        """
+        return error_frame(self._blueprint, alpha)
 
     def run(
         self,
@@ -158,8 +138,8 @@ class Plan:
         BudgetExceededError
             The charge does not fit; nothing is spent or read.
         LedgerError
-            The ledger is for other data or another unit; or this plan was charged to another ledger, or failed
-            after it was charged.
+            The ledger is for other data or another unit, or adds up epsilons where the plan was made with rho; or
+            this plan was charged to another ledger, or failed after it was charged.
         ParameterError
             ``ledger`` is no ledger, ``random`` was given, or a file has changed since it was planned; nothing is
             charged.
@@ -196,14 +176,20 @@ class Plan:
     def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
         blueprint = self._blueprint
         process = os.getpid()
+        if blueprint.concentrated and ledger.accountant == "basic":
+            raise LedgerError(
+                "this plan was made with rho, but the ledger adds up epsilons; nothing was charged: make the plan "
+                'with epsilon=, or a ledger with accountant="zcdp"'
+            )
         blueprint.aggregation.check_source()
         progress("charging the ledger")
-        self._entry = ledger.charge(
-            blueprint.charge,
+        charged = ledger.charge_many(
+            blueprint.charges,
             dataset=blueprint.dataset or ledger.identity.dataset or "data",
             privacy_unit=blueprint.privacy_unit,
             neighbors=blueprint.unit.neighbors,
         )
+        self._entry = charged[0]
         progress("reading and aggregating")
         exact = blueprint.aggregation.run(_bounding_words)
         progress("drawing the noise")
@@ -232,14 +218,17 @@ def plan(
     data: object,
     by: str | Bins | Sequence[str | Bins] | None = None,
     *,
-    epsilon: object,
+    epsilon: object = None,
     delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
     keys: pl.DataFrame | None = None,
     privacy_unit: str | None = None,
     max_groups: int | None = None,
     max_rows_per_group: int | None = None,
     neighbors: str = "add_remove",
     mechanism: str = "auto",
+    population: int | None = None,
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
     **queries: Query,
@@ -248,8 +237,9 @@ def plan(
 
     Guarantee
         Running the plan is (epsilon, delta)-differentially private, where neighbouring data differ in one
-        privacy unit, and charges at most that. What is checked and chosen here depends on the schema and the
-        parameters alone.
+        privacy unit, and charges at most that; with rho, it is rho-zCDP, and with delta, apart from an event of
+        that probability. The charges carry the mechanisms' events, none of which costs more than its share. What
+        is checked and chosen here depends on the schema and the parameters alone.
 
     Parameters
     ----------
@@ -263,7 +253,17 @@ def plan(
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
     epsilon, delta
-        The budget of the whole release, split evenly; delta is needed to select keys and for Gaussian noise.
+        The budget of the whole release; delta is needed to select keys and for Gaussian noise.
+    rho
+        The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
+        "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+    split
+        How epsilon or rho is divided between the queries. ``"even"``: equal shares. A mapping such as
+        ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
+        queries, each in its own unit (rows, minutes), so that a query of large values gets most;
+        ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
+        sum that it is made of. The selection of keys gets an even share, or its weight under the name ``"keys"``
+        in a mapping. delta is always split evenly.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta.
@@ -276,6 +276,8 @@ def plan(
         ``"add_remove"`` or ``"replace"``.
     mechanism
         ``"laplace"``, ``"gaussian"``, or ``"auto"`` for the one of less noise.
+    population
+        How many privacy units there are, as far as that is public: only for the warning about delta.
     dataset
         The name under which the ledger knows the data; by default the path, or the ledger's own name.
     schema
@@ -288,7 +290,7 @@ def plan(
     Returns
     -------
     Plan
-        With ``explain()`` and ``run(ledger)``.
+        With ``explain()``, ``to_frame()``, ``error()``, ``warnings`` and ``run(ledger)``.
 
     Raises
     ------
@@ -321,12 +323,15 @@ def plan(
             by=by,
             epsilon=epsilon,
             delta=delta,
+            rho=rho,
+            split=split,
             keys=keys,
             privacy_unit=privacy_unit,
             max_groups=max_groups,
             max_rows_per_group=max_rows_per_group,
             neighbors=neighbors,
             mechanism=mechanism,
+            population=population,
             dataset=dataset,
             schema=schema,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, FileTroubleError
+from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,6 +42,8 @@ class Request:
     keys: str | None
     neighbors: str
     mechanism: str
+    split: str
+    population: int | None
     dataset: str | None
     schema: str | None
 
@@ -72,21 +75,32 @@ def draw_plan(request: Request) -> Plan:
         )
     keys = None if request.keys is None else _read_keys(request.keys, schema)
     keys_use_schema = request.keys is not None and request.keys.lower().endswith(_CSV_SUFFIXES)
-    return dpf.plan(
-        list(request.files),
-        by,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        keys=keys,
-        privacy_unit=request.unit,
-        max_groups=request.max_groups,
-        max_rows_per_group=request.max_rows,
-        neighbors=request.neighbors,
-        mechanism=request.mechanism,
-        dataset=request.dataset_name,
-        schema=None if keys_use_schema and not has_csv else schema,
-        **queries,
-    )
+    try:
+        return dpf.plan(
+            list(request.files),
+            by,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            split=_read_split(request.split),
+            keys=keys,
+            privacy_unit=request.unit,
+            max_groups=request.max_groups,
+            max_rows_per_group=request.max_rows,
+            neighbors=request.neighbors,
+            mechanism=request.mechanism,
+            population=request.population,
+            dataset=request.dataset_name,
+            schema=None if keys_use_schema and not has_csv else schema,
+            **queries,
+        )
+    except ParameterError as error:
+        if error.argument != "split":
+            raise
+        # What the library would have written instead is no option of a shell.
+        raise CommandError(f"--{str(error).rpartition(';')[0]}; {_SPLIT_MEND}") from None
+
+
+_SPLIT_MEND = "write for example --split count=1,fare_sum=3"
 
 
 def _read_queries(request: Request) -> dict[str, Query]:
@@ -120,12 +134,15 @@ _RESERVED = frozenset(
         "by",
         "epsilon",
         "delta",
+        "rho",
+        "split",
         "keys",
         "privacy_unit",
         "max_groups",
         "max_rows_per_group",
         "neighbors",
         "mechanism",
+        "population",
         "dataset",
         "schema",
     ]
@@ -147,6 +164,29 @@ def _read_measure(text: str, kind: str) -> tuple[str, str, tuple[float, float]]:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise CommandError(f"the bounds of --{kind} {_short(text)} must be finite, the lower one first; {mend}")
     return name if equals else f"{column}_{kind}", column, (low, high)
+
+
+def _read_split(text: str) -> Any:
+    """Read ``even``, ``optimal``, ``NAME=WEIGHT,...`` or ``optimal:NAME=WEIGHT,...``."""
+    if text in ("even", "optimal"):
+        return text
+    optimal = text.startswith("optimal:")
+    weights: dict[str, float] = {}
+    for entry in text.removeprefix("optimal:").split(","):
+        name, equals, weight = entry.strip().rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            number = math.nan
+        if not equals or not name or math.isnan(number):
+            raise CommandError(
+                f"--split {_short(text)} cannot be read; write even, optimal, NAME=WEIGHT,... or "
+                f"optimal:NAME=WEIGHT,...; {_SPLIT_MEND}"
+            )
+        if name in weights:
+            raise CommandError(f"--split names {name!r} twice; leave one out")
+        weights[name] = number
+    return ("optimal", weights) if optimal else weights
 
 
 def _read_by(request: Request) -> list[str | Bins] | None:

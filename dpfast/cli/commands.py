@@ -115,6 +115,15 @@ def _shared_options(command: _Command) -> _Command:
             show_default=True,
             help="The noise; auto takes the smaller.",
         ),
+        click.option(
+            "--split",
+            default="even",
+            show_default=True,
+            metavar="RULE",
+            help="Who gets how much of epsilon: even, optimal (least sum of variances), NAME=WEIGHT,... or "
+            "optimal:NAME=WEIGHT,...",
+        ),
+        click.option("--population", type=int, metavar="N", help="Public number of units, to judge delta by."),
         click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]"),
         click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used."),
     ]
@@ -192,7 +201,9 @@ def explain(
 
     Reads the schema and the public keys, no row of the data, and charges nothing; --ledger and --out are ignored.
     """
-    click.echo(draw_plan(Request(**shared)).explain())
+    from dpfast.cli.explaining import show_plan
+
+    show_plan(draw_plan(Request(**shared)))
 
 
 @main.group()

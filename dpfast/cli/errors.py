@@ -44,6 +44,7 @@ _OPTIONS = {
     "delta": "--delta",
     "neighbors": "--neighbors",
     "mechanism": "--mechanism",
+    "population": "--population",
     "keys": "--keys",
     "by": "--by",
     "schema": "--schema",

@@ -223,10 +223,10 @@ def test_kinds():
 
 def test_charged_before_values_are_read(queries, monkeypatch):
     """Nothing is drawn where the charge does not fit, and a charge stays where drawing fails."""
-    import dpfast.answering as module
+    from dpfast.answering import table as module
 
     ledger = dpf.Ledger(1.0)
-    monkeypatch.setattr(module, "_cleaned", lambda *_: pytest.fail("read before the charge"))
+    monkeypatch.setattr(module, "cleaned", lambda *_: pytest.fail("read before the charge"))
     with pytest.raises(BudgetExceededError):
         dpf.answer(queries, value="count", epsilon="epsilon", ledger=ledger)
     assert ledger.spent.epsilon == 0.0
@@ -234,7 +234,7 @@ def test_charged_before_values_are_read(queries, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_cleaned", fail)
+    monkeypatch.setattr(module, "cleaned", fail)
     with pytest.raises(KeyboardInterrupt):
         dpf.answer(queries[:10], value="count", epsilon=0.01, ledger=ledger)
     assert ledger.spent.epsilon == 0.1

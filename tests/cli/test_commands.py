@@ -52,14 +52,15 @@ def test_a_ledger_is_created_and_shown(folder, run):
     shown = run("ledger", "show", "ledger.db").stdout
     for line in (
         "budget     epsilon 4, delta 1e-05",
-        "spent      epsilon 2, delta 2e-06 in 2 entries",
+        "spent      epsilon 2, delta 2e-06 in 4 entries",
         "remaining  epsilon 2, delta 8e-06",
         "dataset    trips.parquet",
         "unit       column:rider",
         "neighbors  add_remove",
     ):
         assert line in shown
-    assert shown.count("count: count by city") == 2
+    # Two releases, each charged for its count and for the selection of its keys.
+    assert shown.count("count: count by city") == shown.count("selection of keys by city") == 2
 
 
 def test_descriptions_are_no_markup(folder, run):

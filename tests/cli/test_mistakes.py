@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 
 import polars as pl
 import pytest
+
+import dpfast as dpf
+from dpfast.cli.arguments import _RESERVED
 
 from .conftest import ASKED, SCHEMA, one_line
 
@@ -28,6 +32,14 @@ MISTAKES = [
     ([*FULL, "--max-groups", "2.5"], 2, "'2.5' is not a valid integer"),
     ([*FULL, "--neighbors", "swap"], 2, "'add_remove', 'replace'"),
     ([*FULL, "--mechanism", "magic"], 2, "'auto', 'laplace', 'gaussian'"),
+    ([*FULL, "--split", "fair"], 2, "--split fair cannot be read; write even, optimal"),
+    ([*FULL, "--split", "count=much"], 2, "for example --split count=1,fare_sum=3"),
+    ([*FULL, "--split", "count=1,count=2"], 2, "--split names 'count' twice"),
+    ([*FULL, "--split", "fare=1"], 2, "--split must be made of 'count', 'keys', but was 'fare'; write for example --"),
+    ([*FULL, "--split", "keys=1"], 2, "also for 'count'"),
+    ([*FULL, "--split", "count=-1"], 2, "--split must be a number above 0 for 'count'"),
+    ([*FULL, "--split", "optimal:keys=1"], 2, "--split must be made of 'count', but was 'keys'"),
+    ([*FULL, "--population", "0"], 2, "--population must be a whole number of at least 1"),
     *(
         ([*FULL, "--epsilon", text], 2, "--epsilon must be a number from 1e-18 to 1e6")
         for text in ("nan", "inf", "-inf", "0", "-0.0", "-1", "5e-324", "1e308")
@@ -50,6 +62,7 @@ MISTAKES = [
     ([*FULL, "--mean", "fair:0:1"], 2, "near are ['fare']"),
     ([*FULL, "--sum", "fare:0:1", "--sum", "fare:0:2"], 2, "name one of them: --sum NAME=fare:0:2"),
     ([*FULL, "--sum", "epsilon=fare:0:1"], 2, "choose another name"),
+    ([*FULL, "--sum", "split=fare:0:1"], 2, "choose another name"),
     ([*FULL, "--sum", "city=fare:0:1"], 2, "rename the query"),
     ([*FULL, "--by", "citty"], 2, "near are ['city']"),
     ([*FULL, "--by", "fare"], 2, "bins"),
@@ -133,6 +146,11 @@ def test_a_mistake_is_one_line_and_spends_nothing(crooked, run, arguments, code,
     assert {path.name for path in crooked.iterdir()} <= {*before, "ledger.db"}
     if arguments[0] == "release" and os.path.exists("ledger.db"):
         assert "in 0 entries" in run("ledger", "show", "ledger.db").stdout
+
+
+def test_no_query_is_taken_for_a_parameter():
+    parameters = inspect.signature(dpf.plan).parameters.values()
+    assert {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD} == _RESERVED
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

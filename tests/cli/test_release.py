@@ -112,8 +112,41 @@ def test_explain_is_the_plan_and_reads_no_row(folder, run, monkeypatch):
     result = run("explain", "trips.parquet", *ASKED, *BUDGET, "--out", "out.parquet")
     assert result.exit_code == 0, result.output
     assert "charge        epsilon 1.0, delta 1e-06, before any data is read" in result.stdout
+    assert "L1 6 = 2 groups x 3 rows x 1 a row" in result.stdout
+    assert "discrete Laplace from 32-bit words" in result.stdout
+    header = next(line for line in result.stdout.splitlines() if "95% within" in line)
+    assert header.split() == ["query", "measure", "sensitivity", "noise", "scale", "95%", "within", "epsilon", "delta"]
     assert not (folder / "ledger.db").exists()
     assert not (folder / "out.parquet").exists()
+
+
+SUMS = ["--count", "--sum", "fare:0:50", "--epsilon", "1"]
+
+
+@pytest.mark.parametrize(
+    ("split", "shares"),
+    [
+        ([], [0.5, 0.5]),
+        (["--split", "even"], [0.5, 0.5]),
+        (["--split", "count=1,fare_sum=3"], [0.25, 0.75]),
+        (["--split", "optimal"], [1 / (1 + 2500 ** (1 / 3)), 1 / (1 + 2500 ** (-1 / 3))]),
+        (["--split", "optimal:fare_sum=0.0004"], [0.5, 0.5]),
+    ],
+)
+def test_the_budget_is_split_as_asked(folder, run, split, shares):
+    result = run("release", "trips.parquet", *SUMS, *split, *BUDGET, "--out", "out.csv")
+    assert result.exit_code == 0, result.output
+    history = dpf.Ledger.open("ledger.db").history()
+    assert history["epsilon"].to_list() == pytest.approx(shares, rel=1e-9)
+    assert charged() == 1.0
+    assert "split" in run("explain", "trips.parquet", *SUMS, *split).stdout
+
+
+def test_explain_warns(folder, run):
+    asked = ["explain", "trips.parquet", *ASKED, "--delta", "1e-4"]
+    assert "warning       delta 0.0001 is above 1e-05" in run(*asked).stdout
+    assert "warning" not in run(*asked, "--population", "600").stdout
+    assert "is not below 1 / population" in run(*asked, "--population", "20000").stdout
 
 
 def test_damaged_data_tell_what_they_have_cost_and_show_nothing(folder, run):

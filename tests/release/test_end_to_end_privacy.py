@@ -24,7 +24,7 @@ from .oracles import epsilon_lower_bound
 
 pytestmark = pytest.mark.statistical
 
-PLANNER = import_module("dpfast.planner")
+PLANNER = import_module("dpfast.planner.noise")
 
 BLOCKS = 150_000
 

@@ -194,7 +194,7 @@ def test_each_key_gets_its_share(neighbors, factor, max_groups):
     assert share.epsilon_units == 3 * 10**17
     assert share.table.epsilon == Fraction(3, 10) / kappa
     assert share.table.delta == Fraction(1, 10**5) / kappa
-    assert plan._blueprint.charge.epsilon_units == 6 * 10**17
+    assert plan._blueprint.epsilon_units == 6 * 10**17
     parts = [part for planned in plan._blueprint.queries for part in planned.parts]
     assert sum(part.epsilon_units for part in parts) + share.epsilon_units <= 6 * 10**17
 

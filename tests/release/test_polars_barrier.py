@@ -48,7 +48,7 @@ def ran():
         # After every test of this module: nothing was read, drawn or charged again.
         assert calls == ["read", "draw", "draw"]
         assert ledger.spent.epsilon == 0.1
-        assert ledger.history().height == 1
+        assert ledger.history().height == 2
 
 
 @pytest.fixture(params=ENGINES)

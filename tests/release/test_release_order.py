@@ -41,18 +41,18 @@ def spent(ledger):
 def events(monkeypatch):
     """Record charge, aggregation and every draw in their order."""
     seen = []
-    charge, run = dpf.Ledger.charge, Aggregation.run
+    charge, run = dpf.Ledger.charge_many, Aggregation.run
 
     def spied_charge(self, *arguments, **named):
-        entry = charge(self, *arguments, **named)
+        entries = charge(self, *arguments, **named)
         seen.append("charge")
-        return entry
+        return entries
 
     def spied_run(self, words):
         seen.append("aggregate")
         return run(self, words)
 
-    monkeypatch.setattr(dpf.Ledger, "charge", spied_charge)
+    monkeypatch.setattr(dpf.Ledger, "charge_many", spied_charge)
     monkeypatch.setattr(Aggregation, "run", spied_run)
     for name in ("select_keys", "laplace_noise", "gaussian_noise"):
         original = getattr(DRAWING, name)
@@ -153,7 +153,7 @@ def test_a_plan_releases_once_and_charges_once():
     assert plan.run(ledger) is release
     with pytest.raises(LedgerError, match="another ledger"):
         plan.run(other)
-    assert spent(ledger) == (0.5, 0.0, 1)
+    assert spent(ledger) == (0.5, 0.0, 2)
     assert spent(other) == (0.0, 0.0, 0)
     assert release.entry == 1
     assert (release.spent.epsilon, release.spent.delta) == (0.5, 0.0)
@@ -178,7 +178,7 @@ def test_eight_threads_share_one_charge_and_one_release(events):
     with ThreadPoolExecutor(8) as pool:
         releases = set(map(id, pool.map(run, range(8))))
     assert len(releases) == 1
-    assert spent(ledger) == (0.5, 0.0, 1)
+    assert spent(ledger) == (0.5, 0.0, 2)
     assert events == ["charge", "aggregate", "laplace_noise", "laplace_noise"]
 
 
@@ -222,11 +222,11 @@ def test_a_failure_after_the_charge_leaves_a_dead_plan_and_its_charge(fault, mon
         fault(patched)
         with pytest.raises((BrokenError, KeyboardInterrupt)):
             plan.run(ledger)
-    assert spent(ledger) == (0.5, 1e-7, 1)
+    assert spent(ledger) == (0.5, 1e-7, 3)
     for _ in range(2):
         with pytest.raises(LedgerError, match=r"entry 1.*new plan"):
             plan.run(ledger)
-    assert spent(ledger) == (0.5, 1e-7, 1)
+    assert spent(ledger) == (0.5, 1e-7, 3)
 
 
 @pytest.mark.parametrize("stage", range(3))
@@ -248,7 +248,7 @@ def test_a_failing_progress_callback_kills_the_plan_once_it_is_charged(stage):
     else:
         with pytest.raises(LedgerError):
             plan.run(ledger)
-    assert spent(ledger) == (0.5, 0.0, 1)
+    assert spent(ledger) == (0.5, 0.0, 2)
 
 
 @pytest.mark.parametrize(

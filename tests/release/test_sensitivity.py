@@ -215,6 +215,6 @@ def test_noise_follows_the_sensitivity():
                 spent += part.epsilon_units
                 if mechanism == "laplace":
                     assert Fraction(part.scale) * Fraction(part.epsilon_units, 10**18) >= part.sensitivity.l1
-        assert spent <= blueprint.charge.epsilon_units == 7 * 10**17
+        assert spent <= blueprint.epsilon_units == 7 * 10**17
         parts = [part.delta_units for planned in blueprint.queries for part in planned.parts]
-        assert sum(parts) + blueprint.key_share.delta_units <= blueprint.charge.delta_units <= 10**12
+        assert sum(parts) + blueprint.key_share.delta_units <= blueprint.delta_units <= 10**12

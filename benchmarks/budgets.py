@@ -1,0 +1,111 @@
+"""Rows about budgets: a million queries answered, calibrated, charged durably, and composed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+from benchmarks.prepared import Prepared
+from dpfast.accounting.events import Gaussian, Laplace
+from dpfast.answering.calibration import calibrated
+from dpfast.ledger import ChargeColumns
+
+ABOUT = {"dataset": "data", "privacy_unit": "row", "neighbors": "add_remove"}
+
+
+def _queries(size: int) -> pl.DataFrame:
+    generator = np.random.default_rng(20_261_122)
+    return pl.DataFrame({"count": generator.integers(0, 1000, size), "epsilon": generator.uniform(1e-5, 1e-4, size)})
+
+
+def answers(size: int) -> Prepared:
+    table = _queries(size)
+    scale = 1 / table["epsilon"].to_numpy()
+
+    def ours() -> pl.DataFrame:
+        return dpf.answer(table, value="count", epsilon="epsilon", ledger=dpf.Ledger(epsilon=1e6))
+
+    return Prepared(
+        ours,
+        lambda: dpf.laplace(table["count"], scale),
+        agree=lambda mine, theirs: np.allclose(mine["answer_scale"], scale) and len(mine) == len(theirs),
+    )
+
+
+def calibration(size: int) -> Prepared:
+    """Ours plans and calibrates all queries; OpenDP only draws a tenth as many values."""
+    import opendp.prelude as dp
+
+    table = _queries(size)
+    dp.enable_features("contrib")
+    domain, metric = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    measurement = dp.m.make_laplace(domain, metric, scale=1e4)
+    few = table["count"][: max(size // 10, 1)].to_list()
+    return Prepared(
+        lambda: calibrated(table, "count", epsilon="epsilon"),
+        lambda: measurement(few),
+        agree=lambda mine, theirs: len(mine) == 1 and len(theirs) == len(few),
+    )
+
+
+def durable_charges(size: int) -> Prepared:
+    table = _queries(size)
+    epsilon = table["epsilon"].to_numpy()
+    columns = ChargeColumns(Laplace, {"scale": 1 / epsilon, "sensitivity": np.ones(size)}, epsilon)
+    frame = pl.DataFrame(columns.columns)
+    folder = tempfile.TemporaryDirectory()
+    ledger = dpf.Ledger.open(Path(folder.name) / "ledger.db", epsilon=1e6)
+
+    def ours() -> float:
+        ledger.charge_many([columns], **ABOUT)
+        return ledger.spent.epsilon
+
+    def baseline() -> Path:
+        frame.write_parquet(Path(folder.name) / "charges.parquet")
+        return Path(folder.name)
+
+    return Prepared(ours, baseline, agree=lambda mine, _: abs(mine - epsilon.sum()) < 1e-9 * mine)
+
+
+def composition(mixed: bool) -> Callable[[int], Prepared]:
+    """A thousand parameter sets, ``size`` queries in all."""
+
+    def prepare(size: int) -> Prepared:
+        from dp_accounting.pld import privacy_loss_distribution as peer
+
+        from dpfast.accounting.pld import PLD
+
+        kinds = 1000 if size >= 10**6 else 20
+        times, scales = max(size // kinds, 1), np.linspace(1000.0, 3000.0, kinds)
+        is_gaussian = [mixed and number % 2 == 1 for number in range(kinds)]
+        delta = 1e-6
+
+        def ours() -> tuple[float, float]:
+            events = [
+                (Gaussian if gaussian else Laplace)(scale).times(times)
+                for scale, gaussian in zip(scales, is_gaussian, strict=True)
+            ]
+            accountant = PLD(events)
+            return accountant.epsilon(delta), accountant.epsilon_lower(delta)
+
+        def baseline() -> float:
+            total: Any = None
+            for scale, gaussian in zip(scales, is_gaussian, strict=True):
+                make = peer.from_gaussian_mechanism if gaussian else peer.from_laplace_mechanism
+                one = make(float(scale), value_discretization_interval=1e-4).self_compose(times)
+                total = one if total is None else total.compose(one)
+            return total.get_epsilon_for_delta(delta)
+
+        def agree(mine: tuple[float, float], theirs: float) -> bool:
+            upper, lower = mine
+            return lower <= theirs * 1.0001 and upper <= theirs * 1.001 and upper <= lower * 1.001
+
+        return Prepared(ours, baseline, agree=agree)
+
+    return prepare

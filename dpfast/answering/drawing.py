@@ -1,0 +1,72 @@
+"""Answers: private values made ready, noise of every part drawn once, intervals around what comes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.answering.calibration import Part
+from dpfast.kernels.calibrating import intervals_of_floats, intervals_of_integers
+from dpfast.mechanisms.additive import fresh_array
+from dpfast.mechanisms.gaussian import gaussian
+from dpfast.mechanisms.laplace import laplace
+
+__all__ = ["cleaned", "drawn", "series_of"]
+
+_MISS = 0.05
+_WIDENED = 1.0 + 2.0**-18
+
+
+def cleaned(values: pl.Series, missing: float) -> pl.Series:
+    """Return values that kernels take, with the declared number for what is missing: no error tells of a value."""
+    if values.dtype.is_float():
+        largest = float(np.finfo(np.float32 if values.dtype == pl.Float32 else np.float64).max)
+        if values.null_count():
+            values = values.fill_null(missing)
+        if not values.is_finite().all():
+            values = values.fill_nan(missing).clip(-largest, largest)
+        return values
+    if values.dtype not in (pl.Int64, pl.Int32, pl.UInt32):
+        if values.dtype == pl.UInt64:
+            values = values.clip(upper_bound=2**63 - 1)
+        values = values.cast(pl.Int64)
+    return values.fill_null(round(missing)) if values.null_count() else values
+
+
+def drawn(values: pl.Series, parts: Sequence[Part], threads: int | None) -> tuple[NDArray[Any], ...]:
+    """Return answers, scales and bounds, in the rows' order."""
+    normal = NormalDist().inv_cdf(1 - _MISS / 2)
+    answers = scales = lower = upper = np.empty(0)
+    for part in parts:
+        draw = laplace if part.mechanism == "laplace" else gaussian
+        reach = (math.log(1 / _MISS) if part.mechanism == "laplace" else normal) * _WIDENED
+        mine = values.to_numpy() if part.rows is None else values.gather(part.rows).to_numpy()
+        drawn = draw(mine, part.scale, threads=threads)
+        whole = drawn.dtype.kind == "i"
+        low, high = (fresh_array(drawn.size, np.dtype(np.int64 if whole else np.float64)) for _ in range(2))
+        (intervals_of_integers if whole else intervals_of_floats)(drawn, part.scale, reach, low, high)
+        if part.rows is None:
+            return drawn, part.scale, low, high
+        if not answers.size:
+            answers, scales, lower, upper = (
+                np.empty(len(values), each.dtype) for each in (drawn, part.scale, low, high)
+            )
+        for target, source in ((answers, drawn), (scales, part.scale), (lower, low), (upper, high)):
+            target[part.rows] = source
+    return answers, scales, lower, upper
+
+
+def series_of(name: str, column: NDArray[Any]) -> pl.Series:
+    """Return an array as a column, without a copy."""
+    import pyarrow as pa
+
+    array = pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), column.size, [None, pa.py_buffer(column)])
+    series = pl.from_arrow(array)
+    assert isinstance(series, pl.Series)
+    return series.alias(name)

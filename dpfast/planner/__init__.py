@@ -1,0 +1,19 @@
+"""Queries and a budget -> a blueprint: sensitivities, shares, scales and charges, without looking at the data."""
+
+from __future__ import annotations
+
+from dpfast.planner.blueprint import SUFFIXES, Blueprint, KeyShare, NoisyMeasure, PlannedQuery
+from dpfast.planner.drawing_up import draw_up
+from dpfast.planner.explanation import error_frame, explain, measure_frame
+
+__all__ = [
+    "SUFFIXES",
+    "Blueprint",
+    "KeyShare",
+    "NoisyMeasure",
+    "PlannedQuery",
+    "draw_up",
+    "error_frame",
+    "explain",
+    "measure_frame",
+]

@@ -1,0 +1,190 @@
+"""What a plan consists of: queries with their noise, the selection of keys, and a charge for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from dpfast.accounting import zcdp
+from dpfast.accounting.amounts import to_float
+from dpfast.aggregation.exact import Aggregation
+from dpfast.ledger import Budget, Charge
+from dpfast.ledger.filters import ConcentratedBudget
+from dpfast.mechanisms.additive import thread_count
+from dpfast.mechanisms.gaussian import gaussian_kernel
+from dpfast.mechanisms.key_selection import SelectionTable
+from dpfast.mechanisms.laplace import laplace_kernel
+from dpfast.queries import Bins, Measure, PrivacyUnit, Query, Sensitivity
+
+__all__ = ["SUFFIXES", "Blueprint", "KeyShare", "Mechanism", "NoisyMeasure", "PlannedQuery", "describe", "name_of"]
+
+Mechanism: TypeAlias = Literal["laplace", "gaussian"]
+
+#: What a query's name is followed by in the columns of a release.
+SUFFIXES = ("", "_scale", "_lower", "_upper")
+
+
+@dataclass(frozen=True)
+class NoisyMeasure:
+    """One measure with its noise: everything in steps of the measure.
+
+    Attributes
+    ----------
+    measure
+        What is aggregated.
+    sensitivity
+        How far it can move between neighbours.
+    mechanism, scale
+        The noise: Laplace b or Gaussian sigma.
+    charge
+        What it costs, with the event that is drawn.
+
+    """
+
+    measure: Measure
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+    scale: float
+    charge: Charge
+
+    @property
+    def epsilon_units(self) -> int:
+        """Its share of epsilon."""
+        return self.charge.epsilon_units
+
+    @property
+    def delta_units(self) -> int:
+        """Its share of delta."""
+        return self.charge.delta_units
+
+    @property
+    def step(self) -> float:
+        """What one step is worth in the column's unit."""
+        return 2.0**self.measure.step_exponent
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that will draw the noise."""
+        return laplace_kernel(self.scale) if self.mechanism == "laplace" else gaussian_kernel(self.scale)
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query by name with the measures that it is answered from: one, or a mean's sum and count."""
+
+    name: str
+    query: Query
+    parts: tuple[NoisyMeasure, ...]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class KeyShare:
+    """How keys are selected privately: each key's table, and what selecting all of them costs."""
+
+    table: SelectionTable
+    keys_per_unit: int
+    charge: Charge
+
+    @property
+    def epsilon_units(self) -> int:
+        """Its share of epsilon."""
+        return self.charge.epsilon_units
+
+    @property
+    def delta_units(self) -> int:
+        """Its share of delta."""
+        return self.charge.delta_units
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What a release will do and cost, from schema and parameters alone.
+
+    Attributes
+    ----------
+    aggregation
+        The checked, exact aggregation, not yet run.
+    queries
+        The queries with their noise.
+    unit
+        Whose presence is hidden.
+    key_share
+        How keys are selected; None where they are public.
+    dataset
+        The name under which the ledger knows the data, None for the ledger's own.
+    concentrated
+        Whether the budget was given as rho, for ledgers that add that up.
+    split
+        In words, how the budget was split.
+    warnings
+        What the parameters give reason to warn of.
+
+    """
+
+    aggregation: Aggregation
+    queries: tuple[PlannedQuery, ...]
+    unit: PrivacyUnit
+    key_share: KeyShare | None
+    dataset: str | None
+    concentrated: bool
+    split: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[NoisyMeasure, ...]:
+        """All noisy measures, in the order in which they are drawn."""
+        return tuple(part for planned in self.queries for part in planned.parts)
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What the ledger is charged, in one call: the selection of keys, then every measure."""
+        selection = () if self.key_share is None else (self.key_share.charge,)
+        return *selection, *(part.charge for part in self.parts)
+
+    @property
+    def epsilon_units(self) -> int:
+        """The sum of the charges' epsilons."""
+        return sum(charge.epsilon_units for charge in self.charges)
+
+    @property
+    def delta_units(self) -> int:
+        """The sum of the charges' deltas."""
+        return sum(charge.delta_units for charge in self.charges)
+
+    @property
+    def budget(self) -> Budget | ConcentratedBudget:
+        """What the release costs, in the kind of budget that was given."""
+        if not self.concentrated:
+            return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
+        rho, delta = zcdp.cost([charge.fact for charge in self.charges])
+        return ConcentratedBudget(to_float(rho), to_float(delta))
+
+    @property
+    def privacy_unit(self) -> str:
+        """The privacy unit's name for the ledger."""
+        return "row" if self.unit.column is None else f"column:{self.unit.column}"
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups are released, where that is known beforehand: the keys are public."""
+        if self.key_share is not None:
+            return None
+        return 1 if self.aggregation.public is None else self.aggregation.public.given.height
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads of this machine share a measure's noise, where the number of groups is known."""
+        return None if self.groups is None else thread_count(None, self.groups)
+
+
+def name_of(entry: str | Bins) -> str:
+    """Return the name of a key column."""
+    return entry.column if isinstance(entry, Bins) else entry
+
+
+def describe(query: Query) -> str:
+    """Return a query in words."""
+    if query.bounds is None:
+        return query.kind
+    return f"{query.kind} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"

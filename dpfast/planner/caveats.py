@@ -1,0 +1,87 @@
+"""What in the parameters of a plan gives reason to warn, without looking at the data.
+
+A warning is no proof of a mistake, and their absence proves nothing: bounds and keys that were computed from the
+data look like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from dpfast.errors import ParameterError
+from dpfast.ledger import Budget
+from dpfast.ledger.filters import ConcentratedBudget
+from dpfast.queries import Query
+
+__all__ = ["caveats", "read_population"]
+
+LARGEST_EPSILON = 10.0
+#: rho = 1 is an epsilon of about 8 at delta 1e-6.
+LARGEST_RHO = 1.0
+#: Without a population: one in 100,000.
+LARGEST_DELTA = 1e-5
+
+
+def read_population(population: object) -> int | None:
+    """Return the number of units that a user tells, or refuse what is none."""
+    if population is None:
+        return None
+    if isinstance(population, bool) or not isinstance(population, (int, np.integer)) or not 1 <= population <= 2**60:
+        raise ParameterError("population", population, "a whole number of at least 1, or None")
+    return int(population)
+
+
+def caveats(
+    budget: Budget | ConcentratedBudget,
+    population: int | None,
+    queries: Iterable[tuple[str, Query]],
+    data: object,
+    keys: pl.DataFrame | None,
+) -> tuple[str, ...]:
+    """Return the warnings, each a sentence without its full stop.
+
+    Parameters
+    ----------
+    budget
+        What the release costs.
+    population
+        How many units the data are about, as far as that is public; None if it is not told.
+    queries
+        By name.
+    data, keys
+        As they were given; only whether they are one and the same object is looked at.
+
+    """
+    found = []
+    if isinstance(budget, Budget) and budget.epsilon > LARGEST_EPSILON:
+        found.append(
+            f"epsilon {budget.epsilon:g} is above {LARGEST_EPSILON:g}: an attacker's odds about one unit may change "
+            f"by a factor of e**{budget.epsilon:g}, which promises next to nothing"
+        )
+    if isinstance(budget, ConcentratedBudget) and budget.rho > LARGEST_RHO:
+        found.append(f"rho {budget.rho:g} is above {LARGEST_RHO:g}, about epsilon 8 at delta 1e-6: a weak promise")
+    if population is None and budget.delta > LARGEST_DELTA:
+        found.append(
+            f"delta {budget.delta:g} is above {LARGEST_DELTA:g}: it should be well below 1 / (number of units); "
+            "say population= if that number is public"
+        )
+    if population is not None and budget.delta * population >= 1:
+        found.append(
+            f"delta {budget.delta:g} is not below 1 / population = {1 / population:g}: publishing the data of a few "
+            "units at random would be allowed at that delta"
+        )
+    for name, query in queries:
+        if query.computed:
+            found.append(
+                f"the bounds of {name} are NumPy numbers, as computed from an array: bounds must not be computed from "
+                "the private data; write them down as numbers"
+            )
+    if keys is not None and keys is data:
+        found.append(
+            "keys is the data itself: which keys occur in the data is then published as it is; leave keys out to "
+            "select them privately"
+        )
+    return tuple(found)

@@ -1,0 +1,317 @@
+"""Parameters -> a blueprint: everything checked, the budget split, and the mechanism of less noise chosen."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from dpfast.accounting.amounts import budget_units
+from dpfast.aggregation.exact import Grouping, prepare
+from dpfast.aggregation.sources import open_source
+from dpfast.errors import ParameterError
+from dpfast.planner.blueprint import (
+    SUFFIXES,
+    Blueprint,
+    KeyShare,
+    Mechanism,
+    NoisyMeasure,
+    PlannedQuery,
+    describe,
+    name_of,
+)
+from dpfast.planner.caveats import caveats, read_population
+from dpfast.planner.noise import noise_of_epsilon, noise_of_rho, selection_of_epsilon, selection_of_rho
+from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
+from dpfast.queries import Bins, Measure, PrivacyUnit, Query, Sensitivity, sum_measure
+
+__all__ = ["draw_up"]
+
+#: Beyond it, the (epsilon, delta) that is declared with a charge would exceed every ledger's.
+LARGEST_RHO = 100_000
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """The whole budget in units of 1e-18: epsilons or rhos, and delta beside them."""
+
+    kind: Literal["epsilon", "rho"]
+    units: int
+    delta_units: int
+    given: object
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What has to be planned: measures of queries, and whether keys are selected."""
+
+    queries: Mapping[str, Query]
+    measures: Mapping[str, list[Measure]]
+    unit: PrivacyUnit
+    selects: bool
+    by: str
+
+    @property
+    def selection(self) -> list[Fraction]:
+        """The even weight of the selection of keys, if there is one."""
+        return [Fraction(1)] * self.selects
+
+    def description(self, name: str, measure: Measure) -> str:
+        """Return what a measure's charge is for."""
+        query = self.queries[name]
+        what = f"{name}: {describe(query)} by {self.by}"
+        return what if query.kind != "mean" else f"{what} ({'sum' if measure.kind == 'sum' else 'number of values'})"
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One way to plan it: every query's measures with noise, and the selection's share of the budget."""
+
+    parts: list[tuple[NoisyMeasure, ...]]
+    selection_units: int
+    #: The logarithm of what is to be small.
+    error: float
+
+
+def draw_up(
+    data: object,
+    queries: Mapping[str, Query],
+    *,
+    by: str | Bins | Sequence[str | Bins] | None,
+    epsilon: object,
+    delta: object,
+    rho: object,
+    split: object,
+    keys: pl.DataFrame | None,
+    privacy_unit: str | None,
+    max_groups: int | None,
+    max_rows_per_group: int | None,
+    neighbors: str,
+    mechanism: str,
+    population: object,
+    dataset: str | None,
+    schema: Mapping[str, Any] | None,
+) -> Blueprint:
+    """Return the blueprint of a release; see `dpfast.plan` for the parameters.
+
+    The budget is split between the queries and, where keys are selected, the selection; a mean divides its share
+    between its sum and its count. delta goes to the selection, and evenly to all if their noise is Gaussian and
+    planned by epsilon; what is not needed is not charged.
+    """
+    if not (by is None or isinstance(by, (str, Bins, list, tuple))):
+        raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
+    entries = () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
+    unit = _privacy_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
+    if keys is not None or not entries:
+        # A unit touches no more groups than there are.
+        known = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
+        unit = replace(unit, max_groups=max(min(unit.max_groups, known), 1))
+    _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
+    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
+        raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
+    budget = _budget(epsilon, delta, rho)
+    selects = keys is None and len(entries) > 0
+    rule = read_split(split, list(queries), selects=selects)
+    people = read_population(population)
+    if dataset is not None and (not isinstance(dataset, str) or not dataset):
+        raise ParameterError("dataset", dataset, "a name, or None")
+
+    source = open_source(data, schema=schema)
+    columns = source.collect_schema()
+    measures = {name: _measures(query, columns) for name, query in queries.items()}
+    grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group)
+    aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
+
+    task = _Task(queries, measures, unit, selects, ", ".join(map(name_of, entries)) or "nothing")
+    planned, key_share = _plan_noise(task, budget, rule, mechanism)
+    answers = tuple(
+        PlannedQuery(name, query, parts, _is_whole(query, columns))
+        for (name, query), parts in zip(queries.items(), planned, strict=True)
+    )
+    name = dataset or _dataset_name(data)
+    blueprint = Blueprint(aggregation, answers, unit, key_share, name, budget.kind == "rho", str(rule))
+    return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys))
+
+
+def _budget(epsilon: object, delta: object, rho: object) -> _Budget:
+    """Return the budget that was given, as epsilon or as rho: rounded down, so that no charge exceeds it."""
+    if rho is None:
+        return _Budget("epsilon", budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), epsilon)
+    if epsilon is not None:
+        raise ParameterError("rho", rho, "left out where epsilon is given", "give one of both")
+    allowed = f"a number from 1e-18 to {LARGEST_RHO}"
+    try:
+        units = budget_units(rho, "epsilon", "rho")
+    except ParameterError:
+        units = 0
+    if not 0 < units <= LARGEST_RHO * 10**18:
+        raise ParameterError("rho", rho, allowed, "write for example rho=0.1")
+    return _Budget("rho", units, budget_units(delta, "delta"), rho)
+
+
+def _plan_noise(
+    task: _Task, budget: _Budget, rule: Split, mechanism: str
+) -> tuple[list[tuple[NoisyMeasure, ...]], KeyShare | None]:
+    """Return every query's measures with the least noise, and the selection of keys."""
+    # What a budget is split into at most: each share may be halved for a mean.
+    pieces = 2 * (len(task.queries) + task.selects)
+    if budget.units < pieces:
+        raise ParameterError(budget.kind, budget.given, f"at least {pieces}e-18, to be split into so many parts")
+    is_split = budget.kind == "rho" or budget.delta_units >= pieces
+    if mechanism == "gaussian" and not is_split:
+        few = f"at least {pieces}e-18, to be split into parts"
+        allowed = few if budget.delta_units else "above 0 for Gaussian noise"
+        raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
+    drafts = []
+    if mechanism in ("auto", "laplace"):
+        drafts.append(_draft(task, budget, rule, "laplace"))
+    if mechanism == "gaussian" or (mechanism == "auto" and is_split):
+        drafts.append(_draft(task, budget, rule, "gaussian"))
+    draft = min(drafts, key=lambda draft: draft.error)
+    if not task.selects:
+        return draft.parts, None
+    description = f"selection of keys by {task.by}"
+    if budget.kind == "rho":
+        share = selection_of_rho(task.unit, draft.selection_units, budget.delta_units, description)
+    else:
+        spent_delta = sum(part.delta_units for parts in draft.parts for part in parts)
+        left = budget.delta_units - spent_delta
+        share = selection_of_epsilon(task.unit, draft.selection_units, left, description)
+    return draft.parts, share
+
+
+def _draft(task: _Task, budget: _Budget, rule: Split, mechanism: Mechanism) -> _Draft:
+    """Return the plan with one kind of noise for all measures."""
+    stakes = {
+        name: [_stake(task.queries[name], measure, task.unit, mechanism) for measure in measures]
+        for name, measures in task.measures.items()
+    }
+    weights = weights_of(rule, stakes, budget=budget.kind)
+    of_queries = [sum(parts, Fraction(0)) for parts in weights]
+    mean = sum(of_queries, Fraction(0)) / len(of_queries)
+    selection = [mean if rule.keys is None else rule.keys] * task.selects
+    flat = [weight for parts in weights for weight in parts]
+    shares = portions(budget.units, [*selection, *flat])
+    if not all(shares):
+        raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
+    if mechanism == "gaussian" and budget.kind == "epsilon":
+        even = [Fraction(1, len(parts)) for parts in weights for _ in parts]
+        deltas = portions(budget.delta_units, [*task.selection, *even])[task.selects :]
+    else:
+        deltas = [0] * len(flat)
+    pairs = iter(zip(shares[task.selects :], deltas, strict=True))
+    noisy: Callable[[str, Measure, tuple[int, int]], NoisyMeasure]
+    if budget.kind == "rho":
+
+        def noisy(name: str, measure: Measure, share: tuple[int, int]) -> NoisyMeasure:
+            return noise_of_rho(measure, task.unit, mechanism, share[0], task.description(name, measure))
+    else:
+
+        def noisy(name: str, measure: Measure, share: tuple[int, int]) -> NoisyMeasure:
+            return noise_of_epsilon(measure, task.unit, mechanism, *share, task.description(name, measure))
+
+    parts = [
+        tuple(noisy(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()
+    ]
+    return _Draft(parts, shares[0] if task.selects else 0, _error(parts, stakes, rule))
+
+
+def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechanism) -> Stake:
+    """Return a measure's part in the optimal split.
+
+    Counts and sums are in their own unit. A mean counts as the sum that it is made of, in the column's unit: its
+    error is, but for the number of values in a group, that of sum - (mean - middle) * count, and abs(mean - middle)
+    is at most half the width of the bounds, which so weighs the count.
+    """
+    sensitivity = Sensitivity.of(measure, unit)
+    size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
+    step = Fraction(2) ** measure.step_exponent
+    importance = Fraction(1)
+    if query.kind == "mean" and measure.kind == "values":
+        assert query.bounds is not None
+        importance = ((Fraction(query.bounds[1]) - Fraction(query.bounds[0])) / 2) ** 2
+    return Stake(size_squared * step**2, importance)
+
+
+def _error(parts: list[tuple[NoisyMeasure, ...]], stakes: Mapping[str, Sequence[Stake]], rule: Split) -> float:
+    """Return what the kind of noise is chosen by, as a logarithm.
+
+    The weighted sum of variances where that is what the split minimises; else the product of all variances, by
+    which the choice is the same for all units and weights.
+    """
+    logs = [math.log(part.scale**2 * (2 if part.mechanism == "laplace" else 1)) for query in parts for part in query]
+    if rule.rule != "optimal":
+        return math.fsum(logs)
+    extra = []
+    for (name, owned), query in zip(stakes.items(), parts, strict=True):
+        for stake, part in zip(owned, query, strict=True):
+            weight = rule.weights.get(name, Fraction(1)) * stake.importance
+            extra.append(math.log(weight.numerator) - math.log(weight.denominator) + 2 * math.log(part.step))
+    terms = [log + more for log, more in zip(logs, extra, strict=True)]
+    largest = max(terms)
+    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
+
+
+def _dataset_name(data: object) -> str | None:
+    """Return a path as the data's name; what is in memory has none."""
+    if isinstance(data, (str, os.PathLike)):
+        return os.fspath(data) if isinstance(os.fspath(data), str) else None
+    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
+        return ", ".join(str(os.fspath(path)) for path in data)
+    return None
+
+
+def _privacy_unit(column: object, max_groups: object, max_rows_per_group: object, neighbors: object) -> PrivacyUnit:
+    if type(neighbors) is str and neighbors in ("add_remove", "replace"):
+        relation: Literal["add_remove", "replace"] = "add_remove" if neighbors == "add_remove" else "replace"
+    else:
+        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
+    bounds = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+    if column is None:
+        for name, bound in bounds.items():
+            if bound is not None:
+                raise ParameterError(name, bound, "left out where each row is a unit", "give privacy_unit= as well")
+        return PrivacyUnit(None, 1, 1, relation)
+    if not isinstance(column, str):
+        raise ParameterError("privacy_unit", column, "a column's name, or None for rows")
+    for name, bound in bounds.items():
+        if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not 1 <= bound <= 2**40:
+            allowed = "a whole number from 1 to 2**40 where privacy_unit is given"
+            raise ParameterError(name, bound, allowed, f"write for example {name}=10")
+    return PrivacyUnit(column, int(str(max_groups)), int(str(max_rows_per_group)), relation)
+
+
+def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
+    if not queries:
+        raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
+    taken = set(by)
+    for name, query in queries.items():
+        if not isinstance(query, Query):
+            allowed = "dpf.count(), dpf.sum(column, bounds=) or dpf.mean(column, bounds=)"
+            raise ParameterError(str(name), query, allowed)
+        if not isinstance(name, str) or not name:
+            raise ParameterError("queries", name, "named by strings")
+        columns = {name + suffix for suffix in SUFFIXES}
+        if columns & taken:
+            allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
+            raise ParameterError("the query's name", name, allowed, "rename the query")
+        taken |= columns
+
+
+def _is_whole(query: Query, columns: pl.Schema) -> bool:
+    """Return whether a query is of whole numbers: rows, or a column of integers or Booleans."""
+    dtype = pl.Int64() if query.column is None else columns.get(query.column)
+    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
+
+
+def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
+    if query.kind == "count":
+        return [Measure("rows")]
+    numerator = sum_measure(query, whole=_is_whole(query, columns))
+    return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]

@@ -1,0 +1,180 @@
+"""What a plan says of itself: as text, as a frame with a row a measure, and as a frame of errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpfast.accounting.amounts import to_float
+from dpfast.errors import ParameterError
+from dpfast.ledger import Budget
+from dpfast.mechanisms.intervals import half_width
+from dpfast.planner.blueprint import Blueprint, NoisyMeasure, describe, name_of
+
+__all__ = ["error_frame", "explain", "measure_frame"]
+
+_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
+_SCHEMA = {
+    "query": pl.String,
+    "measure": pl.String,
+    "norm": pl.String,
+    "sensitivity": pl.Float64,
+    "reason": pl.String,
+    "mechanism": pl.String,
+    "kernel": pl.String,
+    "scale": pl.Float64,
+    "error95": pl.Float64,
+    "epsilon": pl.Float64,
+    "delta": pl.Float64,
+    "event": pl.String,
+}
+_ERROR_SCHEMA = {
+    "query": pl.String,
+    "measure": pl.String,
+    "one": pl.Float64,
+    "groups": pl.Int64,
+    "all": pl.Float64,
+}
+#: Below this probability the quantile of the normal distribution, computed from 1 - p, loses its digits.
+_RAREST = 1e-12
+
+
+def _measure(part: NoisyMeasure) -> str:
+    what = _MEASURES[part.measure.kind]
+    return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
+
+
+def _reach(part: NoisyMeasure, miss: float) -> float:
+    """Return how far the noise strays but with this probability, in the column's unit."""
+    return half_width(part.mechanism, part.scale, miss) * part.step
+
+
+def _row(query: str, part: NoisyMeasure) -> dict[str, Any]:
+    size = part.sensitivity
+    if part.mechanism == "laplace":
+        norm, steps, reason = "L1", float(size.l1), size.l1_reason
+    else:
+        norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
+    return {
+        "query": query,
+        "measure": _measure(part),
+        "norm": norm,
+        "sensitivity": steps * part.step,
+        "reason": reason,
+        "mechanism": part.mechanism,
+        "kernel": part.kernel,
+        "scale": part.scale * part.step,
+        "error95": _reach(part, 0.05),
+        "epsilon": to_float(part.epsilon_units),
+        "delta": to_float(part.delta_units),
+        "event": repr(part.charge.event),
+    }
+
+
+def measure_frame(blueprint: Blueprint) -> pl.DataFrame:
+    """Return a frame with a row for every noisy measure, in the order in which they are drawn."""
+    rows = [_row(planned.name, part) for planned in blueprint.queries for part in planned.parts]
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
+    """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
+
+    Notes
+    -----
+    The noises of n groups are independent: all stay within h with probability (1 - p)**n, p that of one to
+    exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
+    """
+    kinds = (int, float, np.integer, np.floating)
+    number = float(alpha) if isinstance(alpha, kinds) and not isinstance(alpha, bool) else math.nan
+    if not _RAREST <= number < 1:
+        raise ParameterError("alpha", alpha, "a number from 1e-12 to below 1", "write for example alpha=0.05")
+    groups = blueprint.groups
+    miss = number if not groups else -math.expm1(math.log1p(-number) / groups)
+    if miss < _RAREST:
+        raise ParameterError("alpha", alpha, f"at least {_RAREST * (groups or 1):g} for {groups} keys")
+    rows = [
+        {
+            "query": planned.name,
+            "measure": _measure(part),
+            "one": _reach(part, number),
+            "groups": groups,
+            "all": None if groups is None else _reach(part, miss),
+        }
+        for planned in blueprint.queries
+        for part in planned.parts
+    ]
+    return pl.DataFrame(rows, schema=_ERROR_SCHEMA)
+
+
+def explain(blueprint: Blueprint, *, measures: bool = True) -> str:
+    """Return what will be done and why, as text.
+
+    Parameters
+    ----------
+    blueprint
+        The plan.
+    measures
+        Whether to say of every measure how it gets its noise.
+
+    """
+    unit = blueprint.unit
+    by = ", ".join(name_of(entry) for entry in blueprint.aggregation.grouping.by) or "nothing (one group)"
+    lines = [f"Release of {len(blueprint.queries)} queries by {by}"]
+    if unit.column is None:
+        lines.append(f"  privacy unit  one row; neighbours: {unit.neighbors}")
+    else:
+        lines.append(
+            f"  privacy unit  {unit.column}: at most {unit.max_groups} groups and "
+            f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+        )
+    lines.append("  keys          " + _explain_keys(blueprint))
+    if len(blueprint.charges) > 1:
+        lines.append(f"  split         {blueprint.split}")
+    for planned in blueprint.queries:
+        lines.append(f"  {planned.name:<13} {describe(planned.query)}")
+        if measures:
+            lines.extend(f"                {_explain_part(planned.name, part)}" for part in planned.parts)
+    lines.append(f"  charge        {_explain_charge(blueprint)}, before any data is read")
+    lines.append(
+        "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
+        "this plan can give one person the rows of another; at most 2**38 rows"
+    )
+    lines.extend(f"  warning       {warning}" for warning in blueprint.warnings)
+    return "\n".join(lines)
+
+
+def _explain_charge(blueprint: Blueprint) -> str:
+    budget = blueprint.budget
+    if isinstance(budget, Budget):
+        return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
+    return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"
+
+
+def _explain_keys(blueprint: Blueprint) -> str:
+    share = blueprint.key_share
+    if share is None:
+        threads = blueprint.threads
+        drawn = "one thread" if threads == 1 else f"{threads} threads of this machine"
+        return (
+            f"{blueprint.groups} public keys, each shown, zeros included ({blueprint.aggregation.route} route); "
+            f"noise drawn by {drawn}"
+        )
+    return (
+        f"selected privately: epsilon {to_float(share.epsilon_units):.6g}, delta {to_float(share.delta_units):.6g} "
+        f"over {share.keys_per_unit} keys a unit; a key is shown for certain from {share.table.thresholds.size} "
+        "units on"
+    )
+
+
+def _explain_part(query: str, part: NoisyMeasure) -> str:
+    row = _row(query, part)
+    return (
+        f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "
+        f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}; epsilon {row['epsilon']:.6g}"
+        + (f", delta {row['delta']:.6g}" if part.delta_units else "")
+        + f"; {row['kernel']}"
+    )

@@ -1,0 +1,92 @@
+"""What a plan's run leaves: figures that were drawn once and can be read as often as anyone likes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import polars as pl
+
+from dpfast.errors import ParameterError
+from dpfast.planner import Blueprint, explain
+from dpfast.queries import Bins
+
+__all__ = ["Release"]
+
+
+class Release:
+    """Released figures: computed once, the same however often they are read.
+
+    Guarantee
+        What `frame` holds is differentially private as `explain` says, and everything made of it is too
+        (post-processing). No exact figure is kept, and no byte of a key that was not selected.
+
+    Attributes
+    ----------
+    frame
+        One row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
+        value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
+        bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``.
+    spent
+        What this release was charged, all its charges together: a `Budget` of (epsilon, delta), or of (rho,
+        delta) where the plan was made with rho.
+    entry
+        The number of its first charge in the ledger; there is one for every measure, and one for selecting keys.
+
+    """
+
+    def __init__(self, frame: pl.DataFrame, blueprint: Blueprint, entry: int) -> None:
+        self._frame = frame
+        self.entry = entry
+        self.spent = blueprint.budget
+        self._explained = explain(blueprint)
+        self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
+        self._queries = [planned.name for planned in blueprint.queries]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row per group; a copy of what is remembered, sharing its memory."""
+        return self._frame.clone()
+
+    def lazy(self) -> pl.LazyFrame:
+        """Return the frame as a LazyFrame; collecting it reads what was drawn once."""
+        return self.frame.lazy()
+
+    def explain(self) -> str:
+        """Return what was done and why, as text."""
+        return self._explained
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int = 30) -> Any:
+        """Draw one query's groups with their intervals.
+
+        Parameters
+        ----------
+        path
+            Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for
+            none.
+        query
+            The query's name; by default the first.
+        top
+            How many of the largest groups to show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The chart.
+
+        Raises
+        ------
+        ParameterError
+            The query is not one of this release, or matplotlib is not installed.
+
+        """
+        from dpfast.charts import draw_groups
+
+        name = self._queries[0] if query is None else query
+        if name not in self._queries:
+            raise ParameterError("query", query, f"one of {self._queries}")
+        return draw_groups(self.frame, self._by, name, top, path)
+
+    def __repr__(self) -> str:
+        """Show the frame and what it cost."""
+        return f"Release of {', '.join(self._queries)}; spent {self.spent}\n{self.frame}"
