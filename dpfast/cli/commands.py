@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dpfast.cli.answering import answer
 from dpfast.cli.arguments import Request, draw_plan
-from dpfast.cli.errors import CommandError, ExitCode, FileTroubleError, described, exit_code, tell
+from dpfast.cli.errors import CommandError, ExitCode, described, exit_code, tell
+from dpfast.cli.ledgers import close_at_the_end, is_server, ledger
 from dpfast.errors import DpfastError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -206,65 +208,6 @@ def explain(
     show_plan(draw_plan(Request(**shared)))
 
 
-@main.group()
-def ledger() -> None:
-    """Create a ledger, or show what one has left."""
-
-
-@ledger.command(epilog="\b\nExample:\n  dpfast ledger create ledger.db --epsilon 4 --delta 1e-6 --dataset flights")
-@click.argument("path")
-@click.option("--epsilon", type=float, required=True, help="The whole budget; it cannot be raised later.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="The same for delta.")
-@click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
-@click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
-@click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
-def create(
-    path: str, epsilon: float, delta: float, dataset: str | None, unit: str | None, neighbors: str | None
-) -> None:
-    """Create a ledger with a budget.
-
-    What is not given of dataset, unit and neighbours is fixed by the first release.
-    """
-    from dpfast.ledger import Ledger
-
-    if Path(path).exists():
-        raise FileTroubleError(f"{path!r} exists; give another name, or see dpfast ledger show")
-    identity = {"dataset": dataset, "privacy_unit": None if unit is None else f"column:{unit}", "neighbors": neighbors}
-    made = Ledger.open(path, epsilon, delta, **identity)
-    click.echo(f"created {path}: {made.total}")
-
-
-@ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
-@click.argument("path")
-def show(path: str) -> None:
-    """Show a ledger's budget, what is spent and left, what it is about, and its entries."""
-    from dpfast.cli.terminal import console, print_table
-
-    opened = _existing(path)
-    total, spent, remaining, about = opened.total, opened.spent, opened.remaining, opened.identity
-    history = opened.history()
-    unfixed = "fixed by the first release"
-    lines = {
-        "ledger": path,
-        "budget": str(total),
-        "spent": f"{spent} in {history.height} entries",
-        "remaining": str(remaining),
-        "dataset": about.dataset or unfixed,
-        "unit": about.privacy_unit or unfixed,
-        "neighbors": about.neighbors or unfixed,
-    }
-    for name, value in lines.items():
-        console().print(f"{name:<10} {value}")
-    if history.height:
-        rows = [
-            (str(number), f"{time:%Y-%m-%d %H:%M:%S}", what, f"{epsilon:.12g}", f"{delta:.12g}")
-            for number, time, epsilon, delta, what in history.select(
-                "entry", "time", "epsilon", "delta", "description"
-            ).iter_rows()
-        ]
-        print_table(("entry", "time (UTC)", "what was released", "epsilon", "delta"), rows, left=3)
-
-
 @main.command(
     short_help="Release 336,776 real flights, beside the truth.",
     epilog="\b\nExample:\n  dpfast demo --out ./dpfast-demo --epsilon 4",
@@ -281,23 +224,13 @@ def demo(out: Path, epsilon: float) -> None:
     run_demo(out, epsilon)
 
 
-def _existing(path: str) -> Ledger:
-    from dpfast.ledger import Ledger
-
-    if not Path(path).exists():
-        raise LedgerError(
-            f"there is no ledger {path!r}; create it: dpfast ledger create {path} --epsilon 1 --delta 1e-6"
-        )
-    return Ledger.open(path)
-
-
 def _opened(path: str, request: Request, epsilon: float | None, delta: float | None) -> Ledger:
     """Open the ledger of a release, or create it where a budget is given."""
     from dpfast.ledger import Ledger
 
     if epsilon is None and delta is not None:
         raise CommandError("--budget-delta needs --budget-epsilon; give both to create the ledger")
-    if epsilon is None and not Path(path).exists():
+    if epsilon is None and not is_server(path) and not Path(path).exists():
         raise LedgerError(
             f"there is no ledger {path!r}; create it with --budget-epsilon 1 --budget-delta 1e-6, "
             "or with dpfast ledger create"
@@ -310,6 +243,7 @@ def _opened(path: str, request: Request, epsilon: float | None, delta: float | N
                 f"--budget-{error}".replace(f"{error.argument}=", f"--budget-{error.argument} ")
             ) from None
         raise
+    close_at_the_end(opened)
     name = opened.identity.dataset
     if name is not None and name != request.dataset_name:
         raise LedgerError(
@@ -317,3 +251,7 @@ def _opened(path: str, request: Request, epsilon: float | None, delta: float | N
             f"say --dataset {name!r} if these are the same data, or use another ledger"
         )
     return opened
+
+
+main.add_command(ledger)
+main.add_command(answer)

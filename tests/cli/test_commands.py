@@ -22,7 +22,10 @@ def test_version(run):
     assert result.stdout.startswith("dpfast ")
 
 
-@pytest.mark.parametrize("command", ["release", "explain", "demo", "ledger create", "ledger show"])
+@pytest.mark.parametrize(
+    "command",
+    ["release", "explain", "demo", "answer", "ledger create", "ledger show", "ledger report", "ledger verify"],
+)
 def test_every_command_has_help_with_an_example(run, command):
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
@@ -42,7 +45,7 @@ def test_no_command_shows_the_commands(run, group):
 
 def test_a_ledger_is_created_and_shown(folder, run):
     result = run("ledger", "create", "ledger.db", "--epsilon", "4", "--delta", "1e-5", "--dataset", "trips.parquet")
-    assert (result.exit_code, result.stdout) == (0, "created ledger.db: epsilon 4, delta 1e-05\n")
+    assert (result.exit_code, result.stdout) == (0, "created ledger.db: epsilon 4, delta 1e-05 (basic)\n")
     fresh = run("ledger", "show", "ledger.db").stdout
     assert "unit       fixed by the first release" in fresh
     assert "what was released" not in fresh
@@ -51,7 +54,7 @@ def test_a_ledger_is_created_and_shown(folder, run):
         assert result.exit_code == 0, result.output
     shown = run("ledger", "show", "ledger.db").stdout
     for line in (
-        "budget     epsilon 4, delta 1e-05",
+        "budget     epsilon 4, delta 1e-05 (basic)",
         "spent      epsilon 2, delta 2e-06 in 4 entries",
         "remaining  epsilon 2, delta 8e-06",
         "dataset    trips.parquet",

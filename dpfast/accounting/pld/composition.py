@@ -42,6 +42,10 @@ class Composition:
     """ln of the probability that no outcome reveals everything, rounded down."""
     log_finite_lower: float
     """The same, rounded up: what the lower bound of delta uses."""
+    step: float = 0.0
+    """Where positive, periods must be multiples of it: some losses are, and their transforms are FFTs."""
+    lattice: bool = False
+    """Whether all losses are multiples of the step."""
 
     @property
     def pivot(self) -> float:
@@ -61,6 +65,13 @@ class Composition:
         """Whether no finite loss but 0 is possible."""
         return not self.families and self.squared_mean == 0.0
 
+    def rough_log_moments(self, tilts: Array) -> Array:
+        """Return about ln M at real tilts, fast."""
+        total: Array = self.squared_mean * tilts * (tilts + 1.0) / 2.0
+        for family in self.families:
+            total = total + family.rough_log_moments(tilts) @ family.counts
+        return total
+
     def log_moments(self, tilts: Array) -> tuple[Array, Array]:
         """Return ln M at real tilts, and bounds on its errors."""
         gaussian = self.squared_mean * tilts * (tilts + 1.0) / 2.0
@@ -73,10 +84,10 @@ class Composition:
             slack = slack + (2.0 * errors + (8.0 + len(family.tops)) * ROUNDING * size) @ family.counts
         return total, slack
 
-    def on_line(self, tilt: float, frequencies: Array, weights: Array) -> Line:
+    def on_line(self, tilt: float, frequencies: Array, weights: Array, period: float) -> Line:
         """Return the transform on the line Re z = tilt; `weights` say how much each frequency counts."""
         blocks = [
-            self._block(tilt, frequencies[start : start + _FREQUENCIES_AT_ONCE], weights[start:])
+            self._block(tilt, frequencies[start : start + _FREQUENCIES_AT_ONCE], weights[start:], period)
             for start in range(0, len(frequencies), _FREQUENCIES_AT_ONCE)
         ]
         return Line(
@@ -86,7 +97,7 @@ class Composition:
             sum(block.dropped for block in blocks),
         )
 
-    def _block(self, tilt: float, frequencies: Array, weights: Array) -> Line:
+    def _block(self, tilt: float, frequencies: Array, weights: Array, period: float) -> Line:
         kept = np.arange(len(frequencies))
         u = frequencies
         # A Gaussian's exponent, mean (z^2 + z) / 2 at z = tilt + iu, less its value at the tilt and its pivot.
@@ -105,7 +116,7 @@ class Composition:
             while start < len(family.tops) and len(kept):
                 part = slice(start, start + size)
                 start, size = part.stop, max(1, min(2 * size, _ELEMENTS_AT_ONCE // len(kept)))
-                value = family.ratio(tilt, u[kept], part)
+                value = family.ratio(tilt, u[kept], part, period)
                 error = family.error(tilt, u[kept], part)
                 counts = family.counts[part]
                 # A value smaller than its own error may be replaced by that error, at three times the error.

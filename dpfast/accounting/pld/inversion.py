@@ -13,6 +13,8 @@ an exact identity: losses are not rounded to a grid. It is summed by the trapezo
 - *Truncation.* abs(M(z)) <= M(t) for every z, so frequencies beyond U add at most
   M(t) exp(-t epsilon) / (pi U), whatever the mechanisms. A Gaussian of squared mean m makes that exp(-m U^2 / 2)
   times smaller.
+  Where all losses are multiples of a step (samples), the integrand is periodic but for the payoff, whose
+  transform is then a geometric sum: one period is exact and nothing is cut off.
 - *Arithmetic.* Each value of M carries a bound of its relative error (`composition`); the sum adds its own.
 
 The tilt is where the integrand is least at u = 0 (the saddle point): there all errors are relative to
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -32,11 +35,15 @@ from dpfast.accounting.pld.transforms import ROUNDING, Array
 
 __all__ = ["Contour", "delta_bounds", "epsilon_bounds"]
 
+Wanted = Literal["lower", "upper", "both"]
+
 _COARSE_TILTS = np.logspace(-9.0, 18.0, 109)
-_MOST_FREQUENCIES = 2**19
+_MOST_FREQUENCIES = 2**18
 # Wrap-around this small relative to the curve is nothing.
 _LOG_WRAPPED = -22.0
-_SPREADS = np.logspace(-2.5, 3.5, 49)
+_LONGEST_PERIOD = 2**22
+_SOLVED = 1e-7
+_SPREADS = np.logspace(-2.5, 3.0, 23)
 
 
 def _payoff(tilts: Array) -> Array:
@@ -62,12 +69,13 @@ def _best_tilt(objective: Callable[[Array], Array]) -> float:
 def chernoff_epsilon(composition: Composition, delta: float) -> float:
     """Return an upper bound on epsilon from moments alone (Canonne, Kamath, Steinke 2020, proposition 12)."""
 
-    def objective(tilts: Array) -> Array:
-        logs, slack = composition.log_moments(tilts)
-        bound: Array = (logs + slack + _payoff(tilts) - math.log(delta)) / tilts
-        return bound
+    def bound(tilts: Array, logs: Array) -> Array:
+        exact: Array = (logs + _payoff(tilts) - math.log(delta)) / tilts
+        return exact
 
-    return max(0.0, float(objective(np.array([_best_tilt(objective)]))[0]) * (1.0 + 8.0 * ROUNDING))
+    tilts = np.array([_best_tilt(lambda tilts: bound(tilts, composition.rough_log_moments(tilts)))])
+    certified = float(bound(tilts, np.sum(composition.log_moments(tilts), axis=0))[0])
+    return max(0.0, certified * (1.0 + 8.0 * ROUNDING))
 
 
 class Contour:
@@ -77,7 +85,7 @@ class Contour:
         self._composition = composition
 
         def objective(tilts: Array) -> Array:
-            value: Array = composition.log_moments(tilts)[0] - tilts * epsilon - np.log(tilts) - np.log1p(tilts)
+            value: Array = composition.rough_log_moments(tilts) - tilts * epsilon - np.log(tilts) - np.log1p(tilts)
             return value
 
         self.tilt = tilt = _best_tilt(objective)
@@ -90,25 +98,53 @@ class Contour:
 
         logs, slack = composition.log_moments(np.array([tilt]))
         self._log_moment, self._slack = float(logs[0]), float(slack[0])
-        expected_sum = math.exp(min(expected - self._log_moment + tilt * epsilon, 0.0))
+        #: Out of the reach of floats, for tiny deltas next to the largest loss: the moment bound serves alone.
+        self._hopeless = not (math.isfinite(self._width) and math.isfinite(self._log_moment) and self._slack < 1.0)
+        if self._hopeless or (composition.step and self._width > _LONGEST_PERIOD * composition.step):
+            self._hopeless = True
+            return
+        # Where rounding spoils the estimate, the most frequencies are taken.
+        expected_sum = max(math.exp(min(expected - self._log_moment + tilt * epsilon, 0.0)), 1e-100)
         last = 1.0 / (math.pi * expected_sum * accuracy(tilt))
         if composition.squared_mean > 0.0:
             last = min(last, math.sqrt(100.0 / composition.squared_mean))
-        step = 2.0 * math.pi / self._width
-        count = min(max(int(last / step), 64), _MOST_FREQUENCIES)
-        frequencies = step * np.arange(count + 1)
-        z = tilt + 1j * frequencies
-        weights = np.full(count + 1, step / math.pi)
+        self._step = 2.0 * math.pi / self._width
+        count = min(max(int(last / self._step), 64), _MOST_FREQUENCIES)
+        if composition.lattice:
+            count = round(self._width / composition.step) // 2
+        frequencies = self._step * np.arange(count + 1)
+        weights = np.full(count + 1, self._step / math.pi)
         weights[0] /= 2.0
-        kernel = weights / (z * (z + 1.0))
-        line = composition.on_line(tilt, frequencies, np.abs(kernel))
-        used = np.rint(line.frequencies / step).astype(np.int64)
-        self._frequencies = line.frequencies
-        self._terms = line.values * kernel[used]
-        self._magnitudes = np.abs(self._terms)
-        self._errors = line.errors * np.abs(kernel[used])
+        if composition.lattice:
+            weights[-1] /= 2.0
+        largest = weights * self._largest_kernel(frequencies)
+        line = composition.on_line(tilt, frequencies, largest, self._width)
+        used = np.rint(line.frequencies / self._step).astype(np.int64)
+        self._frequencies, self._values = line.frequencies, line.values * weights[used]
+        self._errors = line.errors * weights[used]
+        # A lattice's integral is over one period: nothing is cut off.
         fade = math.exp(-0.5 * composition.squared_mean * frequencies[-1] ** 2)
-        self._cut = line.dropped + 1.01 * fade / (math.pi * float(frequencies[-1]))
+        cut = 0.0 if composition.lattice else 1.01 * fade / (math.pi * float(frequencies[-1]))
+        self._cut = line.dropped + cut
+
+    def _largest_kernel(self, frequencies: Array) -> Array:
+        """Return a bound on the magnitude of `_kernel` for every epsilon."""
+        if self._composition.lattice:
+            step = self._composition.step
+            return np.full(len(frequencies), step / -math.expm1(-self.tilt * step))
+        return np.asarray(1.0 / (np.hypot(self.tilt, frequencies) * np.hypot(self.tilt + 1.0, frequencies)))
+
+    def _kernel(self, epsilon: float) -> Array:
+        """Return the transform of the payoff, which `epsilon` shifts."""
+        z = self.tilt + 1j * self._frequencies
+        if not self._composition.lattice:
+            return np.asarray(1.0 / (z * (z + 1.0)))
+        # The sum of exp(-z x)(1 - exp(-x)) over what the lattice's points beyond epsilon exceed it by.
+        step = self._composition.step
+        first = math.ceil(epsilon / step) * step - epsilon
+        near = np.exp(-z * first) / -np.expm1(-z * step)
+        far = np.exp(-(z + 1.0) * first) / -np.expm1(-(z + 1.0) * step)
+        return np.asarray(step * (near - far))
 
     def _spread(self, tilt: float, epsilon: float, expected: float) -> None:
         """Choose the period, and keep what bounds its wrap-around."""
@@ -122,6 +158,11 @@ class Contour:
         self._above = self._neighbours > tilt
         needed = np.where(np.isfinite(needed), needed, np.inf)
         self._width = max(float(np.min(needed[self._above])), float(np.min(needed[~self._above])), 1.0 / tilt)
+        grid = self._composition.step
+        if 0.0 < self._width / (grid or math.inf) <= _LONGEST_PERIOD:
+            # An even number of steps that the FFT likes: 2^i or 3 * 2^i.
+            size = 2 ** max(4, math.ceil(math.log2(self._width / grid)))
+            self._width = grid * (size * 3 // 4 if 0.75 * size * grid >= self._width else size)
 
     def _wrapped(self, epsilon: float) -> float:
         """Bound what wraps around, as a logarithm."""
@@ -133,14 +174,19 @@ class Contour:
 
     def log_bounds(self, epsilon: float) -> tuple[float, float]:
         """Return bounds of ln delta(epsilon), the lower one -inf where nothing is known."""
-        shift = self._composition.pivot - epsilon
-        total = float(np.sum((self._terms * np.exp(1j * self._frequencies * shift)).real))
-        size = abs(self._composition.pivot) + abs(epsilon)
-        # 64 for each term's products and the pairwise sum of at most 2^20 of them.
-        rounding = ROUNDING * float(np.sum(self._magnitudes * (64.0 + 4.0 * size * self._frequencies)))
-        error = (float(np.sum(self._errors)) + rounding + self._cut) * (1.0 + 2.0**-20)
         scale = self._log_moment - self.tilt * epsilon
         slack = self._slack + 8.0 * ROUNDING * (1.0 + abs(self._log_moment) + self.tilt * epsilon)
+        if self._hopeless:
+            bound = scale + slack + float(_payoff(np.array([self.tilt]))[0])
+            return -math.inf, min(0.0, bound) if not math.isnan(bound) else 0.0
+        shift = self._composition.pivot - epsilon
+        kernel = self._kernel(epsilon)
+        size = np.abs(kernel)
+        total = float(np.sum((self._values * kernel * np.exp(1j * self._frequencies * shift)).real))
+        losses = abs(self._composition.pivot) + abs(epsilon)
+        # 64 for each term's products and the pairwise sum of at most 2^20 of them.
+        rounding = ROUNDING * float(np.abs(self._values) @ (size * (64.0 + 4.0 * losses * self._frequencies)))
+        error = (float(self._errors @ size) + rounding + self._cut) * (1.0 + 2.0**-20)
         upper = min(0.0, math.log(max(total + error, error)) + scale + slack)
         lower = -math.inf
         wrapped = self._wrapped(epsilon) - scale + slack
@@ -150,17 +196,20 @@ class Contour:
         return lower, upper
 
 
-def _upper_epsilon(contour: Contour, log_delta: float, high: float) -> float:
-    """Return an epsilon at which the upper bound of delta is at most `delta`: the least, or nearly."""
-    low, at_low = 0.0, contour.log_bounds(0.0)[1] - log_delta
+def _upper_epsilon(contour: Contour, log_delta: float, high: float, near: float = 0.0) -> float:
+    """Return an epsilon at which the upper bound of delta is at most `delta`: about the least, near a guess.
+
+    `high` is such an epsilon already, and comes back where the contour knows no better.
+    """
+    low, at_low = near, contour.log_bounds(near)[1] - log_delta
     if at_low <= 0.0:
-        return 0.0
+        return _upper_epsilon(contour, log_delta, near) if near > 0.0 else 0.0
     at_high = contour.log_bounds(high)[1] - log_delta
     if at_high > 0.0:
         return high
     # Regula falsi, every third step a bisection: the curve is smooth but in rare cases nearly a step.
     for turn in range(100):
-        if high - low <= 1e-10 * high:
+        if high - low <= _SOLVED * high:
             break
         middle = 0.5 * (low + high)
         if turn % 3:
@@ -176,16 +225,16 @@ def _upper_epsilon(contour: Contour, log_delta: float, high: float) -> float:
 
 def _lower_epsilon(contour: Contour, log_delta: float, upper: float) -> float:
     """Return an epsilon at which the lower bound of delta is above `delta`: the greatest, or nearly."""
-    above, step = upper, 1e-9 * upper
+    above, step = upper, 1e-12 * upper
     while True:
         low = above - step
         if low <= 0.0:
             return 0.0
         if contour.log_bounds(low)[0] > log_delta:
             break
-        above, step = low, 4.0 * step
+        above, step = low, 8.0 * step
     for _ in range(30):
-        if above - low <= 1e-10 * above:
+        if above - low <= _SOLVED * above:
             break
         middle = 0.5 * (low + above)
         if contour.log_bounds(middle)[0] > log_delta:
@@ -195,11 +244,13 @@ def _lower_epsilon(contour: Contour, log_delta: float, upper: float) -> float:
     return low
 
 
-def epsilon_bounds(composition: Composition, delta: float) -> tuple[float, float]:
+def epsilon_bounds(composition: Composition, delta: float, wanted: Wanted = "both") -> tuple[float, float]:
     """Return bounds of the least epsilon with delta(epsilon) <= delta, infinite where there is none."""
-    upper = _epsilon(composition, _finite_share(delta, composition.log_finite, up=False), 1)
-    lower = _epsilon(composition, _finite_share(delta, composition.log_finite_lower, up=True), 0)
-    return min(lower, upper), upper
+    share = _finite_share(delta, composition.log_finite, up=False)
+    larger = _finite_share(delta, composition.log_finite_lower, up=True)
+    if wanted != "both" or share == larger:
+        return _epsilons(composition, larger if wanted == "lower" else share, wanted)
+    return _epsilons(composition, larger, "lower")[0], _epsilons(composition, share, "upper")[1]
 
 
 def _finite_share(delta: float, log_finite: float, *, up: bool) -> float:
@@ -211,33 +262,36 @@ def _finite_share(delta: float, log_finite: float, *, up: bool) -> float:
     return (delta - infinite + (slack if up else -slack)) / math.exp(log_finite)
 
 
-def _epsilon(composition: Composition, share: float, side: int) -> float:
-    """Return the lower (side 0) or the upper (side 1) bound at what delta finite losses may use."""
+def _epsilons(composition: Composition, share: float, wanted: Wanted) -> tuple[float, float]:
+    """Return bounds of epsilon at what delta finite losses may use."""
     if share < 0.0:
-        return math.inf
+        return math.inf, math.inf
     if composition.trivial or share >= 1.0:
-        return 0.0
+        return 0.0, 0.0
     top = composition.top
     if share == 0.0:
-        return top if side else top * (1.0 - 32.0 * ROUNDING)
+        return top * (1.0 - 32.0 * ROUNDING), top
     log_share = math.log(share)
     first = min(chernoff_epsilon(composition, share), top)
     if first == 0.0:
-        return 0.0
+        return 0.0, 0.0
     rough = Contour(composition, first, lambda tilt: 1e-2)
     centre = _upper_epsilon(rough, log_share, first)
-    fine = Contour(composition, centre, lambda tilt: min(1e-2, max(1e-5 * centre * tilt, 1e-6)))
-    upper = min(_upper_epsilon(fine, log_share, first), centre)
-    return upper if side else _lower_epsilon(fine, log_share, upper)
+    fine = Contour(composition, centre, lambda tilt: min(1e-2, max(5e-5 * centre * tilt, 1e-5)))
+    upper = _upper_epsilon(fine, log_share, centre, 0.99 * centre)
+    lower = 0.0 if wanted == "upper" else _lower_epsilon(fine, log_share, upper)
+    return lower, upper
 
 
-def delta_bounds(composition: Composition, epsilon: float) -> tuple[float, float]:
-    """Return bounds of delta(epsilon)."""
+def delta_bounds(composition: Composition, epsilon: float, wanted: Wanted = "both") -> tuple[float, float]:
+    """Return bounds of delta(epsilon), both whichever are wanted."""
     low = up = 0.0
     if not composition.trivial and epsilon < composition.top:
-        lower, upper = Contour(composition, epsilon, lambda tilt: 1e-5).log_bounds(epsilon)
+        lower, upper = Contour(composition, epsilon, lambda tilt: 1e-4).log_bounds(epsilon)
         rounding = 8.0 * ROUNDING * (1.0 + abs(upper))
         low, up = math.exp(lower - rounding), math.nextafter(math.exp(upper + rounding), 1.0)
+        # No loss is above the largest one.
+        up = min(up, -math.expm1(epsilon - composition.top) * (1.0 + 8.0 * ROUNDING))
     infinite_low, infinite_up = -math.expm1(composition.log_finite_lower), -math.expm1(composition.log_finite)
     slack = 8.0 * ROUNDING
     return (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Literal
 
 import numpy as np
 
+from dpfast.accounting.accountant import refused
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -28,7 +28,14 @@ from dpfast.accounting.events import (
 )
 from dpfast.accounting.pld import pairs
 from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.sampling import Direction, Sampled
+from dpfast.accounting.pld.sampling import (
+    Atoms,
+    Direction,
+    Lattice,
+    Side,
+    gaussian_losses,
+    sampled_losses,
+)
 from dpfast.accounting.pld.transforms import (
     ROUNDING,
     Array,
@@ -40,17 +47,16 @@ from dpfast.accounting.pld.transforms import (
 )
 from dpfast.errors import ParameterError
 
-__all__ = ["LARGEST_ALTERNATIVES", "Side", "alternatives", "compose", "has_samples"]
+__all__ = ["LARGEST_ALTERNATIVES", "alternatives", "compose", "has_samples"]
 
 #: Parts of partitions a unit may lie in, taken together over all partitions.
 LARGEST_ALTERNATIVES = 64
 
 Runs = dict[Single, int]
-Side = Literal["upper", "lower"]
 
 
-def _refuse(event: object, allowed: str, mend: str) -> ParameterError:
-    return ParameterError("events", str(event), allowed, mend)
+def _refuse(event: Single, takes: str, instead: str) -> ParameterError:
+    return refused(event, "PLD", takes, instead)
 
 
 def alternatives(events: Event | Iterable[Event]) -> list[Runs]:
@@ -66,7 +72,7 @@ def alternatives(events: Event | Iterable[Event]) -> list[Runs]:
             raise _refuse(
                 event,
                 f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all",
-                "account for them with zCDP or RDP, where a partition costs the maximum of its parts",
+                "zCDP or RDP, where a partition costs the maximum of its parts",
             )
     result = []
     for choice in itertools.product(*choices):
@@ -74,7 +80,8 @@ def alternatives(events: Event | Iterable[Event]) -> list[Runs]:
         for part in choice:
             _add(total, part, 1)
         result.append(total)
-    return _without_smaller(result)
+    # One order for equal plans.
+    return sorted(_without_smaller(result), key=lambda counts: sorted(map(repr, counts.items())))
 
 
 def _add(total: Runs, more: Runs, times: int) -> None:
@@ -98,7 +105,7 @@ def _repeated(event: Partitioned, count: int) -> list[Runs]:
         raise _refuse(
             event,
             f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all",
-            "account for them with zCDP or RDP, where a partition costs the maximum of its parts",
+            "zCDP or RDP, where a partition costs the maximum of its parts",
         )
     result = []
     for dividers in itertools.combinations(range(count + len(parts) - 1), len(parts) - 1):
@@ -117,14 +124,14 @@ def _simplified(event: Single) -> Runs:
         raise _refuse(
             event,
             "events whose privacy loss has a known distribution",
-            "rho alone does not fix one; account for the plan with zCDP",
+            "zCDP, for rho alone fixes no distribution",
         )
     if not isinstance(event, PoissonSubsampled):
         return {event: 1}
     inner: Runs = {}
     for part, count in runs(event.event).items():
         if isinstance(part, Partitioned):
-            raise _refuse(event, "samples of single mechanisms", "put the sampling inside each part")
+            raise _refuse(event, "samples of single mechanisms", "sampling inside each part")
         _add(inner, _simplified(part), count)
     if event.rate == 1.0:
         return inner
@@ -133,7 +140,9 @@ def _simplified(event: Single) -> Runs:
         inner = {Gaussian(1.0 / together): 1}
     [(only, count)] = list(inner.items())[:1]
     if len(inner) > 1 or count > 1:
-        raise _refuse(event, "samples on which one mechanism runs, or Gaussians only", "sample anew for each")
+        raise _refuse(
+            event, "samples on which one mechanism runs, or Gaussians only", "sampling anew for each, or by RDP"
+        )
     rate = event.rate
     if isinstance(only, PoissonSubsampled):
         only, rate = only.event, rate * only.rate  # type: ignore[assignment]
@@ -148,7 +157,7 @@ def _check_sampled(event: Single, inner: Single) -> None:
         raise _refuse(
             event,
             f"samples under noise of scale at least sensitivity/{limit:g}, of at most 4096 integers if discrete",
-            "leave out the sampling: the event alone costs at least as much",
+            "leaving out the sampling, which only helps, or by RDP",
         )
 
 
@@ -182,10 +191,12 @@ class _Table:
 def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Composition:
     """Return the composition of runs; `fineness` counts the halvings of cells for sampled mechanisms."""
     laplaces, responses, ranges, discretes = _Table(), _Table(), _Table(), _Table()
-    sampled: list[Family] = []
+    sampled: list[Atoms] = []
+    step = _step(counts) / 2.0**fineness
     squared_means: list[float] = []
     log_finite: list[float] = []
-    for event, count in counts.items():
+    # One order for equal plans, so that they get equal figures.
+    for event, count in sorted(counts.items(), key=repr):
         match event:
             case Laplace():
                 laplaces.add(count, event.sensitivity / event.scale)
@@ -207,10 +218,12 @@ def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Co
                 log_finite.append(count * math.log1p(-event.delta))
                 if event.epsilon > 0.0:
                     responses.add(count, event.epsilon, 0.0)
+            case PoissonSubsampled(Gaussian() as inner, rate):
+                losses = gaussian_losses(inner.sensitivity / inner.scale, rate, direction, side, step)
+                sampled.append(Lattice(losses, step, count))
             case PoissonSubsampled():
-                one = Sampled(_pair(event.event, side, fineness), event.rate, direction, count)  # type: ignore[arg-type]
-                sampled.append(one)
-                log_finite.append(count * math.log1p(-one.infinite))
+                pair = _pair(event.event, side, fineness)  # type: ignore[arg-type]
+                sampled.append(Atoms(sampled_losses(pair, event.rate, direction), count))
             case _:
                 raise AssertionError(event)
     families = [
@@ -220,20 +233,39 @@ def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Co
         *responses.families(Responses),
         *sampled,
     ]
+    log_finite += [float(one.counts[0]) * math.log1p(-one.losses.infinite) for one in sampled]
     total = math.fsum(log_finite)
     return Composition(
         families,
         math.fsum(squared_means),
         total * (1.0 + 8.0 * ROUNDING),
         total * (1.0 - 8.0 * ROUNDING),
+        step if any(isinstance(one, Lattice) for one in sampled) else 0.0,
+        all(isinstance(one, Lattice) for one in families) and bool(families) and not squared_means,
     )
+
+
+def _step(counts: Runs) -> float:
+    """Return a step for the losses of sampled Gaussians: small beside their spread, and never tiny."""
+    total, spread = 0, 0.0
+    points = np.linspace(-8.0, 8.0, 257)
+    density = np.exp(-0.5 * points**2)
+    density /= np.sum(density)
+    for event, count in counts.items():
+        match event:
+            case PoissonSubsampled(Gaussian(scale, sensitivity), rate):
+                mean = sensitivity / scale
+                loss = np.logaddexp(math.log1p(-rate), math.log(rate) + mean * points - 0.5 * mean**2)
+                total += count
+                spread += count * float(density @ (loss - density @ loss) ** 2)
+            case _:
+                pass
+    return max(0.03 * math.sqrt(spread / total), 2.0**-18) if total else 1.0
 
 
 def _pair(event: Single, side: Side, fineness: int) -> pairs.Pair:
     """Return the base pair of a sampled mechanism."""
     match event:
-        case Gaussian():
-            cells = pairs.gaussian_cells(event.sensitivity / event.scale, 32 << fineness)
         case Laplace():
             cells = pairs.laplace_cells(event.sensitivity / event.scale, 32 << fineness)
         case DiscreteLaplace():

@@ -23,6 +23,8 @@ Side = Literal["upper", "lower"]
 
 # Outcomes that the cheap bound of a transform looks at.
 _FEW = 32
+# Values that stand for all where only an estimate is needed.
+_ROUGH = 512
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,7 @@ def gaussian_losses(mean: float, rate: float, direction: Direction, side: Side, 
     *Upper*: dots at every loss that is a multiple of the step, connected; what lies between two multiples (the
     cells are cut finer) is split between them once more, keeping both masses.
 
-    *Lower*: all between two multiples is merged, and one half sent to either of the two; there the ratio is
-    about right, being averaged over the cells on both sides, and the larger mass is cut to make it so. Merging
-    and sending at random are post-processing, and cutting lowers the hockey-stick curve everywhere. The losses
-    of a unit's masses so cut are no probabilities any more, which compositions do not need.
+    *Lower*: all between two multiples is merged, and about one half sent to either of the two (`_rounded_down`).
     """
     floor, top = math.log1p(-rate), np.logaddexp(math.log1p(-rate), math.log(rate) + mean * (14.5 + 0.5 * mean))
     steps = np.arange(math.floor(floor / step) + 1, math.ceil(float(top) / step))
@@ -73,7 +72,7 @@ def gaussian_losses(mean: float, rate: float, direction: Direction, side: Side, 
     cells = gaussian_cells(mean, np.log(bare[bare > 0.0] / rate))
     fine = sampled_losses(connect_dots(cells) if side == "upper" else merge_cells(cells), rate, direction)
     index = np.floor(fine.loss / step).astype(np.int64)
-    first, count = int(np.min(index)) - 1, int(np.max(index) - np.min(index)) + 4
+    first, count = int(np.min(index)) - 2, int(np.max(index) - np.min(index)) + 5
     index -= first
     grid = np.arange(first, first + count) * step
 
@@ -85,10 +84,7 @@ def gaussian_losses(mean: float, rate: float, direction: Direction, side: Side, 
         parts = ((index, fine.mass * (1.0 - up)), (index + 1, fine.mass * up))
         mass = sum((at(place, part) for place, part in parts), np.zeros(count))
     else:
-        own, other = at(index, fine.mass), at(index, fine.mass * np.exp(-fine.loss))
-        own[1:], other[1:] = (own[1:] + own[:-1]) / 2.0, (other[1:] + other[:-1]) / 2.0
-        own[0], other[0] = own[0] / 2.0, other[0] / 2.0
-        mass = np.minimum(own, other * np.exp(grid))
+        mass = _rounded_down(at(index, fine.mass), at(index, fine.mass * np.exp(-fine.loss)), grid, fine)
     # The largest errors of the masses that met in one place, or beside it.
     worst = [np.zeros(count), np.zeros(count)]
     for bound, errors in zip(worst, (fine.relative, fine.absolute), strict=True):
@@ -104,6 +100,31 @@ def gaussian_losses(mean: float, rate: float, direction: Direction, side: Side, 
     )
 
 
+def _rounded_down(own: Array, other: Array, grid: Array, fine: Losses) -> Array:
+    """Return masses at the grid's losses of something that cells with masses (own, other) dominate.
+
+    A cell is sent to its lower end, where its ratio is too large, and to its upper end, where it is too small, in
+    shares such that each place's ratio, averaged, is no smaller than the grid says: that is post-processing. Then
+    the mass `own` is cut to make the ratio exact, which lowers the hockey-stick curve everywhere. Such masses sum
+    to less than 1, which compositions do not mind. Where masses form a geometric sequence nothing is cut.
+    """
+    step_up = np.exp(grid[1:])
+    excess = np.maximum(own - other * np.exp(grid), 0.0)
+    shortfall = np.maximum(other[:-1] * step_up - own[:-1], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        balance = np.append(np.where(shortfall > 0.0, excess[1:] / shortfall, 0.0), 0.0)
+    # What cell j may send up is limited by what cell j + 1 sends down. The margin outweighs roundings.
+    wanted = np.clip(balance / (1.0 + balance), 0.25, 0.75)
+    up = np.minimum(wanted, np.append(1.0 - wanted[1:], 0.0) * balance) * (1.0 - 2.0**-24)
+    own, other = (values * (1.0 - up) + np.append(0.0, (values * up)[:-1]) for values in (own, other))
+    # Where roundings still leave a doubt, two places below there is none.
+    doubt = 8.0 * float(np.max(fine.relative + fine.absolute)) + 64.0 * ROUNDING * (1.0 + np.abs(grid))
+    sure = own >= other * np.exp(grid) * (1.0 + doubt)
+    mass: Array = np.where(sure, other * np.exp(grid), 0.0)
+    mass[:-2] += np.where(sure, 0.0, other * np.exp(grid - 2.0 * (grid[1] - grid[0])))[2:]
+    return mass
+
+
 class Atoms(Family):
     """One mechanism with finitely many losses, anywhere."""
 
@@ -114,21 +135,41 @@ class Atoms(Family):
         self.pivot = 0.0
 
     def scaled(self, z: Array, part: slice) -> Array:
+        """Return M(z) exp(-z top)."""
         value: Array = (np.exp(z * (self.losses.loss - self.tops[0])) @ self.losses.mass)[:, None]
+        return value
+
+    def rough_log_moments(self, tilts: Array) -> Array:
+        """Return about `log_moments`, fast."""
+        losses = self.losses
+        if len(losses.mass) <= _ROUGH:
+            return self.log_moments(tilts)
+        # Merged in place, each part around its mean: parts of equal length, where the tails are, and of equal mass.
+        last = len(losses.mass) - 1
+        length = np.linspace(0, last, _ROUGH).astype(np.int64)
+        total = np.cumsum(losses.mass)
+        starts = np.union1d(length, np.minimum(np.searchsorted(total, np.linspace(0.0, total[-1], _ROUGH)), last))
+        mass = np.add.reduceat(losses.mass, starts)
+        loss = np.add.reduceat(losses.mass * losses.loss, starts) / mass
+        value: Array = tilts[:, None] * loss[-1] + np.log(np.exp(tilts[:, None] * (loss - loss[-1])) @ mass)[:, None]
         return value
 
     def _weights(self, tilts: Array) -> Array:
         """Return the tilted distributions of the loss, one row each."""
         heavy: Array = self.losses.mass * np.exp(tilts[:, None] * (self.losses.loss - self.tops[0]))
-        return heavy / np.sum(heavy, axis=1, keepdims=True)
+        total: Array = np.sum(heavy, axis=1, keepdims=True)
+        heavy /= total
+        return heavy
 
     def ratio(self, tilt: float, frequencies: Array, part: slice, period: float) -> Array:
+        """Return the transform over its value at the tilt."""
         weights = self._weights(np.array([tilt]))[0]
         kept = weights > 0.0
         value: Array = np.exp(1j * np.outer(frequencies, self.losses.loss[kept])) @ weights[kept]
         return value[:, None]
 
     def log_ceiling(self, tilt: float, frequencies: Array) -> Array:
+        """Return a cheap bound on ln abs(ratio)."""
         # A few outcomes in full, all others as if in phase. What they weigh makes no ceiling untrue.
         weights = self._weights(np.array([tilt]))[0]
         few = np.argsort(-weights)[:_FEW]
@@ -139,6 +180,7 @@ class Atoms(Family):
         return value
 
     def error(self, tilt: float | Array, frequencies: Array, part: slice) -> Array:
+        """Return a bound on the error of `ratio`."""
         tilts = np.atleast_1d(np.asarray(tilt, np.float64))
         losses = self.losses
         weights = self._weights(tilts)
@@ -160,6 +202,7 @@ class Lattice(Atoms):
         self._transform: tuple[float, int, Array] = (math.nan, 0, np.zeros(0))
 
     def ratio(self, tilt: float, frequencies: Array, part: slice, period: float) -> Array:
+        """Return the transform over its value at the tilt."""
         size = round(period / self._step)
         if self._transform[:2] != (tilt, size):
             weights = self._weights(np.array([tilt]))[0]
@@ -170,10 +213,12 @@ class Lattice(Atoms):
         return np.where(place > size - place, values.conj(), values)[:, None]
 
     def log_ceiling(self, tilt: float, frequencies: Array) -> Array:
+        """Return a cheap bound on ln abs(ratio)."""
         # Reading off a value is cheaper than any bound.
         return np.zeros(len(frequencies))
 
     def error(self, tilt: float | Array, frequencies: Array, part: slice) -> Array:
+        """Return a bound on the error of `ratio`."""
         # Splitting loses go up by exp(tilt step) more than the loss itself. The FFT's error in the Euclidean norm is
         # at most 8 log2(n) roundings of its result's (Higham 2002, theorem 24.2, has 6 log2(n) for factors of
         # 2 and 4), which is sqrt(n) times the weights' norm; no single value errs by more.
@@ -181,5 +226,7 @@ class Lattice(Atoms):
         size = float(max(self._transform[1], 2))
         norms = np.sqrt(np.sum(self._weights(tilts) ** 2, axis=1, keepdims=True))
         fft = ROUNDING * 8.0 * math.log2(size) * math.sqrt(size) * norms
-        bound: Array = super().error(tilt, frequencies, part) * np.exp(tilts * self._step)[:, None] + fft
+        bound: Array = (
+            super().error(tilt, frequencies, part) * np.exp(np.minimum(tilts * self._step, 300.0))[:, None] + fft
+        )
         return bound

@@ -55,10 +55,14 @@ class Family(ABC):
         column = tilts[:, None]
         return column * self.tops + np.log(self.scaled(column, slice(None)))
 
-    def ratio(self, tilt: float, frequencies: Array, part: slice) -> Array:
-        """Return M(tilt + iu) / M(tilt) exp(-iu top): at most 1 in magnitude."""
+    def ratio(self, tilt: float, frequencies: Array, part: slice, period: float) -> Array:
+        """Return M(tilt + iu) / M(tilt) exp(-iu top), at most 1 in magnitude; u are multiples of 2 pi / period."""
         exact: Array = self.scaled(tilt + 1j * frequencies[:, None], part) / self.scaled(np.array([[tilt]]), part)
         return exact
+
+    def rough_log_moments(self, tilts: Array) -> Array:
+        """Return about `log_moments`, fast: for finding where to look, never for a bound."""
+        return self.log_moments(tilts)
 
     def log_error(self, tilts: Array) -> Array:
         """Return bounds on the errors of `log_moments`, apart from the final sum's."""
@@ -83,6 +87,7 @@ class Laplaces(Family):
     """Continuous Laplace noise; tops are sensitivity / scale."""
 
     def scaled(self, z: Array, part: slice) -> Array:
+        """Return M(z) exp(-z top)."""
         w = z + 0.5
         # At a real tilt this is at least 1/2, and abs(4w) >= 2: errors are not magnified.
         fall = np.exp(-2.0 * w * self.tops[part])
@@ -94,6 +99,7 @@ class Responses(Family):
     """Randomized response; more[0] is the number of answers besides the two that differ."""
 
     def scaled(self, z: Array, part: slice) -> Array:
+        """Return M(z) exp(-z top)."""
         tops, others = self.tops[part], self.more[0][part]
         rest = np.exp(-2.0 * (z + 0.5) * tops) + others * np.exp(-(z + 1.0) * tops)
         value: Array = (1.0 + rest) / (1.0 + (1.0 + others) * np.exp(-tops))
@@ -104,6 +110,7 @@ class BoundedRange(Family):
     """The exponential mechanism, its index alone released."""
 
     def scaled(self, z: Array, part: slice) -> Array:
+        """Return M(z) exp(-z top)."""
         # expm1 keeps relative accuracy for small epsilon, where both differences vanish.
         w, tops = z + 0.5, self.tops[part]
         value: Array = np.expm1(-2.0 * w * tops) / (2.0 * w * np.expm1(-tops))
@@ -114,6 +121,7 @@ class DiscreteLaplaces(Family):
     """Two-sided geometric noise; more[0] is the scale, more[1] the integer sensitivity."""
 
     def scaled(self, z: Array, part: slice) -> Array:
+        """Return M(z) exp(-z top)."""
         tops, (scales, steps) = self.tops[part], (values[part] for values in self.more)
         w = z + 0.5
         base = np.exp(-1.0 / scales)
@@ -125,6 +133,7 @@ class DiscreteLaplaces(Family):
         return value
 
     def error(self, tilt: float | Array, frequencies: Array, part: slice) -> Array:
+        """Return a bound on the error of `ratio`."""
         # tanh(1/2b) / abs(1 - exp(-2w/b)) <= 1, so a relative error of the geometric sum's denominator costs at
         # most itself times the sum, which is at most `steps`.
         scales, steps = (values[part] for values in self.more)

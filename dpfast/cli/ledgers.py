@@ -1,0 +1,161 @@
+"""The commands about ledgers: create one, show it, say what was spent, verify it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpfast.cli.errors import FileTroubleError
+from dpfast.errors import LedgerError
+
+if TYPE_CHECKING:
+    from dpfast.ledger import Ledger
+
+__all__ = ["close_at_the_end", "existing", "is_server", "ledger"]
+
+_HEAD = click.option(
+    "--expect-head", metavar="DIGEST", help="A head written down before: refuse a ledger that never had it."
+)
+
+
+@click.group()
+def ledger() -> None:
+    """Create a ledger, show what one has left, report on it, or verify it."""
+
+
+@ledger.command(epilog="\b\nExample:\n  dpfast ledger create ledger.db --epsilon 4 --delta 1e-6 --dataset flights")
+@click.argument("path")
+@click.option("--epsilon", type=float, required=True, help="The whole budget; it cannot be raised later.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="The same for delta.")
+@click.option(
+    "--accountant",
+    type=click.Choice(["basic", "zcdp", "rdp"]),
+    default="basic",
+    show_default=True,
+    help="What adds up: epsilons, rhos, or R\u00e9nyi divergences.",
+)
+@click.option("--conversion-delta", type=float, help="For zcdp and rdp: the part of delta that converts.  [half]")
+@click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
+@click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
+@click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
+def create(
+    path: str,
+    epsilon: float,
+    delta: float,
+    accountant: str,
+    conversion_delta: float | None,
+    dataset: str | None,
+    unit: str | None,
+    neighbors: str | None,
+) -> None:
+    """Create a ledger with a budget.
+
+    What is not given of dataset, unit and neighbours is fixed by the first release.
+    """
+    from dpfast.ledger import Ledger
+
+    if not is_server(path) and Path(path).exists():
+        raise FileTroubleError(f"{path!r} exists; give another name, or see dpfast ledger show")
+    made = Ledger.open(
+        path,
+        epsilon,
+        delta,
+        accountant=accountant,
+        conversion_delta=conversion_delta,
+        dataset=dataset,
+        privacy_unit=None if unit is None else f"column:{unit}",
+        neighbors=neighbors,
+    )
+    close_at_the_end(made)
+    click.echo(f"created {path}: {made.total} ({accountant})")
+
+
+@ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
+@click.argument("path")
+@_HEAD
+def show(path: str, expect_head: str | None) -> None:
+    """Show a ledger's budget, what is spent and left, what it is about, and its entries."""
+    from dpfast.cli.terminal import console, print_table
+
+    opened = existing(path, expect_head)
+    about, history = opened.identity, opened.history()
+    unfixed = "fixed by the first release"
+    lines = {
+        "ledger": path,
+        "budget": f"{opened.total} ({opened.accountant})",
+        "spent": f"{opened.spent} in {history.height} entries",
+        "remaining": str(opened.remaining),
+        "dataset": about.dataset or unfixed,
+        "unit": about.privacy_unit or unfixed,
+        "neighbors": about.neighbors or unfixed,
+        "head": str(opened.head),
+    }
+    for name, value in lines.items():
+        console().print(f"{name:<10} {value}")
+    if history.height:
+        shown = history.select("entry", "count", "time", "account", "description", "event", "epsilon", "delta")
+        rows = [
+            (
+                f"{number}" if count == 1 else f"{number}-{number + count - 1}",
+                f"{time:%Y-%m-%d %H:%M:%S}",
+                f"{account}: {what}" if account else what,
+                event or "",
+                f"{epsilon:.12g}",
+                f"{delta:.12g}",
+            )
+            for number, count, time, account, what, event, epsilon, delta in shown.iter_rows()
+        ]
+        print_table(("entry", "time (UTC)", "what was released", "event", "epsilon", "delta"), rows, left=4)
+
+
+@ledger.command(epilog="\b\nExample:\n  dpfast ledger report ledger.db --delta 1e-6")
+@click.argument("path")
+@click.option("--delta", type=float, help="Where to read the accountants' curves.  [the ledger's delta]")
+@click.option("--allotment", metavar="NAME", help="Report on this allotment.")
+def report(path: str, delta: float | None, allotment: str | None) -> None:
+    """Say what was spent, by every accountant that applies, and which figures are guarantees."""
+    from dpfast.cli.terminal import print_table
+
+    opened = existing(path)
+    if allotment is not None:
+        opened = opened.allotment(allotment)
+    rows = [
+        (accountant, f"{epsilon:.6g}", "yes" if holds else "no", note)
+        for accountant, epsilon, holds, note in opened.report(delta).iter_rows()
+    ]
+    print_table(("accountant", "epsilon", "guarantee", "note"), rows, left=1)
+
+
+@ledger.command(epilog="\b\nExample:\n  dpfast ledger verify ledger.db --expect-head DIGEST")
+@click.argument("path")
+@_HEAD
+def verify(path: str, expect_head: str | None) -> None:
+    """Read a ledger in full, check every seal and add every charge up again."""
+    opened = existing(path, expect_head)
+    charges = int(opened.history()["count"].sum())
+    click.echo(f"{path} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
+
+
+def is_server(path: str) -> bool:
+    """Return whether a ledger's path names a database server."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def existing(path: str, expect_head: str | None = None) -> Ledger:
+    """Open a ledger that must be there."""
+    from dpfast.ledger import Ledger
+
+    if not is_server(path) and not Path(path).exists():
+        raise LedgerError(
+            f"there is no ledger {path!r}; create it: dpfast ledger create {path} --epsilon 1 --delta 1e-6"
+        )
+    opened = Ledger.open(path, expect_head=expect_head)
+    close_at_the_end(opened)
+    return opened
+
+
+def close_at_the_end(opened: Ledger) -> None:
+    """Let go of a ledger's files when the command ends."""
+    click.get_current_context().call_on_close(opened.close)
