@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpfast.cli.errors import FileTroubleError
+from dpfast.cli.errors import CommandError, FileTroubleError
 from dpfast.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ def ledger() -> None:
 
 @ledger.command(epilog="\b\nExample:\n  dpfast ledger create ledger.db --epsilon 4 --delta 1e-6 --dataset flights")
 @click.argument("path")
-@click.option("--epsilon", type=float, required=True, help="The whole budget; it cannot be raised later.")
+@click.option("--epsilon", type=float, help="The whole budget; it cannot be raised later.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="The same for delta.")
 @click.option(
     "--accountant",
-    type=click.Choice(["basic", "zcdp", "rdp"]),
+    type=click.Choice(["basic", "zcdp", "rdp", "odometer"]),
     default="basic",
     show_default=True,
     help="What adds up: epsilons, rhos, or R\u00e9nyi divergences.",
@@ -42,7 +42,7 @@ def ledger() -> None:
 @click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
 def create(
     path: str,
-    epsilon: float,
+    epsilon: float | None,
     delta: float,
     accountant: str,
     conversion_delta: float | None,
@@ -56,6 +56,8 @@ def create(
     """
     from dpfast.ledger import Ledger
 
+    if epsilon is None and accountant != "odometer":
+        raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     if not is_server(path) and Path(path).exists():
         raise FileTroubleError(f"{path!r} exists; give another name, or see dpfast ledger show")
     made = Ledger.open(

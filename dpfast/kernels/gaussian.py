@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521

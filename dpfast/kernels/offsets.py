@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23e2996f63e8c801
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521

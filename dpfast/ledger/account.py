@@ -9,9 +9,12 @@ from typing import Protocol
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import Filter
+from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
-__all__ = ["MAIN", "Account", "Entry", "Identity", "Store", "already_allotted", "no_allotment"]
+__all__ = ["MAIN", "Account", "AnyItem", "Entry", "Identity", "Store", "already_allotted", "no_allotment"]
 
+#: What an entry records; those of partitions stand in accounts of their own.
+AnyItem = Item | PartitionKeys | PartitionCharges
 #: The account that bears the ledger's own budget; allotments have names.
 MAIN = ""
 
@@ -85,7 +88,7 @@ class Entry:
     call: int
     time: int
     account: str
-    item: Item
+    item: AnyItem
     cost: tuple[int, ...]
 
 
@@ -97,6 +100,7 @@ class Account:
     spent: tuple[int, ...]
     entries: int = 0
     identity: Identity = Identity()
+    partitions: PartitionState | None = None
 
     @classmethod
     def new(cls, rule: Filter, identity: Identity) -> Account:
@@ -104,28 +108,32 @@ class Account:
         return cls(rule, rule.nothing, 0, identity)
 
     def charged(
-        self, items: Sequence[Item], identity: Identity, account: str, time: int
+        self, items: Sequence[AnyItem], identity: Identity, account: str, time: int
     ) -> tuple[Account, tuple[Entry, ...]]:
         """Return the account after these charges, all of them or none, and their entries."""
         settled = self.identity if identity == self.identity else self.identity.joined(identity)
         entries = []
-        spent, number = self.spent, self.entries + 1
+        spent, number, partitions = self.spent, self.entries + 1, self.partitions
         for item in _merged(items):
-            cost = self.filter.cost(item)
+            cost = self.filter.cost(item)  # type: ignore[arg-type]  # a filter refuses what is not its own
             spent = tuple(map(sum, zip(spent, cost, strict=True)))
             entries.append(Entry(number, self.entries + 1, time, account, item, cost))
             number += item.count
         if not self.filter.admits(spent):
             asked = tuple(after - before for after, before in zip(spent, self.spent, strict=True))
             raise self.filter.refusal(asked, self.spent)
-        return replace(self, spent=spent, entries=number - 1, identity=settled), tuple(entries)
+        if isinstance(self.filter, PartitionFilter):
+            for item in items:
+                partitions = self.filter.after(partitions, item)
+        after = replace(self, spent=spent, entries=number - 1, identity=settled, partitions=partitions)
+        return after, tuple(entries)
 
 
-def _merged(items: Sequence[Item]) -> Sequence[Item]:
+def _merged(items: Sequence[AnyItem]) -> Sequence[AnyItem]:
     """Return the same charges with equal neighbours as one, so that a million equal ones are one entry."""
     if len(items) == 1 and type(items[0]) is Charge:
         return items
-    merged: list[Item] = []
+    merged: list[AnyItem] = []
     for item in items:
         if isinstance(item, ChargeColumns):
             item = item.as_one() or item
@@ -153,11 +161,11 @@ class Store(Protocol):
     def account(self, name: str) -> Account:
         """Return the present state of an account."""
 
-    def append(self, name: str, items: Sequence[Item], identity: Identity) -> Account:
+    def append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
         """Record all charges or none, for good, and return the state with them."""
 
-    def allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
-        """Open an account of its own and charge the main one for it, both or neither."""
+    def allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem] = ()) -> None:
+        """Open an account of its own with its first entries, and charge the main one for it: all or nothing."""
 
     def accounts(self) -> Sequence[str]:
         """Return the names of all accounts."""

@@ -12,14 +12,15 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from dpfast.errors import DpfastError, LedgerError
-from dpfast.ledger.account import MAIN, Account, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, no_allotment
 from dpfast.ledger.charges import Item
 from dpfast.ledger.encoding import COLUMNS, entry_of, row_of, seal
 from dpfast.ledger.filters import Filter, filter_of
+from dpfast.ledger.partitioned import PARTITIONS, PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
 __all__ = ["DurableStore", "Head", "account_row"]
 
@@ -27,7 +28,16 @@ Result = TypeVar("Result")
 #: A connection of the standard library's kind (PEP 249), with ``execute`` and ``executemany`` of its own.
 Connection = Any
 
-_ENTRIES = f"SELECT {', '.join(COLUMNS)} FROM entry ORDER BY number"
+_ENTRIES = f"SELECT {', '.join(COLUMNS)} FROM entry"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What partitions have spent after one entry, by its number and seal."""
+
+    number: int
+    seal: str
+    state: PartitionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,7 @@ class DurableStore(ABC):
         self._now: Head  # as it is within a transaction
         self._version: int | None = None
         self._known: dict[str, Account] = {}
+        self._states: dict[str, _Known] = {}
 
     def _forget(self) -> None:
         """Trust nothing that was read or written in a transaction which was not committed."""
@@ -104,9 +115,9 @@ class DurableStore(ABC):
     def _check_storage(self, connection: Connection) -> None:
         """Refuse a ledger whose storage is out of order, as far as its keeper can tell."""
 
-    def _rows(self, connection: Connection, select: str) -> Iterator[Sequence[Any]]:
+    def _rows(self, connection: Connection, select: str, parameters: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """Return the rows of a query one after the other."""
-        yield from connection.execute(select)
+        yield from connection.execute(select, parameters)
 
     @abstractmethod
     def close(self) -> None:
@@ -141,24 +152,26 @@ class DurableStore(ABC):
 
         self._transact(work, writing=True)
 
-    def append(self, name: str, items: Sequence[Item], identity: Identity) -> Account:
+    def append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
         """Record all charges or none; they are on the disk when this returns."""
         return self._transact(lambda connection: self._append(connection, name, items, identity), writing=True)
 
-    def allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
-        """Open an account of its own and charge the main one for it."""
+    def allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem] = ()) -> None:
+        """Open an account of its own with its first entries, and charge the main one for it."""
 
-        def work(connection: Connection) -> Account:
+        def work(connection: Connection) -> None:
             head = self._head(connection)
             if connection.execute("SELECT 1 FROM account WHERE name = ?", (name,)).fetchone():
                 raise already_allotted(name)
             row = account_row(head.ledger, name, Account.new(rule, Identity()))
             connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
-            return self._append(connection, MAIN, charges, Identity())
+            self._append(connection, MAIN, charges, Identity())
+            if first:
+                self._append(connection, name, first, Identity())
 
         self._transact(work, writing=True)
 
-    def _append(self, connection: Connection, name: str, items: Sequence[Item], identity: Identity) -> Account:
+    def _append(self, connection: Connection, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
         before = self._account(connection, name)
         head = self._now
         after, entries = before.charged(items, identity, name, time.time_ns() // 1000)
@@ -176,6 +189,8 @@ class DurableStore(ABC):
         self._now = Head(head.ledger, after.identity, after.entries, last_seal)
         self._now.write(connection)
         self._known = {name: after}
+        if after.partitions is not None:
+            self._states[name] = _Known(entries[-1].number, last_seal, after.partitions)
         return after
 
     def entries(self) -> Sequence[Entry]:
@@ -229,14 +244,46 @@ class DurableStore(ABC):
             row = connection.execute("SELECT * FROM account WHERE name = ?", (name,)).fetchone()
             if row is None:
                 raise no_allotment(name)
-            account = self._known[name] = self._account_of(head, row)
+            account = self._account_of(head, row)
+            if isinstance(account.filter, PartitionFilter):
+                account = replace(account, partitions=self._partitions(connection, name, account))
+            self._known[name] = account
         return account
+
+    def _partitions(self, connection: Connection, name: str, account: Account) -> PartitionState | None:
+        """Return what partitions have spent: what was known of them, and the entries since."""
+        known = self._states.get(name)
+        if known is not None:
+            found = connection.execute("SELECT seal FROM entry WHERE number = ?", (known.number,)).fetchone()
+            if found is None or found[0] != known.seal:  # of a transaction that was not committed
+                known = None
+        state = None if known is None else known.state.copy()
+        since = " WHERE account = ? AND number > ? ORDER BY number"
+        for entry, row in self._stored_entries(connection, since, (name, 0 if known is None else known.number)):
+            state = self._replayed(state, entry)
+            known = _Known(entry.number, row[-1], state)
+        if known is None and account.spent == account.filter.nothing:
+            return None  # just opened, and its first entry follows
+        if known is None or known.state.total != account.spent:
+            raise self._damaged(f"the entries of {name!r} do not add up to it")
+        self._states[name] = known
+        return known.state
+
+    def _replayed(self, state: PartitionState | None, entry: Entry) -> PartitionState:
+        """Return partitions after a stored entry; the state given is changed."""
+        if state is None and isinstance(entry.item, PartitionKeys):
+            return PartitionState.new(entry.item)
+        if state is None or not isinstance(entry.item, PartitionCharges):
+            raise self._damaged(f"entry {entry.number} is of another kind")
+        state.add(entry.item)
+        return state
 
     def _account_of(self, head: Head, row: Sequence[Any]) -> Account:
         name, accountant, terms, spent, sealed = row
         if seal(head.ledger, *row[:-1]) != sealed:
             raise self._damaged(f"its account {name!r} is not as it was sealed")
-        return Account(filter_of(accountant, _units(terms)), _units(spent), head.entries, head.identity)
+        rule = PartitionFilter.of(_units(terms)) if accountant == PARTITIONS else filter_of(accountant, _units(terms))
+        return Account(rule, _units(spent), head.entries, head.identity)
 
     def _check_seen(self, connection: Connection, head: Head) -> None:
         """Refuse a ledger that was exchanged for another one or for an older copy of itself."""
@@ -255,8 +302,10 @@ class DurableStore(ABC):
                 "it was replaced by another ledger or by an older copy; restore the newest one"
             )
 
-    def _stored_entries(self, connection: Connection) -> Iterator[tuple[Entry, Sequence[Any]]]:
-        for row in self._rows(connection, _ENTRIES):
+    def _stored_entries(
+        self, connection: Connection, which: str = " ORDER BY number", parameters: Sequence[Any] = ()
+    ) -> Iterator[tuple[Entry, Sequence[Any]]]:
+        for row in self._rows(connection, _ENTRIES + which, parameters):
             try:
                 yield entry_of(row), row
             except (ValueError, KeyError, TypeError, DpfastError) as error:
@@ -271,6 +320,7 @@ class DurableStore(ABC):
         if MAIN not in accounts:
             raise self._damaged("its account is missing")
         spent = {name: account.filter.nothing for name, account in accounts.items()}
+        states: dict[str, _Known] = {}
         number, last_seal = 1, head.ledger
         for entry, row in self._stored_entries(connection):
             *parts, sealed = row
@@ -281,7 +331,12 @@ class DurableStore(ABC):
             if len(entry.cost) != len(before):
                 raise self._damaged(f"entry {entry.number} is of another accountant")
             spent[entry.account] = tuple(map(sum, zip(before, entry.cost, strict=True)))
+            if isinstance(accounts[entry.account].filter, PartitionFilter):
+                known = states.get(entry.account)
+                state = self._replayed(None if known is None else known.state, entry)
+                states[entry.account] = _Known(entry.number, sealed, state)
         if (number - 1, last_seal) != (head.entries, head.last_seal) or any(
             accounts[name].spent != units for name, units in spent.items()
         ):
             raise self._damaged("its entries do not add up to its accounts")
+        self._states = states

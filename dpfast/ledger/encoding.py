@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.encoding import from_text, to_text
-from dpfast.ledger.account import Entry
-from dpfast.ledger.charges import COLUMN_KINDS, Charge, ChargeColumns, Item
+from dpfast.ledger.account import AnyItem, Entry
+from dpfast.ledger.charges import COLUMN_KINDS, Charge, ChargeColumns
+from dpfast.ledger.partitioned import PartitionCharges, PartitionKeys
 
 __all__ = ["COLUMNS", "Row", "entry_of", "row_of", "seal"]
 
@@ -25,6 +26,9 @@ COLUMNS = (
     "number", "count", "call", "time", "account", "epsilon", "delta", "cost", "event", "description", "payload", "seal",
 )  # fmt: skip
 Row = tuple[Any, ...]
+_OF_PARTITIONS: dict[str, type[PartitionKeys | PartitionCharges]] = {
+    kind.event: kind for kind in (PartitionKeys, PartitionCharges)
+}
 
 
 def seal(*parts: object) -> str:
@@ -43,8 +47,10 @@ def row_of(entry: Entry, before: str) -> Row:
     payload = None
     if isinstance(item, Charge):
         event = "" if item.event is None else to_text(item.event)
-    else:
+    elif isinstance(item, ChargeColumns):
         event, payload = item.kind.__name__, _packed(item)
+    else:
+        event, payload = item.event, item.packed()
     parts = (
         entry.number,
         item.count,
@@ -64,12 +70,17 @@ def row_of(entry: Entry, before: str) -> Row:
 def entry_of(row: Sequence[Any]) -> Entry:
     """Return the entry of a row; ValueError, KeyError or ParameterError where it is none."""
     number, count, call, time, account, epsilon, delta, cost, event, description, payload, _ = row
-    item: Item
+    item: AnyItem
     if payload is None:
         fact: Any = from_text(event) if event else None
         item = Charge(int(epsilon), int(delta), description, fact, count)
     else:
-        item = _unpacked(COLUMN_KINDS[event], payload, description)
+        of_partitions = _OF_PARTITIONS.get(event)
+        item = (
+            _unpacked(COLUMN_KINDS[event], payload, description)
+            if of_partitions is None
+            else of_partitions.unpacked(payload, description)
+        )
         if (item.count, str(item.epsilon_units), str(item.delta_units)) != (count, epsilon, delta):
             raise ValueError("the columns are not those of the row")
     return Entry(number, call, time, account, item, tuple(map(int, json.loads(cost))))

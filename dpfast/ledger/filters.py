@@ -16,6 +16,7 @@ from typing import ClassVar, Protocol
 from dpfast.accounting import rdp, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 from dpfast.accounting.events import ZeroConcentrated
+from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
 
@@ -33,7 +34,7 @@ __all__ = [
     "make_filter",
 ]
 
-ACCOUNTANTS = ("basic", "zcdp", "rdp")
+ACCOUNTANTS = ("basic", "zcdp", "rdp", "odometer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +203,7 @@ class Concentrated:
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
-        if isinstance(item, ChargeColumns):
-            return zcdp.rho_units(item.kind, **item.parameters).total(), 0
-        rho, delta = zcdp.cost(item.fact)
-        return rho * item.count, delta * item.count
+        return _rho_cost(item)
 
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
@@ -300,6 +298,63 @@ class Renyi:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Odometer:
+    """No bound: rhos add up as in zCDP, and what they amount to so far holds whenever one stops.
+
+    Guarantee
+        At any time all answers so far are (epsilon, delta)-differentially private at the figures of `shown`
+        (`dpfast.accounting.odometer`), with the deltas of approximate events beside.
+    """
+
+    accountant: ClassVar[str] = "odometer"
+    delta_units: int
+
+    @property
+    def total(self) -> Budget:
+        """No bound."""
+        return Budget(math.inf, 1.0)
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """What a store keeps, for `filter_of`: no epsilon, and delta."""
+        return 0, self.delta_units
+
+    @property
+    def nothing(self) -> tuple[int, ...]:
+        """The cost of no query."""
+        return 0, 0
+
+    def cost(self, item: Item) -> tuple[int, ...]:
+        """Return what a charge costs."""
+        return _rho_cost(item)
+
+    def admits(self, spent: Sequence[int]) -> bool:
+        """Return whether so much may be spent: always."""
+        return True
+
+    def shown(self, spent: Sequence[int]) -> Budget:
+        """Return the (epsilon, delta) of everything so far."""
+        rho = math.nextafter(to_float(spent[0]), math.inf) if spent[0] else 0.0
+        epsilon = odometer_epsilon(rho, Fraction(self.delta_units, UNITS_PER_ONE))
+        return Budget(epsilon, to_float(self.delta_units + spent[1]))
+
+    def left(self, spent: Sequence[int]) -> Budget:
+        """Return what remains: no bound."""
+        return self.total
+
+    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
+        """Return an error that is never raised."""
+        return BudgetExceededError("an odometer has no bound")
+
+
+def _rho_cost(item: Item) -> tuple[int, int]:
+    if isinstance(item, ChargeColumns):
+        return zcdp.rho_units(item.kind, **item.parameters).total(), 0  # what columns can hold has no delta of its own
+    rho, delta = zcdp.cost(item.fact)
+    return rho * item.count, delta * item.count
+
+
 def _times(order: float, units: int) -> int:
     numerator, denominator = order.as_integer_ratio()
     return -(-numerator * units // denominator)
@@ -336,7 +391,7 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
     Parameters
     ----------
     accountant
-        "basic", "zcdp" or "rdp".
+        "basic", "zcdp", "rdp" or "odometer".
     epsilon_units, delta_units
         The budget.
     conversion_units
@@ -345,7 +400,11 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
 
     """
     if type(accountant) is not str or accountant not in ACCOUNTANTS:
-        raise ParameterError("accountant", accountant, '"basic", "zcdp" or "rdp"')
+        raise ParameterError("accountant", accountant, '"basic", "zcdp", "rdp" or "odometer"')
+    if accountant == "odometer":
+        if not delta_units:
+            raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
+        return Odometer(delta_units)
     if accountant == "basic":
         if conversion_units is not None:
             raise ParameterError("conversion_delta", conversion_units / UNITS_PER_ONE, "left out: nothing is converted")
@@ -370,6 +429,8 @@ def filter_of(accountant: str, terms: Sequence[int]) -> Filter:
     """Return the filter that a store kept by its `terms`."""
     if accountant == "basic" and len(terms) == 2:
         return Basic(*terms)
+    if accountant == "odometer" and len(terms) == 2:
+        return Odometer(terms[1])
     if accountant == "zcdp" and len(terms) == 4:
         return Concentrated(*terms)
     if accountant == "rdp" and len(terms) == 3 + len(rdp.ORDERS):

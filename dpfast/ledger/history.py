@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import to_float
 from dpfast.accounting.events import Event
-from dpfast.ledger.account import Account, Entry
+from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
 
 __all__ = ["history", "report"]
@@ -57,10 +57,10 @@ def history(entries: Sequence[Entry]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=stored).cast({"time": _SCHEMA["time"]})
 
 
-def _event_name(item: Charge | ChargeColumns) -> str | None:
+def _event_name(item: AnyItem) -> str | None:
     if isinstance(item, Charge):
         return None if item.event is None else repr(item.event)
-    return item.kind.__name__
+    return item.kind.__name__ if isinstance(item, ChargeColumns) else item.event
 
 
 def report(entries: Sequence[Entry], account: Account, delta: float | None) -> pl.DataFrame:
@@ -75,7 +75,7 @@ def report(entries: Sequence[Entry], account: Account, delta: float | None) -> p
         nothing.
     """
     total = account.filter.total
-    at = total.delta if delta is None else delta
+    at = to_float(account.filter.terms[1]) if delta is None else delta
     rows: list[tuple[str, float | None, bool, str]] = [
         ("budget", total.epsilon, True, f"the ledger's own bound, at delta {total.delta:g}, whatever is still asked")
     ]
@@ -116,7 +116,7 @@ def _facts(entries: Iterable[Entry]) -> list[Event]:
         item = entry.item
         if isinstance(item, Charge):
             facts.append(item.fact.times(item.count))
-        else:
+        elif isinstance(item, ChargeColumns):
             facts += _distinct(item)
     return facts
 

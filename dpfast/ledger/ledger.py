@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+import polars as pl
+
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import allotment_of
 from dpfast.ledger.memory import MemoryStore
 from dpfast.ledger.opening import new_filter, open_store
+from dpfast.ledger.partitioned import PartitionFilter, charges_for
+from dpfast.ledger.partitions import Partitions, keys_of, partition_filter
 from dpfast.ledger.reading import Reading
 
 __all__ = ["Ledger"]
@@ -42,7 +46,8 @@ class Ledger(Reading):
         0, or from 1e-18 to below 1.
     accountant
         How charges add up: "basic" (epsilons), "zcdp" (rhos) or "rdp" (Rényi divergences of many orders). The
-        last two admit many more queries of noise, above all Gaussian, and need a delta.
+        last two admit many more queries of noise, above all Gaussian, and need a delta. "odometer": no budget
+        at all; what was spent so far holds whenever one stops. It needs a delta, and no epsilon.
     conversion_delta
         For "zcdp" and "rdp": the part of delta that turns the sums into (epsilon, delta); half of it if not
         given. The rest is for queries that have a delta of their own.
@@ -90,7 +95,7 @@ class Ledger(Reading):
 
     def __init__(
         self,
-        epsilon: object,
+        epsilon: object = None,
         delta: object = 0.0,
         *,
         accountant: str = "basic",
@@ -325,7 +330,72 @@ class Ledger(Reading):
     def allotment(self, name: str) -> Ledger:
         """Return an allotment that was made before, under the conditions of :meth:`allot`."""
         check_text(name, "name", empty=False)
-        self._opened().account(name)
+        if isinstance(self._opened().account(name).filter, PartitionFilter):
+            raise LedgerError(f"{name!r} are partitions; use ledger.partitioning({name!r})")
         ledger = type(self).__new__(type(self))
         ledger._begin(self._store, name)
         return ledger
+
+    def partition(
+        self,
+        name: str,
+        *,
+        keys: pl.Series | pl.DataFrame,
+        epsilon: object,
+        delta: object = 0,
+        units_in_one_partition: bool,
+    ) -> Partitions:
+        """Give every partition of a public list a budget of its own.
+
+        Guarantee
+        ---------
+        What the partitions may spend is charged to this ledger at once, for good: for add_remove neighbours the
+        budget of one partition, since a unit lies in one; for replace neighbours twice that, since a unit may
+        leave one and enter another. Where units may lie in several, the partitions share one budget.
+
+        Parameters
+        ----------
+        name
+            A name that is not taken yet, by an allotment either.
+        keys
+            All partitions, a row each: integers, text, booleans or dates, in one column or several. They are
+            stored in the ledger and must be public: a list of observed users tells who is in the data.
+        epsilon, delta
+            The budget of each partition.
+        units_in_one_partition
+            True attests that no unit has rows in two partitions. With False the partitions share one budget.
+
+        Returns
+        -------
+        Partitions
+            To be charged; :meth:`partitioning` finds it again.
+
+        Raises
+        ------
+        BudgetExceededError
+            If that much is not left.
+        ColumnError
+            If keys are of another kind.
+        LedgerError
+            If the name is taken, this is an allotment, the identity is not settled or the accountant not "basic".
+        ParameterError
+            If an argument is of another kind or range, or a key is null or stands twice.
+
+        """
+        check_text(name, "name", empty=False)
+        store = self._opened()
+        account = store.account(MAIN)
+        if self._account != MAIN:
+            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; use the whole ledger")
+        if account.filter.accountant != "basic":
+            raise LedgerError(f'the accountant "{account.filter.accountant}" has no partitions; use "basic"')
+        if None in (account.identity.dataset, account.identity.privacy_unit, account.identity.neighbors):
+            raise LedgerError("give the ledger's dataset, privacy_unit and neighbors before it is partitioned")
+        rule = partition_filter(epsilon, delta, units_in_one_partition)
+        store.allot(name, rule, charges_for(rule, name, account.identity.neighbors), (keys_of(keys),))
+        return Partitions(store, name)
+
+    def partitioning(self, name: str) -> Partitions:
+        """Return partitions that were made before, under the conditions of :meth:`partition`."""
+        check_text(name, "name", empty=False)
+        return Partitions(self._opened(), name)

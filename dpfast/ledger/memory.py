@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import MAIN, Account, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, no_allotment
 from dpfast.ledger.charges import Item
 from dpfast.ledger.filters import Filter
 from dpfast.ledger.turns import Turns
@@ -48,35 +48,42 @@ class MemoryStore:
         self._refuse_after_fork()
         return tuple(self._state[0])
 
-    def append(self, name: str, items: Sequence[Item], identity: Identity) -> Account:
+    def append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
         """Record all charges or none."""
         self._refuse_after_fork()  # before the lock: a thread lost in the fork may have held it
-        return self._turns.take(lambda: self._append(name, items, identity, {}))
+        return self._turns.take(lambda: self._append(name, items, identity))
 
-    def allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
+    def allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem] = ()) -> None:
         """Open an account and charge the main one for it."""
         self._refuse_after_fork()
-        self._turns.take(lambda: self._allot(name, rule, charges))
+        self._turns.take(lambda: self._allot(name, rule, charges, first))
 
-    def _allot(self, name: str, rule: Filter, charges: Sequence[Item]) -> None:
-        if name in self._state[0]:
+    def _allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem]) -> None:
+        accounts, lines = self._state
+        if name in accounts:
             raise already_allotted(name)
-        self._append(MAIN, charges, Identity(), {name: Account.new(rule, Identity())})
+        moment = time.time_ns() // 1000
+        main, entries = accounts[MAIN].charged(charges, Identity(), MAIN, moment)
+        opened = replace(Account.new(rule, main.identity), entries=main.entries)
+        if first:
+            opened, more = opened.charged(first, Identity(), name, moment)
+            entries += more
+        self._keep({**accounts, MAIN: main, name: opened}, opened, lines, entries)
 
-    def _append(self, name: str, items: Sequence[Item], identity: Identity, opened: dict[str, Account]) -> Account:
+    def _append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
         accounts, lines = self._state
         after, entries = _of(accounts, name).charged(items, identity, name, time.time_ns() // 1000)
+        self._keep({**accounts, name: after}, after, lines, entries)
+        return after
+
+    def _keep(self, changed: dict[str, Account], last: Account, lines: int, entries: Sequence[Entry]) -> None:
         del self._entries[lines:]
         self._entries.extend(entries)
         self._refuse_after_fork()
-        if len(accounts) == 1 and not opened:
-            self._state = ({name: after}, lines + len(entries))
-        else:
-            changed = {**accounts, **opened, name: after}
+        if len(changed) > 1:
             for other, account in changed.items():
-                changed[other] = replace(account, entries=after.entries, identity=after.identity)
-            self._state = (changed, lines + len(entries))
-        return after
+                changed[other] = replace(account, entries=last.entries, identity=last.identity)
+        self._state = (changed, lines + len(entries))
 
     def entries(self) -> Sequence[Entry]:
         """Return every entry, in the order of their numbers."""

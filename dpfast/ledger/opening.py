@@ -21,6 +21,11 @@ _URLS = ("postgresql://", "postgres://")
 
 def new_filter(accountant: object, epsilon: object, delta: object, conversion_delta: object) -> Filter:
     """Return the filter of a new ledger, from the numbers as they were given."""
+    if accountant == "odometer":
+        for argument, given in (("epsilon", epsilon), ("conversion_delta", conversion_delta)):
+            if given is not None:
+                raise ParameterError(argument, given, "None: an odometer has no bound", "leave it out")
+        return make_filter(accountant, 0, budget_units(delta, "delta"), None)
     conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
     return make_filter(accountant, budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), conversion)
 
@@ -56,15 +61,20 @@ def open_store(
     def account() -> Account:
         return Account.new(new_filter(accountant or "basic", epsilon, delta or 0, conversion_delta), identity)
 
+    may_create = total_epsilon is not None or accountant == "odometer"
     if type(path) is str and path.startswith(_URLS):
-        store = _of_database(path, "main" if name is None else name, total_epsilon is not None, expect_head, account)
+        store = _of_database(path, "main" if name is None else name, may_create, expect_head, account)
     elif name is not None:
         raise ParameterError("name", name, "left out for a ledger in a file")
     else:
-        store = _of_file(_absolute(path), total_epsilon is not None, expect_head, account)
-    _check_agreement(store, total_epsilon, total_delta, accountant, expect_head)
-    if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
-        store.settle(identity)
+        store = _of_file(_absolute(path), may_create, expect_head, account)
+    try:
+        _check_agreement(store, total_epsilon, total_delta, accountant, expect_head)
+        if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
+            store.settle(identity)
+    except BaseException:
+        store.close()
+        raise
     return store
 
 

@@ -210,8 +210,8 @@ class PostgresqlStore(DurableStore):
                 "would empty them; alter them with SET LOGGED"
             )
 
-    def _rows(self, connection: Session, select: str) -> Iterator[Sequence[Any]]:
-        return connection.stream(select)
+    def _rows(self, connection: Session, select: str, parameters: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        return connection.stream(select, parameters)
 
 
 def _schema_of(name: str) -> str:

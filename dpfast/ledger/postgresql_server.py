@@ -222,10 +222,10 @@ class Session:
         with self.connection.cursor() as cursor:
             cursor.executemany(_translated(sql), [tuple(map(_escaped, row)) for row in rows])
 
-    def stream(self, select: str) -> Iterator[tuple[Any, ...]]:
+    def stream(self, select: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Return rows that need not fit into memory together."""
         with self.connection.cursor(name="entries") as cursor:
-            cursor.execute(select.encode())
+            cursor.execute(_translated(select), tuple(map(_escaped, parameters)))
             yield from _Rows(cursor)
 
 

@@ -11,8 +11,9 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpz
 
-from dpfast.accounting.balls import PRECISION, Bits
+from dpfast.accounting.balls import PRECISION
 from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.mechanisms.ball import Bits
 
 __all__ = ["exact_winner", "noise_ball"]
 

@@ -28,8 +28,9 @@ from dpfast.accounting.events import (
     ZeroConcentrated,
     runs,
 )
+from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger import Charge, ChargeColumns, Ledger
+from dpfast.ledger import Budget, Charge, ChargeColumns, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
 
@@ -158,6 +159,43 @@ def test_bad_accountant(make_ledger, parameters):
         pytest.skip("a durable ledger takes None for its own")
     with pytest.raises(ParameterError):
         make_ledger(**{"epsilon": 1.0, "delta": 1e-6, **parameters})
+
+
+@pytest.mark.statistical
+def test_odometer_holds_at_all_times():
+    """Losses of adaptively scaled Gaussian queries cross the odometer's line with probability at most delta.
+
+    20,000 walks of 300 queries, each scaled by the loss so far; at delta 0.05 at most 1,000 are expected to
+    cross. A bound that is true fails with probability below 1e-9 (1,000 + 6.2 deviations).
+    """
+    generator = np.random.default_rng(11)
+    walks, delta = 20_000, 0.05
+    loss, rho, crossed = np.zeros(walks), np.zeros(walks), np.zeros(walks, bool)
+    lines = [odometer_epsilon(10.0**power, delta) for power in np.linspace(-5, 2, 1401)]
+    for _ in range(300):
+        step = np.where(loss > 0.5, 0.002, 0.02)  # the analyst slows down where the loss is large
+        loss += step + np.sqrt(2 * step) * generator.normal(size=walks)  # the loss of a Gaussian query of that rho
+        rho += step
+        crossed |= loss > np.interp(np.log10(rho), np.linspace(-5, 2, 1401), lines)
+    assert 0 < crossed.sum() <= delta * walks + 6.2 * math.sqrt(walks * delta)
+
+
+def test_odometer(make_ledger):
+    """No charge is refused; what was spent is more than the same sum would cost under a bound fixed before."""
+    ledger = make_ledger(None, 1e-6, accountant="odometer")
+    assert ledger.spent == Budget(0.0, 1e-6)
+    for _ in range(3):
+        ledger.charge(Charge(0, 0, "", Gaussian(1.0)), **ABOUT)
+    ledger.charge(Charge.of(0.1, 1e-7), **ABOUT)
+    rho = 1.5 + zcdp.cost(Pure(0.1))[0] / 1e18
+    assert ledger.spent.epsilon == pytest.approx(odometer_epsilon(rho, 1e-6))
+    assert ledger.spent.epsilon > zcdp.ZCDP(ZeroConcentrated(rho)).epsilon(1e-6)
+    assert ledger.spent.delta == pytest.approx(1.1e-6)
+    assert ledger.remaining.epsilon == math.inf
+    assert ledger.report().height > 1
+    for bad in ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": None, "delta": 0}, {"epsilon": None, "delta": 2}):
+        with pytest.raises(ParameterError):
+            Ledger(**bad, accountant="odometer")
 
 
 def test_accountant_is_kept(tmp_path):

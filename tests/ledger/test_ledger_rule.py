@@ -256,6 +256,8 @@ def test_no_refund(make_ledger):
         "history",
         "identity",
         "open",
+        "partition",
+        "partitioning",
         "remaining",
         "report",
         "spent",
