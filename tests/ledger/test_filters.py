@@ -382,3 +382,25 @@ def test_report_of_nothing(make_ledger):
     assert make_ledger(1.0).report().rows() == [
         ("budget", 1.0, True, "the ledger's own bound, at delta 0, whatever is still asked")
     ]
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2**63, 1.0, True, None, "1"], ids=repr)
+def test_bad_count(count):
+    with pytest.raises(ParameterError, match="count"):
+        Charge.of(0.1, count=count)
+
+
+@pytest.mark.parametrize("event", [Laplace(1.0).times(2), Composed((Laplace(1.0),)), 0.1, Laplace, "Laplace"], ids=repr)
+def test_bad_event(event):
+    """A charge's event runs once a query: how often is the charge's own count."""
+    with pytest.raises(ParameterError, match="event"):
+        Charge.of(0.1, event=event)
+
+
+def test_counts_do_not_wrap(make_ledger):
+    """Soundness rule 10: a count of 2**62 at the smallest epsilon is added up exactly, and refused beyond the budget."""
+    ledger = make_ledger(10.0)
+    ledger.charge(Charge(1, 0, "", count=2**62), **ABOUT)
+    assert ledger._store.account("").spent[0] == 2**62
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(Charge(10**6, 0, "", count=2**63 - 1), **ABOUT)

@@ -170,7 +170,7 @@ def test_found_again(make_ledger):
         (5, 3, 0.6, "partition charges", ""),
     ]
     assert ledger.history().height == 5
-    assert ledger.report()["epsilon"].to_list()[1] == 0.6
+    assert ledger.report()["epsilon"].to_list()[1] == pytest.approx(0.6)
     with pytest.raises(LedgerError, match=r"use ledger\.partitioning"):
         ledger.allotment("regions")
     with pytest.raises(LedgerError):
