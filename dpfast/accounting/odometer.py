@@ -10,7 +10,7 @@ from dpfast.accounting.accountant import checked_delta
 __all__ = ["odometer_epsilon"]
 
 #: Orders less one, from 2**-8 to 2**16 in steps of a square root of two.
-_EXCESSES = tuple(2.0 ** (j / 2) for j in range(-16, 33))
+_EXCESSES: tuple[float, ...] = tuple(2.0 ** (j / 2) for j in range(-16, 33))
 # A float sum of a few positive terms with logarithms of at most 4 ulp.
 _ROUNDED_UP = 1.0 + 2.0**-40
 

@@ -31,6 +31,15 @@ class PostgresqlServer:
         with open(folder / "data" / "postgresql.conf", "a") as file:
             file.write(options)
         self.run(pg_ctl, "start", "-w", "-l", str(folder / "log"))
+        # When this process ends, however it does, the pipe ends and the server is stopped.
+        self.stopping = subprocess.Popen(
+            ["sh", "-c", 'cat; exec "$0" stop -D "$1" -m immediate', pg_ctl, str(folder / "data")],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            **self.user,
+        )
 
     @property
     def url(self):
@@ -66,7 +75,7 @@ def postgresql():
         try:
             yield server
         finally:
-            server.run(pg_ctl, "stop", "-m", "immediate")
+            server.stopping.communicate(timeout=60)
 
 
 @pytest.fixture(params=["memory", "durable", "postgresql"])

@@ -398,7 +398,7 @@ def test_bad_event(event):
 
 
 def test_counts_do_not_wrap(make_ledger):
-    """Soundness rule 10: a count of 2**62 at the smallest epsilon is added up exactly, and refused beyond the budget."""
+    """Soundness rule 10: 2**62 charges of the smallest epsilon add up exactly; more than the budget is refused."""
     ledger = make_ledger(10.0)
     ledger.charge(Charge(1, 0, "", count=2**62), **ABOUT)
     assert ledger._store.account("").spent[0] == 2**62
