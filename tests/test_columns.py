@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 import dpfast.columns.column
 import dpfast.columns.kinds
 import dpfast.columns.scale
-from dpfast.columns import BLOCK_ROWS, Column, borrow, borrow_scale
+from dpfast.columns import BLOCK_ROWS, Column, borrow, borrow_scale, fresh
+from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, DataError, DpfastError, ParameterError
 
 DTYPES = ["int64", "int32", "uint32", "float64", "float32"]
@@ -845,3 +846,20 @@ def test_the_examples_run(module: Any) -> None:
     results = doctest.testmod(module)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 262_143, 262_144, 300_001, 2_000_000])
+def test_memory_for_results(rows):
+    """Large results come in large pages where there are some; all of it can be written, and none is given twice."""
+    arrays = [fresh_array(rows, np.dtype(np.int64)) for _ in range(2)]
+    for value, array in enumerate(arrays):
+        assert (array.shape, array.dtype, array.flags.writeable) == ((rows,), np.int64, True)
+        array[:] = value
+    assert not arrays[0].any()
+    assert arrays[1].all()
+
+
+def test_memory_without_advice(monkeypatch):
+    """Systems without large pages give memory all the same."""
+    monkeypatch.setattr(fresh, "_madvise", lambda: None)
+    assert fresh_array(1_000_000, np.dtype(np.int64)).size == 1_000_000

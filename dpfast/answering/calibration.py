@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from dpfast.accounting.amounts import charge_units, to_float
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
 from dpfast.columns import borrow_scale
+from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
-from dpfast.mechanisms.additive import fresh_array
 from dpfast.mechanisms.calibration import analytic_gaussian_scale
 
 __all__ = ["Floats", "Mechanism", "Part", "calibrated", "column_of"]

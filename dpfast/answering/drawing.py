@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.answering.calibration import Part
+from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.calibrating import intervals_of_floats, intervals_of_integers
-from dpfast.mechanisms.additive import fresh_array
 from dpfast.mechanisms.gaussian import gaussian
 from dpfast.mechanisms.laplace import laplace
 

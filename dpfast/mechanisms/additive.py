@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS, Column
+from dpfast.columns.fresh import fresh_array
 from dpfast.errors import DataError, ParameterError
 from dpfast.kernels import joining
 from dpfast.kernels.laplace import UNDECIDED
 from dpfast.mechanisms.lattice import Lattice, Rows
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
-__all__ = ["Buffers", "Noise", "Tail", "add_noise", "fresh_array", "random_source", "thread_count"]
+__all__ = ["Buffers", "Noise", "Tail", "add_noise", "random_source", "thread_count"]
 
 #: Rows below which a second thread costs more than it saves.
 _ROWS_PER_THREAD = 2 * BLOCK_ROWS
@@ -218,18 +219,6 @@ def _in_threads(work: Callable[[], None], workers: int, failed: threading.Event)
         thread.join()
     if errors:
         raise errors[0]
-
-
-def fresh_array(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return uninitialised memory for a result, from Arrow's pool where it is large.
-
-    The pool gives memory that is mapped already where it can; fresh pages cost as much as drawing the noise.
-    """
-    if rows < _ROWS_PER_THREAD:
-        return np.empty(rows, dtype)
-    import pyarrow as pa  # not at the top: it takes long to import, and small columns do without
-
-    return np.frombuffer(pa.allocate_buffer(rows * dtype.itemsize), dtype)
 
 
 def _refuse_non_finite(values: NDArray[Any], undecided: NDArray[np.int64], start: int, failed: threading.Event) -> None:
