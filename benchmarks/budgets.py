@@ -73,6 +73,26 @@ def durable_charges(size: int) -> Prepared:
     return Prepared(ours, baseline, agree=lambda mine, _: abs(mine - epsilon.sum()) < 1e-9 * mine)
 
 
+def partitions(size: int) -> Prepared:
+    """A million partitions in another order than listed, each charged its own epsilon within its own budget."""
+    epsilon = _queries(size)["epsilon"]
+    listed = pl.Series("user", np.arange(size))
+    charged = listed.shuffle(seed=1)
+    folder = tempfile.TemporaryDirectory()
+    ledger = dpf.Ledger.open(Path(folder.name) / "ledger.db", epsilon=2.0, **ABOUT)
+    parts = ledger.partition("users", keys=listed, epsilon=1.0, units_in_one_partition=True)
+
+    def ours() -> float:
+        parts.charge(charged, epsilon=epsilon)
+        return ledger.spent.epsilon
+
+    def baseline() -> Path:
+        pl.DataFrame({"user": charged, "epsilon": epsilon}).write_parquet(Path(folder.name) / "charges.parquet")
+        return Path(folder.name)
+
+    return Prepared(ours, baseline, agree=lambda mine, _: mine == 1.0)
+
+
 def composition(mixed: bool) -> Callable[[int], Prepared]:
     """A thousand parameter sets, ``size`` queries in all."""
 

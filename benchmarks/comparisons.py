@@ -111,11 +111,11 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
     return prepare
 
 
-def _two_threads(kind: str, dtype: type) -> Callable[[int], Prepared]:
+def _two_threads(kind: str, dtype: type, scale: float = 10.0) -> Callable[[int], Prepared]:
     def prepare(size: int) -> Prepared:
         values = np.random.default_rng(20_261_121).integers(0, 1000, size).astype(dtype)
         draw = dpf.laplace if kind == "laplace" else dpf.gaussian
-        return Prepared(lambda: draw(values, 10.0, threads=2), lambda: draw(values, 10.0, threads=1), values=values)
+        return Prepared(lambda: draw(values, scale, threads=2), lambda: draw(values, scale, threads=1), values=values)
 
     return prepare
 
@@ -207,6 +207,9 @@ COMPARISONS = (
     Comparison("Laplace, int64, a scale per row", "NumPy", 10**7, _noise("laplace", np.int64, rows=True), 6.0),
     Comparison("Gaussian, int64", "NumPy's normal alone", 10**7, _noise("gaussian", np.int64), 5.0),
     Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads("laplace", np.int64), 1.7),
+    Comparison(
+        "Laplace, int64, scale 10^4, two threads", "one thread", 10**7, _two_threads("laplace", np.int64, 1e4), 1.7
+    ),
     Comparison("Laplace, float64, two threads", "one thread", 10**7, _two_threads("laplace", np.float64), 1.7),
     Comparison("Gaussian, float64, two threads", "one thread", 10**7, _two_threads("gaussian", np.float64), 1.7),
     Comparison("Count into 10^6 integer keys", "Polars group_by", 10**7, _integer_keys, 0.35, at_least=False),
@@ -237,6 +240,7 @@ COMPARISONS = (
         needs="opendp",
     ),
     Comparison("Charge 10^6 queries durably", "writing Parquet", 10**6, budgets.durable_charges, 10.0, at_least=False),
+    Comparison("Charge 10^6 partitions durably", "writing Parquet", 10**6, budgets.partitions, 10.0, at_least=False),
     Comparison(
         "PLD of 10^6 Laplace queries, 1,000 scales",
         "dp_accounting",
