@@ -17,7 +17,7 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
-from dpfast.mechanisms.calibration import analytic_gaussian_scale
+from dpfast.mechanisms.calibration import analytic_gaussian_ratios
 
 __all__ = ["Floats", "Mechanism", "Part", "calibrated", "column_of"]
 
@@ -28,8 +28,6 @@ _LaplaceNoise = Literal["continuous", "discrete"]
 #: Above this rho of one query Laplace noise has the smaller variance: continuous noise where e**2/4 is above
 #: e + exp(-e) - 1, discrete noise (less its own e**2/4 > e tanh(e/2), as if it were continuous) above the second.
 _GAUSSIAN_UP_TO = {"continuous": 1.634, "discrete": 3.67}
-_MOST_PAIRS = 500
-_KEPT_BITS = 8
 # Covers the roundings of the scale and of the ledger's rho, so that no query is charged more than was asked.
 _RHO_ROOM = 1.0 + 2.0**-36
 _NAME = "a column's name, or a number for all rows"
@@ -168,6 +166,8 @@ class _Rows:
             return [self._laplace(None, epsilon, self.spread(self.sensitivity))]
         if delta is None:
             raise ParameterError("delta", None, "given where noise is Gaussian", "write for example delta=1e-6")
+        _check_range(epsilon, 1e6, "epsilon")
+        _check_range(delta, 1.0, "delta")
         ratio = _gaussian_ratios(epsilon, delta)
         if isinstance(chosen, str):
             # Variances: (ratio * sensitivity)**2 against 2 (sensitivity / epsilon)**2.
@@ -191,8 +191,7 @@ class _Rows:
         scale = fresh_array(epsilon.size, np.dtype(np.float64))
         alike = size[0] if size.strides == (0,) else size
         if not scale_laplace(epsilon, alike, scale):
-            row = int(np.argmax(~((epsilon >= 1e-18) & (epsilon <= 1e6))))
-            raise ParameterError(f"epsilon[{row}]", float(epsilon[row]), "a number from 1e-18 to 1e6")
+            _check_range(epsilon, 1e6, "epsilon")
         self._check_scale(scale)
         kind, parameters = self._laplace_event(scale, size, epsilon)
         return Part(rows, "laplace", scale, ChargeColumns(kind, parameters, epsilon, None, self.description))
@@ -255,17 +254,17 @@ def _epsilon_of(rho: Floats, noise: _LaplaceNoise) -> Floats:
     return epsilon
 
 
+def _check_range(amounts: Floats, largest: float, argument: str) -> None:
+    if not (amounts.min() >= 1e-18 and amounts.max() <= largest):
+        row = int(np.argmax(~((amounts >= 1e-18) & (amounts <= largest))))
+        raise ParameterError(f"{argument}[{row}]", float(amounts[row]), f"a number from 1e-18 to {largest:g}")
+
+
 def _gaussian_ratios(epsilon: Floats, delta: Floats) -> Floats:
     """Return sigma / sensitivity of the Gaussian mechanism that is (epsilon, delta)-private, rounded up."""
-    pairs = np.stack([epsilon, delta], axis=1)
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    if len(distinct) > _MOST_PAIRS:
-        mantissa, exponent = np.frexp(pairs)
-        pairs = np.ldexp(np.floor(mantissa * 2.0**_KEPT_BITS), exponent - _KEPT_BITS)
-        distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    ratios = [analytic_gaussian_scale(1, e, d) for e, d in distinct.tolist()]
-    spread: Floats = np.array(ratios)[which.reshape(-1)]
-    return spread
+    if epsilon.strides == delta.strides == (0,):
+        return np.broadcast_to(analytic_gaussian_ratios(epsilon[:1].copy(), delta[:1].copy()), epsilon.shape)
+    return analytic_gaussian_ratios(np.ascontiguousarray(epsilon), np.ascontiguousarray(delta))
 
 
 def column_of(frame: pl.DataFrame, name: Any, argument: str) -> pl.Series:

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd

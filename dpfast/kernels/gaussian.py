@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fdde32cf4940c521
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd

@@ -144,7 +144,7 @@ def test_least_variance_by_rho(queries, column, limit):
 
 
 def test_gaussian_by_epsilon_and_delta(queries):
-    """Analytic calibration, exact for few pairs, and with epsilon and delta rounded down for many."""
+    """Analytic calibration of every row by itself, of few pairs and of many."""
     ledger = dpf.Ledger(1e6, 0.5)
     few = queries.with_columns(pl.col("epsilon").round(2) + 0.01)
     for table in (few, queries):
