@@ -37,7 +37,8 @@ class Request:
     unit: str | None
     max_groups: int | None
     max_rows: int | None
-    epsilon: float
+    epsilon: float | None
+    rho: float | None
     delta: float
     keys: str | None
     neighbors: str
@@ -64,6 +65,8 @@ def draw_plan(request: Request) -> Plan:
     """
     import dpfast as dpf
 
+    if request.epsilon is None and request.rho is None:
+        raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     queries = _read_queries(request)
     by = _read_by(request)
     schema = _read_schema(request.schema)
@@ -80,6 +83,7 @@ def draw_plan(request: Request) -> Plan:
             list(request.files),
             by,
             epsilon=request.epsilon,
+            rho=request.rho,
             delta=request.delta,
             split=_read_split(request.split),
             keys=keys,

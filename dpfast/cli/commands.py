@@ -100,7 +100,8 @@ def _shared_options(command: _Command) -> _Command:
         click.option("--unit", metavar="COLUMN", help="Whose privacy is kept; without it, each row is a unit."),
         click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
         click.option("--max-rows", type=int, metavar="N", help="Keep at most N rows of each unit in each group."),
-        click.option("--epsilon", type=float, required=True, help="The privacy loss of the whole release."),
+        click.option("--epsilon", type=float, help="The privacy loss of the whole release."),
+        click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho."),
         click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
         click.option("--keys", metavar="FILE", help="Public keys, each shown; without it, keys are selected."),
         click.option(

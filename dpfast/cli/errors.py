@@ -41,6 +41,7 @@ _OPTIONS = {
     "max_groups": "--max-groups",
     "privacy_unit": "--unit",
     "epsilon": "--epsilon",
+    "rho": "--rho",
     "delta": "--delta",
     "neighbors": "--neighbors",
     "mechanism": "--mechanism",

@@ -75,7 +75,8 @@ def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -
         It was refused, interrupted, or failed.
 
     """
-    cost = f"epsilon {plan.epsilon:.12g} and delta {plan.delta:.12g}"
+    loss = f"epsilon {plan.epsilon:.12g}" if plan.rho is None else f"rho {plan.rho:.12g}"
+    cost = f"{loss} and delta {plan.delta:.12g}"
     try:
         return plan.run(ledger, progress=progress)
     except KeyboardInterrupt:

@@ -31,7 +31,7 @@ def mills_ratio(x):
 @example(6, -1e-6)
 @example(0, -5)
 def test_suffices_and_hardly_exceeds(log_epsilon, log_delta):
-    """Soundness rule 10: delta at the ratio is proved not to exceed, for amounts below their floats too; it is tight."""
+    """Soundness rule 10: delta at the ratio is proved, for amounts below their floats too, and tight."""
     epsilon, delta = 10.0**log_epsilon, 10.0**log_delta
     epsilon, delta = max(epsilon, 1e-18), max(delta, 1e-18)
     ratio = analytic_gaussian_ratios(np.array([epsilon]), np.array([delta]))[0]

@@ -15,7 +15,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
 
-from .conftest import ASKED, RARE, SCHEMA, one_line
+from .conftest import ASKED, BOUNDS, RARE, SCHEMA, one_line
 
 COLUMNS = ["city", "count", "count_scale", "count_lower", "count_upper"]
 BUDGET = ["--ledger", "ledger.db", "--budget-epsilon", "2", "--budget-delta", "1e-5"]
@@ -262,3 +262,19 @@ main()
     assert process.returncode == 130
     assert told.startswith("dpfast: interrupted after the charge")
     assert charged() == 1.0
+
+
+def test_a_release_by_rho(folder, run):
+    """A budget in rho: for a ledger that adds up rho, and refused by one that adds up epsilon."""
+    by_rho = ["--by", "city", "--count", *BOUNDS, "--keys", "keys.parquet", "--rho", "0.1"]
+    run("ledger", "create", "rho.db", "--epsilon", "3", "--delta", "1e-6", "--accountant", "zcdp")
+    result = run("release", "trips.parquet", *by_rho, "--ledger", "rho.db", "--out", "o.parquet")
+    assert result.exit_code == 0, result.output
+    assert pl.read_parquet("o.parquet")["city"].to_list() == ["Oslo", "Rome", "Lima"]
+    assert "rho 0.1" in run("ledger", "show", "rho.db").stdout
+    assert "gaussian" in run("explain", "trips.parquet", *by_rho).stdout.lower()
+    run("ledger", "create", "epsilon.db", "--epsilon", "3", "--delta", "1e-6")
+    result = run("release", "trips.parquet", *by_rho, "--ledger", "epsilon.db", "--out", "p.parquet")
+    assert (result.exit_code, "plan was made with rho" in result.stderr) == (4, True)
+    result = run("release", "trips.parquet", *by_rho, "--epsilon", "1", "--ledger", "rho.db", "--out", "p.parquet")
+    assert result.exit_code == 2
