@@ -123,7 +123,7 @@ def _proposal(epsilon, delta, target, series):
         log_delta, slope, _ = _log_delta(mu, epsilon, series)
         step = min(max((target - log_delta) / slope, -0.7), 0.7)
         mu *= (2.0 + step) / (2.0 - step)
-        if abs(step) < 2.0**-22:
+        if abs(step) < 2.0**-30:
             break
     return mu
 
@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5

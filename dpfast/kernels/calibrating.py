@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 572027a55ec93ddd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
