@@ -57,19 +57,18 @@ def calibrated(
     description: str = "queries of a table",
 ) -> list[Part]:
     """Return the noise and the charges of a table's rows, from its public columns alone; see `answer`."""
-    rows = _Rows(frame, accountant, frame[value].dtype, sensitivity, description)
+    rows = _Rows(frame, accountant, value, sensitivity, description)
     return rows.planned(epsilon, rho, delta, weight, mechanism)
 
 
 class _Rows:
     """The public parameters of the rows, and the noise that they ask for."""
 
-    def __init__(
-        self, frame: pl.DataFrame, accountant: str, dtype: pl.DataType, sensitivity: Any, description: str
-    ) -> None:
+    def __init__(self, frame: pl.DataFrame, accountant: str, value: str, sensitivity: Any, description: str) -> None:
         self.frame = frame
+        self.value = value
         self.accountant = accountant
-        self.whole = not dtype.is_float()
+        self.whole = not frame[value].dtype.is_float()
         self.description = description
         self.sensitivity = self.numbers(sensitivity, "sensitivity")
 
@@ -78,7 +77,7 @@ class _Rows:
         if given is None:
             raise ParameterError(argument, given, _NAME)
         if isinstance(given, str):
-            column = column_of(self.frame, given, argument)
+            column = self.public(given, argument)
             if not column.dtype.is_numeric() or column.dtype.is_decimal():
                 raise ColumnError(f"{argument} must be a column of numbers, but {given!r} is {column.dtype}")
             numbers = borrow_scale(column.cast(pl.Float64), self.frame.height, argument)
@@ -88,6 +87,12 @@ class _Rows:
         if not isinstance(number, float):
             raise ParameterError(argument, given, _NAME)
         return number
+
+    def public(self, name: str, argument: str) -> pl.Series:
+        """Return a column of parameters: not the true values, of which errors and charges would tell."""
+        if name == self.value:
+            raise ParameterError(argument, name, "a public column, not that of the true values")
+        return column_of(self.frame, name, argument)
 
     def spread(self, number: float | Floats) -> Floats:
         """Return a column, of one number without a copy of it for every row."""
@@ -135,7 +140,7 @@ class _Rows:
         allowed = '"auto", "laplace", "gaussian", or a column of the last two'
         if type(mechanism) is not str or mechanism not in self.frame.columns:
             raise ParameterError("mechanism", mechanism, allowed)
-        column = self.frame[mechanism]
+        column = self.public(mechanism, "mechanism")
         if column.dtype not in (pl.String, pl.Categorical, pl.Enum) or column.null_count():
             raise ParameterError("mechanism", mechanism, allowed)
         text = column.cast(pl.String)

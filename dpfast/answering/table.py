@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpfast.answering.calibration import calibrated, column_of
 from dpfast.answering.drawing import cleaned, drawn, series_of
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.ledger import Ledger
+from dpfast.ledger.charges import check_text
+from dpfast.mechanisms.additive import thread_count
 
 __all__ = ["answer"]
+
+_TYPES = (
+    pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Boolean, pl.Float32, pl.Float64,
+)  # fmt: skip
+_LARGEST = float(np.finfo(np.float64).max)
+#: Integers that stay what they are; all others become Int64.
+_RANGES: dict[Any, tuple[int, int]] = {pl.Int32: (-(2**31), 2**31 - 1), pl.UInt32: (0, 2**32 - 1)}
 
 
 def answer(
@@ -66,7 +75,7 @@ def answer(
         "laplace", "gaussian", a column's name that holds these, or "auto": the least variance at the row's
         charge.
     missing
-        What a null or NaN counts as.
+        What a null or NaN counts as: a number that the type of the answers can hold.
     name
         The names of the new columns start so.
     description
@@ -116,8 +125,9 @@ def answer(
     frame = _frame(table)
     values = column_of(frame, value, "value")
     _check_type(values)
-    if isinstance(missing, bool) or not isinstance(missing, (int, float)) or not math.isfinite(missing):
-        raise ParameterError("missing", missing, "a finite number")
+    _check_missing(missing, values.dtype)
+    check_text(name, "name", empty=True)
+    thread_count(threads, 1)
     new = [name, f"{name}_scale", f"{name}_lower", f"{name}_upper"]
     if taken := sorted(set(new) & (set(frame.columns) - {value})):
         raise ParameterError("name", name, f"one that leaves {', '.join(taken)} to the table", "give another name")
@@ -160,6 +170,18 @@ def _frame(table: Any) -> pl.DataFrame:
 
 
 def _check_type(values: pl.Series) -> None:
-    dtype = values.dtype
-    if not (dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean) or dtype in (pl.Int128, pl.UInt128):
-        raise ColumnError(f"value must be a column of integers, Booleans or floats, but {values.name!r} is {dtype}")
+    if values.dtype not in _TYPES:
+        raise ColumnError(
+            "value must be a column of integers, Booleans or floats, of 64 bits at most and floats of 32 at least, but "
+            f"{values.name!r} is {values.dtype}"
+        )
+
+
+def _check_missing(missing: object, dtype: pl.DataType) -> None:
+    """Refuse what the released type cannot hold, whether or not a value is missing."""
+    if isinstance(missing, bool) or not isinstance(missing, (int, float)) or not -_LARGEST <= missing <= _LARGEST:
+        raise ParameterError("missing", missing, "a finite number")
+    if not dtype.is_float():
+        least, most = _RANGES.get(dtype, (-(2**63), 2**63 - 1))
+        if not least <= round(missing) <= most:
+            raise ParameterError("missing", missing, f"from {least} to {most} for values of {dtype}")

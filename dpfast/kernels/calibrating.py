@@ -3,7 +3,7 @@
 Amounts are units of 1e-18 in two limbs, whole + part * 1e-18. An epsilon is read as it was written: if x is the
 float nearest to a decimal of at most 15 digits (with 15, 12 or 9 places for x below 1, 1000 and 10**6), that
 decimal is charged; else a float that is surely above x. Proof: n / power is correctly rounded, so if it equals x
-then x denotes n / power, and no two decimals of 15 digits share a float.
+then x denotes n / power, and no two decimals of 15 digits share a float (n = 10**15 is 10**6 alone, exactly).
 
 The scale is raised by 2**-50 of itself, which covers its two roundings and the 2**-53 that a decimal may lie below
 its float: scale * charge >= sensitivity in the real numbers.
@@ -39,7 +39,7 @@ def _units_of(x):
     floor_above = np.floor(above)
     # The fraction is exact; its product is within half an ulp, and this ceiling above it.
     fraction = np.ceil((above - floor_above) * _UNITS * _ABOVE)
-    written = (n / power == x) & (n < 1e15)
+    written = (n / power == x) & (n <= 1e15)
     whole = np.int64(choose(written, floor, floor_above))
     digits = choose(written, fused_multiply_add(-power, floor, n), fraction)
     return whole, np.int64(digits) * np.int64(choose(written, rest, 1.0))
@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4214f00aef80191c

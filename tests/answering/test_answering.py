@@ -203,6 +203,36 @@ def test_missing_values_are_never_seen():
     assert dpf.answer(huge, value="x", epsilon=1.0, ledger=ledger)["answer"][0] > 2**62
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fits", "beyond"),
+    [
+        (pl.Int8, 2**63 - 1, 2**63),
+        (pl.Int32, 2**31 - 1, 2**31),
+        (pl.UInt32, 0, -1),
+        (pl.UInt64, -(2**63), -(2**63) - 1),
+        (pl.Boolean, -5.5, 1e19),
+    ],
+)
+def test_missing_fits_the_answers(dtype, fits, beyond):
+    """Soundness rule 12: neither an error nor the answers' type tells whether a value was missing."""
+    types = set()
+    for values in ([1, 0], [1, None]):
+        table = pl.DataFrame({"x": pl.Series(values).cast(dtype)})
+        ledger = dpf.Ledger(10)
+        with pytest.raises(ParameterError, match="missing"):
+            dpf.answer(table, value="x", epsilon=1, missing=beyond, ledger=ledger)
+        assert ledger.spent.epsilon == 0
+        types.add(dpf.answer(table, value="x", epsilon=1, missing=fits, ledger=ledger).schema["answer"])
+    assert len(types) == 1
+
+
+def test_largest_epsilon():
+    """10**6, the largest epsilon there is, is charged as written."""
+    ledger = dpf.Ledger(1e6)
+    dpf.answer(pl.DataFrame({"x": [1]}), value="x", epsilon=1e6, ledger=ledger)
+    assert ledger.remaining.epsilon == 0
+
+
 def test_true_values_do_not_leave(queries):
     """The column of true values is not in the result, under any name or in any buffer that it borrows."""
     answered = dpf.answer(queries.select("count", "epsilon"), value="count", epsilon="epsilon", ledger=dpf.Ledger(1e6))
@@ -290,7 +320,17 @@ BAD = {
     "weight is a number": ({"epsilon": 1, "weight": 2}, "weight"),
     "weight zero": ({"epsilon": 1, "weight": "zero"}, "weight"),
     "total too small": ({"epsilon": 1e-18, "weight": "ones"}, "epsilon"),
+    "epsilon is private": ({"epsilon": "x"}, "epsilon"),
+    "sensitivity is private": ({"epsilon": 1, "sensitivity": "x"}, "sensitivity"),
+    "weight is private": ({"epsilon": 1, "weight": "x"}, "weight"),
+    "mechanism is private": ({"epsilon": 1, "value": "text", "mechanism": "text"}, "value"),
     "missing nan": ({"epsilon": 1, "missing": math.nan}, "missing"),
+    "missing of 401 digits": ({"epsilon": 1, "missing": 10**400}, "missing"),
+    "missing beyond int64": ({"epsilon": 1, "missing": 1e300}, "missing"),
+    "threads": ({"epsilon": 1, "threads": 0}, "threads"),
+    "name is a number": ({"epsilon": 1, "name": 5}, "name"),
+    "name cannot be stored": ({"epsilon": 1, "name": "\ud800"}, "name"),
+    "floats of 16 bits": ({"epsilon": 1, "table": pa.table({"x": np.ones(2, np.float16)})}, "value"),
     "name taken": ({"epsilon": 1, "name": "text"}, "name"),
     "no such value": ({"epsilon": 1, "value": "nowhere"}, "value"),
     "value of text": ({"epsilon": 1, "value": "text"}, "value"),
