@@ -31,6 +31,7 @@ __all__ = [
     "Repeated",
     "Single",
     "ZeroConcentrated",
+    "for_add_remove_only",
     "runs",
 ]
 
@@ -41,7 +42,10 @@ def _positive(event: object, *names: str) -> None:
         value = getattr(event, name)
         if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
             raise ParameterError(name, value, "a positive finite number")
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
         if not (0.0 < number < math.inf):
             raise ParameterError(name, value, "a positive finite number")
         object.__setattr__(event, name, number)
@@ -319,3 +323,17 @@ def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     for event in listed:
         count(event, 1)
     return counts
+
+
+def for_add_remove_only(event: Event) -> bool:
+    """Return whether what an event says holds for add/remove neighbours alone: parts, or samples, are in it.
+
+    Examples
+    --------
+    >>> for_add_remove_only(Partitioned((Laplace(10.0),))), for_add_remove_only(Laplace(10.0))
+    (True, False)
+
+    """
+    if isinstance(event, (Repeated, Composed)):
+        return any(map(for_add_remove_only, runs(event)))
+    return isinstance(event, (Partitioned, PoissonSubsampled))

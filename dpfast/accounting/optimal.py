@@ -24,6 +24,8 @@ __all__ = ["Optimal"]
 # Terms are added until the rest is below this share of the largest one, and bounded from there on.
 _NEGLIGIBLE = 2.0**-90
 _SHORTEST_BLOCK = 256
+# The terms that matter are about ten times the square root of the number of events: seconds, here.
+_MOST_EVENTS = 2**36
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Optimal(Accountant):
     Raises
     ------
     ParameterError
-        The events have several epsilons or deltas, or an event has no epsilon.
+        The events have several epsilons or deltas, or an event has no epsilon, or there are more than 2**36.
 
     Attributes
     ----------
@@ -71,6 +73,10 @@ class Optimal(Accountant):
                 (type(first).__name__, type(other).__name__, len(pairs)),
                 "of one epsilon and one delta for optimal composition",
                 "use Advanced, ZCDP or RDP for several",
+            )
+        if sum(counts.values()) > _MOST_EVENTS:
+            raise ParameterError(
+                "events", sum(counts.values()), "at most 2**36 for optimal composition", "use Advanced"
             )
         epsilon_units, delta_units = pairs.pop() if pairs else (0, 0)
         object.__setattr__(self, "epsilon_units", epsilon_units)

@@ -38,11 +38,14 @@ from dpfast.accounting.events import (
 )
 from dpfast.accounting.subsampled import log_moment_between, log_moments
 
-__all__ = ["ORDERS", "RDP", "caps", "cost"]
+__all__ = ["ORDERS", "RDP", "caps", "cost", "filter_caps"]
 
 _LARGEST_SUMMED = 2048
 # Under less noise than this, sampling changes no order that matters.
 _LARGEST_SQUARED_MU = 10**6
+# What one order gets of a filter's delta, those below it and those above it, and how far these lie apart.
+_SHARE_OF_ONE, _SHARE_BELOW, _SHARE_ABOVE = Fraction(950, 1000), Fraction(45, 1000), Fraction(5, 1000)
+_APART = 1.25
 
 
 def _orders() -> tuple[float, ...]:
@@ -151,7 +154,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
     Guarantee
         Apart from an event of probability delta, the event is (a, D_a)-Rényi private at every order a, and so
         is any sequence of events at the sums of their costs (Mironov 2017, proposition 1; chosen one after the
-        other within a budget fixed at the start: Lécuyer 2021). The curves are those of `curves`;
+        other within a budget fixed at the start: `filter_caps`). The curves are those of `curves`;
         Gaussian noise has a D_a = a sensitivity**2 / (2 scale**2), rho-zCDP a rho. What only has an epsilon is
         taken for randomized response. The parts of a `Partitioned` cost the larger at every order. Gaussian
         noise on a Poisson sample: see `subsampled`; what has an epsilon is amplified as in `basic`; anything
@@ -261,8 +264,8 @@ def caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
 
     Guarantee
         Events whose costs stay within the cap at one order at least are (epsilon, delta)-private together
-        (Canonne, Kamath, Steinke 2020, proposition 12); as a filter, events may be chosen adaptively as long
-        as some order stays within its cap (Lécuyer 2021). 0 where the order buys nothing.
+        (Canonne, Kamath, Steinke 2020, proposition 12), if they are fixed in advance or the order is; for a
+        filter see `filter_caps`. 0 where the order buys nothing.
 
     Parameters
     ----------
@@ -280,3 +283,48 @@ def caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
         return _NOTHING
     with working_precision():
         return tuple(units_below(ball(target) - _conversion_ball(order, slack)) for order in ORDERS)
+
+
+def filter_caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
+    """Return caps, in whole units of 1e-18, of which it suffices to keep to some one, whichever.
+
+    Guarantee
+        Let every event be chosen after reading all answers before it, as long as at some order the sum of the
+        costs stays within its cap. Then all answers together are (epsilon, delta)-private.
+
+        Proof. Let L be the loss and S_a the sum at order a. M_a = exp((a - 1)(L - S_a)) is a supermartingale
+        that begins at 1 (Feldman, Zrnic 2021; Lécuyer 2021), and (1 - exp(epsilon - L))+ is at most
+        c_a exp((a - 1)(L - epsilon)), c_a = (1 - 1/a)**(a - 1) / a (Canonne, Kamath, Steinke 2020). Which order A is
+        within its cap at the end depends on the answers, so that one delta for all orders would not do: an analyst
+        can steer to the order at which a large loss is cheapest. So order a has a share w_a of delta, and its cap is
+        the conversion's at w_a delta: the real delta is at most the expectation of w_A delta M_A, which is at most
+        that of the sum over all a, which is delta.
+
+        The order at which plain noise lasts longest has 95% of delta, so that little is lost there; of orders
+        below it, a - 1 falling by a fifth or more each time, the j-th has 4.5% / (j (j + 1)); of orders above it, growing
+        by a quarter or more, it has 0.5% / (j (j + 1)); together less than all. Noise on samples, whose best order lies
+        below that of plain noise, pays most for this.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget; deltas of events are apart from this delta. Floats are read as written.
+
+    Examples
+    --------
+    >>> largest = [max(cap / order for cap, order in zip(of(1.0, 1e-6), ORDERS)) for of in (caps, filter_caps)]
+    >>> round(largest[1] / largest[0], 3)
+    0.995
+
+    """
+    target, whole = checked_epsilon(epsilon), checked_delta(delta)
+    best = int(np.argmax([cap / order for cap, order in zip(caps(target, whole), ORDERS, strict=True)]))
+    shares = {best: _SHARE_OF_ONE}
+    for side, share in ((range(best - 1, -1, -1), _SHARE_BELOW), (range(best + 1, len(ORDERS)), _SHARE_ABOVE)):
+        last, rank = ORDERS[best] - 1.0, 0
+        for index in side:
+            excess = ORDERS[index] - 1.0
+            if max(excess / last, last / excess) >= _APART:
+                last, rank = excess, rank + 1
+                shares[index] = share / (rank * (rank + 1))
+    return tuple(caps(target, whole * shares[index])[index] if index in shares else 0 for index in range(len(ORDERS)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from dpfast.accounting.events import for_add_remove_only
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import Filter
@@ -19,6 +20,7 @@ AnyItem = Item | PartitionKeys | PartitionCharges
 MAIN = ""
 
 _NEIGHBORS = ("add_remove", "replace")
+_MOST_CHARGES = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ class Account:
     ) -> tuple[Account, tuple[Entry, ...]]:
         """Return the account after these charges, all of them or none, and their entries."""
         settled = self.identity if identity == self.identity else self.identity.joined(identity)
+        if settled.neighbors == "replace":
+            _check_replaceable(items)
         entries = []
         spent, number, partitions = self.spent, self.entries + 1, self.partitions
         for item in _merged(items):
@@ -122,11 +126,23 @@ class Account:
         if not self.filter.admits(spent):
             asked = tuple(after - before for after, before in zip(spent, self.spent, strict=True))
             raise self.filter.refusal(asked, self.spent)
+        if number - 1 > _MOST_CHARGES:
+            raise LedgerError("a ledger has at most 2**63 - 1 charges; nothing was charged: go on in another one")
         if isinstance(self.filter, PartitionFilter):
             for item in items:
                 partitions = self.filter.after(partitions, item)
         after = replace(self, spent=spent, entries=number - 1, identity=settled, partitions=partitions)
         return after, tuple(entries)
+
+
+def _check_replaceable(items: Sequence[AnyItem]) -> None:
+    """Refuse events that are for add/remove alone: an exchanged unit is in two parts, or twice in the sampling."""
+    for item in items:
+        if isinstance(item, Charge) and item.event is not None and for_add_remove_only(item.event):
+            raise LedgerError(
+                f"a {type(item.event).__name__} event is for add_remove neighbours, but this ledger's are replace; "
+                "nothing was charged: charge the sum over the parts, or the mechanism without the sampling"
+            )
 
 
 def _merged(items: Sequence[AnyItem]) -> Sequence[AnyItem]:

@@ -209,6 +209,8 @@ class ChargeColumns:
                 self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
             elif not _positive(column):
                 raise ParameterError(name, "a column", "positive finite numbers")
+        if self.kind is events.DiscreteLaplace and not _whole(self.parameters["sensitivity"]):
+            raise ParameterError("sensitivity", "a column", "whole numbers for DiscreteLaplace")
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""
@@ -233,6 +235,11 @@ class ChargeColumns:
 def _positive(column: NDArray[np.float64]) -> bool:
     some = column[:1] if column.strides == (0,) else column
     return bool(some.min() > 0 and some.max() < np.inf)  # false where one is NaN
+
+
+def _whole(column: NDArray[np.float64]) -> bool:
+    some = column[:1] if column.strides == (0,) else column
+    return bool((np.floor(some) == some).all())
 
 
 def _number(value: np.float64) -> float | int:

@@ -279,9 +279,9 @@ class DurableStore(ABC):
         return state
 
     def _account_of(self, head: Head, row: Sequence[Any]) -> Account:
-        name, accountant, terms, spent, sealed = row
-        if seal(head.ledger, *row[:-1]) != sealed:
-            raise self._damaged(f"its account {name!r} is not as it was sealed")
+        if len(row) != 5 or seal(head.ledger, *row[:-1]) != row[-1]:
+            raise self._damaged(f"its account {row[0]!r} is not as it was sealed")
+        _, accountant, terms, spent, _ = row
         rule = PartitionFilter.of(_units(terms)) if accountant == PARTITIONS else filter_of(accountant, _units(terms))
         return Account(rule, _units(spent), head.entries, head.identity)
 
@@ -306,10 +306,13 @@ class DurableStore(ABC):
         self, connection: Connection, which: str = " ORDER BY number", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Entry, Sequence[Any]]]:
         for row in self._rows(connection, _ENTRIES + which, parameters):
-            try:
-                yield entry_of(row), row
-            except (ValueError, KeyError, TypeError, DpfastError) as error:
-                raise self._damaged(f"entry {row[0]}") from error
+            yield self._entry_of(row), row
+
+    def _entry_of(self, row: Sequence[Any]) -> Entry:
+        try:
+            return entry_of(row)
+        except (ValueError, KeyError, TypeError, RecursionError, MemoryError, DpfastError) as error:
+            raise self._damaged(f"entry {row[0]}") from error
 
     def _verify(self, connection: Connection) -> None:
         """Read the head, the accounts and every entry, and add the charges up again."""
@@ -322,10 +325,13 @@ class DurableStore(ABC):
         spent = {name: account.filter.nothing for name, account in accounts.items()}
         states: dict[str, _Known] = {}
         number, last_seal = 1, head.ledger
-        for entry, row in self._stored_entries(connection):
+        for row in self._rows(connection, _ENTRIES + " ORDER BY number", ()):
             *parts, sealed = row
-            if entry.number != number or seal(last_seal, *parts) != sealed or entry.account not in spent:
-                raise self._damaged(f"entry {entry.number} is not as it was sealed")
+            if row[0] != number or seal(last_seal, *parts) != sealed:
+                raise self._damaged(f"entry {row[0]} is not as it was sealed")
+            entry = self._entry_of(row)
+            if entry.account not in spent:
+                raise self._damaged(f"entry {row[0]} is of an account that there is not")
             number, last_seal = number + entry.item.count, sealed
             before = spent[entry.account]
             if len(entry.cost) != len(before):

@@ -232,8 +232,8 @@ class Renyi:
 
     Guarantee
         A charge is admitted while some order stays within its bound, fixed at creation. Then all answers
-        together are (epsilon, delta)-differentially private: the order that is within its bound at the end was
-        so at every step, since its sum only grows (Feldman, Zrnic 2021; Lécuyer 2021).
+        together are (epsilon, delta)-differentially private, although which order that is may depend on the
+        answers: every order has a share of delta of its own (`dpfast.accounting.rdp.filter_caps`).
     """
 
     accountant: ClassVar[str] = "rdp"
@@ -375,8 +375,8 @@ def allotment_of(
         if epsilon is not None:
             raise ParameterError("epsilon", epsilon, 'left out: this ledger\'s accountant is "zcdp"', "give rho")
         part = budget_units(rho, "epsilon", "rho")
-        # The whole converts its sum as ever; the part only bounds its share of it.
-        share = Concentrated(rule.epsilon_units, delta_units, 0, part)
+        # The whole converts its sum, at its own delta; the part only bounds its share of it.
+        share = Concentrated(rule.epsilon_units, delta_units + rule.conversion_units, rule.conversion_units, part)
         event = ZeroConcentrated(math.nextafter(to_float(part), math.inf))
         charges = [Charge(0, 0, description, event)]
         if delta_units:
@@ -422,7 +422,7 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
     epsilon, delta = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion_units, UNITS_PER_ONE)
     if accountant == "zcdp":
         return Concentrated(epsilon_units, delta_units, conversion_units, zcdp.largest_rho(epsilon, delta))
-    return Renyi(epsilon_units, delta_units, conversion_units, tuple(rdp.caps(epsilon, delta)))
+    return Renyi(epsilon_units, delta_units, conversion_units, rdp.filter_caps(epsilon, delta))
 
 
 def filter_of(accountant: str, terms: Sequence[int]) -> Filter:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.accountant import checked_delta
 from dpfast.accounting.amounts import to_float
 from dpfast.accounting.events import Event
 from dpfast.ledger.account import Account, AnyItem, Entry
@@ -76,6 +77,7 @@ def report(entries: Sequence[Entry], account: Account, delta: float | None) -> p
     """
     total = account.filter.total
     at = to_float(account.filter.terms[1]) if delta is None else delta
+    checked_delta(at)
     rows: list[tuple[str, float | None, bool, str]] = [
         ("budget", total.epsilon, True, f"the ledger's own bound, at delta {total.delta:g}, whatever is still asked")
     ]

@@ -69,7 +69,7 @@ def open_store(
     else:
         store = _of_file(_absolute(path), may_create, expect_head, account)
     try:
-        _check_agreement(store, total_epsilon, total_delta, accountant, expect_head)
+        _check_agreement(store, total_epsilon, total_delta, accountant, conversion_delta, expect_head)
         if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
             store.settle(identity)
     except BaseException:
@@ -115,12 +115,21 @@ def _check_creation(place: str, may_create: bool, expect_head: str | None) -> No
 
 
 def _check_agreement(
-    store: DurableStore, epsilon: int | None, delta: int | None, accountant: str | None, expect_head: str | None
+    store: DurableStore,
+    epsilon: int | None,
+    delta: int | None,
+    accountant: str | None,
+    conversion_delta: object,
+    expect_head: str | None,
 ) -> None:
     """Refuse a ledger that is not as it is asked for."""
     place, account = store.place, store.account(MAIN)
     terms = account.filter.terms
-    asked = (("epsilon", epsilon, terms[0]), ("delta", delta, terms[1]))
+    asked = [("epsilon", epsilon, terms[0]), ("delta", delta, terms[1])]
+    if conversion_delta is not None:
+        # 0, which no ledger that converts has, where this one converts nothing.
+        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp") else 0
+        asked.append(("conversion_delta", budget_units(conversion_delta, "delta", "conversion_delta"), stored))
     for name, given, stored in asked:
         if given is not None and given != stored:
             raise LedgerError(

@@ -35,6 +35,8 @@ Result = TypeVar("Result")
 # So forks wait for the end of a transaction, and every connection is closed first.
 _TURNS = Turns()
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+#: Files whose index was removed while this process used them, by device and inode.
+_LOST: set[tuple[int, int]] = set()
 
 
 def _before_fork() -> None:
@@ -56,7 +58,8 @@ class SqliteStore(DurableStore):
         self.place = repr(str(path))
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
-        self._file: object = None
+        self._file: tuple[int, ...] | None = None
+        self._index: tuple[int, ...] | None = None
         _STORES.add(self)
         self._transact(self._verify)
 
@@ -103,15 +106,26 @@ class SqliteStore(DurableStore):
     def disconnect(self) -> None:
         """Close the connection, in a turn of its owner's."""
         connection, self._connection = self._connection, None
+        index, self._index = self._index, None
         self._forget()
         if connection is None:
             return
-        if self._process == os.getpid():
+        if index is not None and self._index_found() != index and self._file is not None:
+            _LOST.add(self._file[:2])
+        if self._process == os.getpid() and self._file is not None and self._file[:2] not in _LOST:
             connection.close()
         else:
-            # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. So
-            # the copy is kept for ever.
+            # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. Or
+            # others no longer see its locks, and closing it would write over what they wrote. So it is kept for ever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+    def _index_found(self) -> tuple[int, ...] | None:
+        """Return which file is SQLite's index of the journal, which holds the locks."""
+        try:
+            found = os.stat(f"{self._path}-shm")
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _transact(self, work: Callable[[sqlite3.Connection], Result], *, writing: bool = False) -> Result:
 
@@ -121,6 +135,8 @@ class SqliteStore(DurableStore):
                 connection = self._connect()
                 connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
                 result = work(connection)
+                if self._index is None:
+                    self._index = self._index_found()
                 if os.getpid() == process:
                     connection.execute("COMMIT")
                     self._seen = self._now
@@ -139,9 +155,16 @@ class SqliteStore(DurableStore):
         # A checkpoint by anybody changes these too: then everything is read again, once in hundreds of charges.
         try:
             found = os.stat(self._path)
-            file: object = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            file: tuple[int, ...] | None = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         except OSError:
             file = None
+        if self._connection is not None and self._index is not None and self._index_found() != self._index:
+            self.disconnect()
+        if file is not None and file[:2] in _LOST:
+            raise LedgerError(
+                f"the index {str(self._path) + '-shm'!r} was removed while this process used it, so that other processes "
+                "do not see its charges; end all of them, restore the newest copy and charge again what that lacks"
+            )
         if self._connection is None or self._process != os.getpid() or self._file != file or file is None:
             self.disconnect()
             self._connection = connected(self._path, "rw")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -108,6 +109,51 @@ def test_cap_is_sound(accountant):
         facts.append(fact)
     accountants = {"zcdp": zcdp.ZCDP, "rdp": rdp.RDP}
     assert 1.9 < accountants[accountant](facts).epsilon(1e-6) <= 2.0
+
+
+def largest_real_delta(epsilon, delta):
+    """Return the delta at epsilon of an analyst who steers between two orders of a ledger that adds up divergences.
+
+    Randomized response with many answers has a large loss with a small probability: each is cheap next to one
+    order alone. The first question tells which of them the loss so far makes more of; the second is the strongest
+    that the ledger then admits. All losses are known exactly.
+    """
+
+    def losses(event):
+        e, k = event.epsilon, event.categories
+        rest = math.exp(e) + k - 1
+        return ((e, math.exp(e) / rest), (-e, 1 / rest), (0.0, (k - 2) / rest))
+
+    def strongest(first, e):
+        low, high = 1, 2**20  # the least number of answers that is admitted
+        while high - low > 1:
+            k = (low + high) // 2
+            ledger = Ledger(epsilon, delta, accountant="rdp", conversion_delta=delta)
+            try:
+                for event in (first, RandomizedResponse(e, k)):
+                    ledger.charge(Charge.of(2, event=event), **ABOUT)
+                high = k
+            except BudgetExceededError:
+                low = k
+        return RandomizedResponse(e, high)
+
+    worst = 0.0
+    for first in (RandomizedResponse(0.01), RandomizedResponse(0.02)):
+        total = 0.0
+        for loss, probability in losses(first)[:2]:
+            seconds = [strongest(first, e) for e in (1.01, 1.05, 1.1, 1.2)]
+            real = [sum(p * max(0.0, -math.expm1(epsilon - loss - more)) for more, p in losses(s)) for s in seconds]
+            total += probability * max(real)
+        worst = max(worst, total)
+    return worst
+
+
+def test_orders_share_delta():
+    """Soundness rule 23: a filter of many orders keeps its delta although the answers decide at which one it ends.
+
+    With the whole delta for every order this analyst would reach 1.2 times the delta.
+    """
+    assert 0.5e-2 < largest_real_delta(1.0, 1e-2) <= 1e-2
 
 
 def test_delta_beside(make_ledger):
@@ -274,6 +320,20 @@ def test_allotments_of_rho(make_ledger):
     team.charge(Charge(0, 0, "", Gaussian(2.24)), **ABOUT)
 
 
+def test_allotment_of_rho_is_no_pure_guarantee(make_ledger):
+    """Soundness rule 23: what an allotment promises, it promises at the delta that converts the whole ledger's rho."""
+    ledger = make_ledger(1.0, 1e-6, accountant="zcdp", conversion_delta=4e-7)
+    team = ledger.allot("team", rho=0.01)
+    assert team.total == Budget(1.0, 4e-7)
+    assert team.remaining.delta == 0
+    team.charge(Charge(0, 0, "", Gaussian(10.0)), **ABOUT)
+    report = team.report()
+    assert "at delta 4e-07" in report["note"][0]
+    spent = zcdp.ZCDP(Gaussian(10.0)).epsilon(4e-7)
+    assert report.filter(accountant="zCDP")["epsilon"].item() == spent < 1.0
+    assert ledger.allot("keys", rho=0.001, delta=1e-7).total == Budget(1.0, 5e-7)
+
+
 def test_equal_charges_are_one_entry(make_ledger):
     """Run-length encoding: equal neighbours in one call are one entry; numbers go on after all of them."""
     ledger = make_ledger(100.0)
@@ -404,3 +464,51 @@ def test_counts_do_not_wrap(make_ledger):
     assert ledger._store.account("").spent[0] == 2**62
     with pytest.raises(BudgetExceededError):
         ledger.charge(Charge(10**6, 0, "", count=2**63 - 1), **ABOUT)
+
+
+def test_whole_sensitivities():
+    """Noise on integers is for whole sensitivities, in columns as in single events: a report reads them all."""
+    columns = {"scale": np.array([1.0, 2.0]), "sensitivity": np.array([1.5, 1.5])}
+    with pytest.raises(ParameterError, match="sensitivity"):
+        ChargeColumns(DiscreteLaplace, columns, np.array([1.5, 1.5]))
+
+
+def test_no_more_charges_than_numbers(make_ledger):
+    """Charges have numbers of 63 bits; what would go beyond is refused, and the ledger stays as it was."""
+    ledger = make_ledger(100.0)
+    half = Charge(1, 0, "", count=2**62)
+    ledger.charge(half, **ABOUT)
+    for charges in ([half], [Charge.of(0.1), half]):
+        with pytest.raises(LedgerError, match="at most"):
+            ledger.charge_many(charges, **ABOUT)
+    assert ledger.history()["count"].to_list() == [2**62]
+    assert ledger.report(1e-6)["holds"].all()
+
+
+@pytest.mark.parametrize("accountant", ["basic", "zcdp"])
+@pytest.mark.parametrize(
+    "event",
+    [Partitioned((Gaussian(9.0), Gaussian(9.0))), PoissonSubsampled(Laplace(9.0), 0.1)],
+    ids=["parts", "sample"],
+)
+def test_events_for_add_remove(make_ledger, accountant, event):
+    """Soundness rule 13: a unit that is exchanged leaves one part and enters another: no maximum over the parts."""
+    ledger = make_ledger(1.0, 1e-6, accountant=accountant)
+    charge = Charge.of(0.2, event=event)
+    with pytest.raises(LedgerError, match="add_remove"):
+        ledger.charge(charge, **{**ABOUT, "neighbors": "replace"})
+    assert ledger.identity.neighbors is None
+    ledger.charge(charge, **ABOUT)
+
+
+@pytest.mark.parametrize("value", [10**400, Decimal("sNaN"), np.ones(2)], ids=["huge", "signalling", "array"])
+def test_bad_parameters_of_events(value):
+    for make in (Laplace, Pure, lambda value: Approximate(0.1, value)):
+        with pytest.raises(ParameterError):
+            make(value)
+
+
+@pytest.mark.parametrize("delta", [1, -1e-9, math.nan, "1"])
+def test_report_at_a_bad_delta(make_ledger, delta):
+    with pytest.raises(ParameterError, match="delta"):
+        make_ledger(1.0, 1e-6).report(delta)

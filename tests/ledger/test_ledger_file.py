@@ -84,6 +84,19 @@ def test_budget_cannot_be_raised(path):
         Ledger.open(path, epsilon=float("nan"))
 
 
+def test_conversion_cannot_be_changed(tmp_path):
+    """The part of delta that converts is a part of the budget."""
+    path = tmp_path / "zcdp.db"
+    Ledger.open(path, 1.0, 1e-6, accountant="zcdp", conversion_delta=1e-7).close()
+    Ledger.open(path, conversion_delta=1e-7).close()
+    with pytest.raises(LedgerError, match="conversion_delta"):
+        Ledger.open(path, conversion_delta=9e-7)
+    path = tmp_path / "basic.db"
+    Ledger.open(path, 1.0, 1e-6).close()
+    with pytest.raises(LedgerError, match="conversion_delta"):
+        Ledger.open(path, conversion_delta=9e-7)
+
+
 def test_identity_is_settled_once(path):
     """Soundness rule 9: what a file leaves open is fixed by whoever first says it, for good."""
     Ledger.open(path, epsilon=1)
@@ -214,6 +227,8 @@ def test_flipped_bytes(path, content):
         "UPDATE entry SET cost = '[]' WHERE number = 3",
         "DROP TABLE entry",
         "ALTER TABLE head ADD COLUMN more",
+        "ALTER TABLE account ADD COLUMN more",
+        "UPDATE entry SET event = '" + "[" * 100_000 + "'",
         "PRAGMA user_version = 0",
     ],
 )
@@ -221,6 +236,20 @@ def test_edited(path, content, statement):
     """Entries are added up again at every opening, and held against the running total."""
     change(path, statement)
     with pytest.raises(LedgerError):
+        Ledger.open(path)
+
+
+def test_removed_index(path, content):
+    """SQLite's locks are in its index: without it other processes would spend what this one has spent."""
+    ledger = Ledger.open(path)
+    ledger.charge(Charge.of(0.1), **ABOUT)
+    for suffix in ("-wal", "-shm"):
+        os.unlink(f"{path}{suffix}")
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="removed"):
+            ledger.charge(Charge.of(0.1), **ABOUT)
+    ledger.close()
+    with pytest.raises(LedgerError, match="removed"):
         Ledger.open(path)
 
 
