@@ -300,10 +300,10 @@ def filter_caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
         the conversion's at w_a delta: the real delta is at most the expectation of w_A delta M_A, which is at most
         that of the sum over all a, which is delta.
 
-        The order at which plain noise lasts longest has 95% of delta, so that little is lost there; of orders
-        below it, a - 1 falling by a fifth or more each time, the j-th has 4.5% / (j (j + 1)); of orders above it, growing
-        by a quarter or more, it has 0.5% / (j (j + 1)); together less than all. Noise on samples, whose best order lies
-        below that of plain noise, pays most for this.
+        The order at which plain noise lasts longest has 95% of delta, so that little is lost there. Of orders
+        below it, with a - 1 falling by a fifth or more each time, the j-th has 4.5% / (j (j + 1)); of orders above
+        it, with a - 1 growing by a quarter or more, 0.5% / (j (j + 1)); together less than all. Noise on samples,
+        whose best order lies below that of plain noise, pays most for this.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ from dpfast.mechanisms.additive import thread_count
 __all__ = ["answer"]
 
 _TYPES = (
-    pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Boolean, pl.Float32, pl.Float64,
+    pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
+    pl.Boolean, pl.Float32, pl.Float64,
 )  # fmt: skip
 _LARGEST = float(np.finfo(np.float64).max)
 #: Integers that stay what they are; all others become Int64.

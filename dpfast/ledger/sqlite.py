@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 _TURNS = Turns()
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
 #: Files whose index was removed while this process used them, by device and inode.
-_LOST: set[tuple[int, int]] = set()
+_LOST: set[tuple[int, ...]] = set()
 
 
 def _before_fork() -> None:
@@ -110,9 +110,10 @@ class SqliteStore(DurableStore):
         self._forget()
         if connection is None:
             return
-        if index is not None and self._index_found() != index and self._file is not None:
-            _LOST.add(self._file[:2])
-        if self._process == os.getpid() and self._file is not None and self._file[:2] not in _LOST:
+        file = (self._file or ())[:2]
+        if index is not None and self._index_found() != index:
+            _LOST.add(file)
+        if self._process == os.getpid() and file not in _LOST:
             connection.close()
         else:
             # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. Or
@@ -162,8 +163,8 @@ class SqliteStore(DurableStore):
             self.disconnect()
         if file is not None and file[:2] in _LOST:
             raise LedgerError(
-                f"the index {str(self._path) + '-shm'!r} was removed while this process used it, so that other processes "
-                "do not see its charges; end all of them, restore the newest copy and charge again what that lacks"
+                f"the index {str(self._path) + '-shm'!r} was removed while this process used it, so that others do not "
+                "see its charges; end all processes, restore the newest copy and charge again what that lacks"
             )
         if self._connection is None or self._process != os.getpid() or self._file != file or file is None:
             self.disconnect()
