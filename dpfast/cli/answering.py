@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.errors import CommandError, FileTroubleError
-from dpfast.cli.ledgers import existing
+from dpfast.cli.ledgers import existing, told
 from dpfast.cli.output import FRAME_SUFFIXES, Target, rescue_frame, write_frame
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def answer(
     finally:
         if target is not None:
             target.discard()
-    click.echo(f"wrote {out}: {answered.height:,} answers; charged {ledger}; left: {opened.remaining}")
+    click.echo(f"wrote {out}: {answered.height:,} answers; charged {told(ledger)}; left: {opened.remaining}")
 
 
 def _column_or_number(text: str, option: str) -> str | float:

@@ -18,7 +18,7 @@ import click
 from dpfast.cli.answering import answer
 from dpfast.cli.arguments import Request, draw_plan
 from dpfast.cli.errors import CommandError, ExitCode, described, exit_code, tell
-from dpfast.cli.ledgers import close_at_the_end, is_server, ledger
+from dpfast.cli.ledgers import close_at_the_end, is_server, ledger, told
 from dpfast.errors import DpfastError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def release(
     with Outputs(out, plot, overwrite=overwrite, keep=(*request.files, request.keys or "", ledger)) as outputs:
         plan = draw_plan(request)
         account = _opened(ledger, request, budget_epsilon, budget_delta)
-        release_to(plan, account, ledger, outputs)
+        release_to(plan, account, told(ledger), outputs)
 
 
 @main.command(
@@ -248,8 +248,8 @@ def _opened(path: str, request: Request, epsilon: float | None, delta: float | N
     name = opened.identity.dataset
     if name is not None and name != request.dataset_name:
         raise LedgerError(
-            f"the ledger {path!r} is about the dataset {name!r}, not {request.dataset_name!r}; nothing was charged: "
-            f"say --dataset {name!r} if these are the same data, or use another ledger"
+            f"the ledger {told(path)!r} is about the dataset {name!r}, not {request.dataset_name!r}; nothing was "
+            f"charged: say --dataset {name!r} if these are the same data, or use another ledger"
         )
     return opened
 

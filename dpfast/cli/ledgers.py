@@ -12,8 +12,9 @@ from dpfast.errors import LedgerError
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
+    from dpfast.ledger.postgresql_server import Server
 
-__all__ = ["close_at_the_end", "existing", "is_server", "ledger"]
+__all__ = ["close_at_the_end", "existing", "is_server", "ledger", "told"]
 
 _HEAD = click.option(
     "--expect-head", metavar="DIGEST", help="A head written down before: refuse a ledger that never had it."
@@ -58,8 +59,8 @@ def create(
 
     if epsilon is None and accountant != "odometer":
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
-    if not is_server(path) and Path(path).exists():
-        raise FileTroubleError(f"{path!r} exists; give another name, or see dpfast ledger show")
+    if _is_there(path):
+        raise FileTroubleError(f"{told(path)!r} exists; give another name, or see dpfast ledger show")
     made = Ledger.open(
         path,
         epsilon,
@@ -71,7 +72,7 @@ def create(
         neighbors=neighbors,
     )
     close_at_the_end(made)
-    click.echo(f"created {path}: {made.total} ({accountant})")
+    click.echo(f"created {told(path)}: {made.total} ({accountant})")
 
 
 @ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
@@ -85,7 +86,7 @@ def show(path: str, expect_head: str | None) -> None:
     about, history = opened.identity, opened.history()
     unfixed = "fixed by the first release"
     lines = {
-        "ledger": path,
+        "ledger": told(path),
         "budget": f"{opened.total} ({opened.accountant})",
         "spent": f"{opened.spent} in {history.height} entries",
         "remaining": str(opened.remaining),
@@ -137,12 +138,34 @@ def verify(path: str, expect_head: str | None) -> None:
     """Read a ledger in full, check every seal and add every charge up again."""
     opened = existing(path, expect_head)
     charges = int(opened.history()["count"].sum())
-    click.echo(f"{path} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
+    click.echo(f"{told(path)} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
 
 
 def is_server(path: str) -> bool:
     """Return whether a ledger's path names a database server."""
     return path.startswith(("postgresql://", "postgres://"))
+
+
+def told(path: str) -> str:
+    """Return what messages call a ledger: of a URL what is no password."""
+    return _server(path).place if is_server(path) else path
+
+
+def _server(path: str) -> Server:
+    try:
+        from dpfast.ledger.postgresql_server import Server
+    except ImportError:
+        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
+    return Server(path)
+
+
+def _is_there(path: str) -> bool:
+    if not is_server(path):
+        return Path(path).exists()
+    server = _server(path)
+    from dpfast.ledger.postgresql import PostgresqlStore
+
+    return PostgresqlStore.exists(server, "main")
 
 
 def existing(path: str, expect_head: str | None = None) -> Ledger:

@@ -10,10 +10,13 @@ import threading
 import time
 import traceback
 
+import polars as pl
 import pytest
+from click.testing import CliRunner
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'dpfast[postgresql]'")
 
+from dpfast.cli import main  # noqa: E402
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError  # noqa: E402
 from dpfast.ledger import Budget, Charge, Identity, Ledger, postgresql_server  # noqa: E402
 from dpfast.ledger.postgresql_server import Server, Session  # noqa: E402
@@ -448,3 +451,27 @@ def test_without_psycopg(about, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(LedgerError, match=r"pip install 'dpfast\[postgresql\]'"):
         Ledger.open(**about, epsilon=1)
+
+
+def test_commands_show_no_password(postgresql, tmp_path):
+    """The commands name a ledger on a server without the password; create says so where there is one already."""
+    runner = CliRunner()
+    table = tmp_path / "queries.parquet"
+    pl.DataFrame({"x": [1, 2]}).write_parquet(table)
+    Ledger.open(postgresql.url, 1.0, accountant="basic").close()
+    asked = ["--value", "x", "--epsilon", "0.1", "--ledger", postgresql.url, "--out", str(tmp_path / "out.parquet")]
+    said = ""
+    for code, command in (
+        (4, ["ledger", "create", postgresql.url, "--epsilon", "1"]),
+        (0, ["ledger", "show", postgresql.url]),
+        (0, ["ledger", "verify", postgresql.url]),
+        (0, ["answer", str(table), *asked]),
+        (2, ["ledger", "show", "postgresql://tester:not-to-be-shown@[/"]),
+        (4, ["ledger", "create", "postgresql://tester:not-to-be-shown@/nowhere?host=/nowhere", "--epsilon", "1"]),
+    ):
+        done = runner.invoke(main, command)
+        assert done.exit_code == code, (command, done.output)
+        said += done.output
+    assert "exists" in said
+    assert "is in order" in said
+    assert SECRET not in said
