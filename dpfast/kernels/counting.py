@@ -130,4 +130,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 522dfed3ed76ead4

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 522dfed3ed76ead4

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 522dfed3ed76ead4

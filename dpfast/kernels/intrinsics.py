@@ -145,4 +145,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 522dfed3ed76ead4

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fbeb1ec1982ed9a5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 522dfed3ed76ead4
