@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
+    from dpfast.mechanisms.quantiles import quantiles
     from dpfast.queries import bins, count, mean, sum
     from dpfast.release import plan, release
 
@@ -26,6 +27,7 @@ __all__ = [
     "mean",
     "permute_and_flip",
     "plan",
+    "quantiles",
     "release",
     "sum",
 ]
@@ -42,6 +44,7 @@ _HOMES = {
     "mean": "dpfast.queries",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
+    "quantiles": "dpfast.mechanisms.quantiles",
     "sum": "dpfast.queries",
 }
 

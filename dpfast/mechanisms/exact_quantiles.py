@@ -7,6 +7,7 @@ delta. U and V are boundaries of blocks with probability zero, so that the loop 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
@@ -127,7 +128,7 @@ def _chosen(blocks: Blocks, gaps: NDArray[np.int64], slope: Fraction, leading: i
     the blocks of larger weights lie together.
     """
     # Anything of this size will do; it need not be exact.
-    widest = (count + math.log2(float(blocks.widths.max()))) / 1.4426950408889634 / float(slope)
+    widest = (count + math.log2(float(blocks.widths.max()))) * math.log(2) / float(slope)
     near = np.flatnonzero(gaps <= min(widest, 2.0**62))
     first, last = int(near[0]), int(near[-1])
     exact = fmpq(slope.numerator, slope.denominator)
@@ -140,22 +141,18 @@ def _chosen(blocks: Blocks, gaps: NDArray[np.int64], slope: Fraction, leading: i
         if not points:
             return arb(0)
         most = points * (-arb(exact * int(gaps[part].min()))).exp()
-        return (most / 2).union(arb(0)).union(most)
+        return arb(0).union(most)
 
     sums = [lump(slice(0, first))]
     for block in range(first, last + 1):
         sums.append(sums[-1] + weight(block))
     total = sums[-1] + lump(slice(last + 1, None))
     threshold = total * (arb(fmpz(2 * leading + 1), 1) / arb(2) ** (count + 1))
-    middles = np.array([float(end.mid() / total.mid()) for end in sums])
-    guess = int(np.searchsorted(middles, (leading + 0.5) / 2**count, side="right")) - 1
-    # Of neighbours of the guess one may be beyond doubt; the first block begins, and the last one ends, without one.
-    for candidate in (guess, guess - 1, guess + 1):
-        if 0 <= candidate <= last - first:
-            begun = first + candidate == 0 or bool(sums[candidate] <= threshold)
-            ended = first + candidate == gaps.size - 1 or bool(threshold < sums[candidate + 1])
-            if begun and ended:
-                return first + candidate
-    return None
-
-
+    middle = threshold.mid()
+    place = min(bisect_right(sums, middle, key=lambda end: end.mid()) - 1, last - first)
+    if place < 0:
+        return None
+    # The first block begins, and the last one ends, without doubt.
+    begun = first + place == 0 or bool(sums[place] <= threshold)
+    ended = first + place == gaps.size - 1 or bool(threshold < sums[place + 1])
+    return first + place if begun and ended else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from dpfast.errors import DpfastError
 from dpfast.kernels.grouping import narrow_points, sort_points
 
-__all__ = ["Collector", "GroupedPoints", "point_dtype"]
+__all__ = ["Collector", "GroupedPoints", "in_stretches", "point_dtype"]
+
+_Result = TypeVar("_Result")
+
+
+def in_stretches(work: Callable[[int, int], _Result], number: int, threads: int) -> list[_Result]:
+    """Return what ``work(first, last)`` gives for so many stretches of ``range(number)``, each in a thread."""
+    if threads < 2:
+        return [work(0, number)]
+    bounds = [number * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, bounds[:-1], bounds[1:]))
 
 
 def point_dtype(points: int) -> type[np.signedinteger[Any]]:
@@ -94,10 +105,10 @@ class Collector:
         starts = stops - counts.sum(axis=0)
         out = np.empty(int(stops[-1]) if stops.size else 0, collectors[0]._dtype)
         cursors = starts + np.cumsum(counts, axis=0) - counts
-        if len(collectors) == 1:
-            collectors[0]._sort(cursors[0], out)
-        else:
-            with ThreadPoolExecutor(len(collectors)) as pool:
-                for done in [pool.submit(c._sort, own, out) for c, own in zip(collectors, cursors, strict=True)]:
-                    done.result()
+
+        def sort(first: int, last: int) -> None:
+            for own, places in zip(collectors[first:last], cursors[first:last], strict=True):
+                own._sort(places, out)
+
+        in_stretches(sort, len(collectors), len(collectors))
         return GroupedPoints(out, starts, stops)

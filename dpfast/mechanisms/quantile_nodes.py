@@ -1,5 +1,4 @@
-"""The nodes of a quantile release: which ranks are hit in which part of the data, how often a privacy unit pays, and
-how all groups' nodes are drawn.
+"""The nodes of a quantile release: which ranks are hit in which part of the data, what they cost, how they are drawn.
 
 One quantile is one node. Several are drawn by halves (Kaplan, Schnapp, Stemmer 2022): the middle one among all
 values; its point parts a group's values in two, and the lower quantiles are drawn among those to its left, the others
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -21,23 +19,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.columns.ranks import PARTS
 from dpfast.kernels.quantiles import BUCKETS, ROOM, draw_nodes, part_nodes
-from dpfast.mechanisms.additive import Tail
+from dpfast.mechanisms.additive import Tail, thread_count
 from dpfast.mechanisms.exact_quantiles import exact_draw, node_blocks
-from dpfast.mechanisms.grouped_points import GroupedPoints
+from dpfast.mechanisms.grouped_points import GroupedPoints, in_stretches
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
-__all__ = ["CELLS", "PARTS", "Node", "QuantileTree", "draw_quantiles", "node_slope", "quantile_tree", "rank_error"]
+__all__ = ["CELLS", "Neighbors", "Node", "QuantileTree", "draw_quantiles", "node_slope", "quantile_tree", "rank_error"]
 
 Neighbors = Literal["add_remove", "replace"]
 
-#: Quantiles are whole numbers of ten-millionths.
-PARTS = 10**7
 #: The cells that a point is divided into where it parts the values.
 CELLS = 2**16
 
 _FARTHEST = 2**40
-_NODES_PER_THREAD_VALUES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -126,13 +122,18 @@ def quantile_tree(parts: Sequence[int]) -> QuantileTree:
 
 
 def node_slope(node: Node, epsilon: Fraction, rows: int, neighbors: Neighbors) -> float:
-    """Return what a node's scores, in units of 1 / d, are multiplied by: epsilon / (2 sensitivity), rounded down.
+    """Return what a node's scores, in units of 1 / d, are multiplied by, rounded down.
 
-    A row more or less moves p n - d lt and d le - p n by p, or by d - p the other way, and so every score by at most
-    max(p, d - p); a row that is replaced moves either by d at most (Soundness rule 24).
+    Adding a row moves p n - d lt and d le - p n by p, or by d - p the other way, and so every score by at most
+    max(p, d - p); replacing one moves either by d at most (Soundness rule 24). So epsilon / (2 sensitivity) is private.
+
+    The least and the greatest value, p = 0 and p = d, need no factor 2: their scores are less d times the number of
+    values on one side. A row that is added moves them one way only, and a replaced one too, since it moves to the left
+    or to the right: of r rows, some move scores up and the others down, so that any two scores move apart by r d at
+    most, and a probability by a factor of exp(slope r d).
     """
     sensitivity = rows * (max(node.p, node.d - node.p) if neighbors == "add_remove" else node.d)
-    exact = epsilon / (2 * sensitivity)
+    exact = epsilon / (sensitivity if node.p in (0, node.d) else 2 * sensitivity)
     nearest = float(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
@@ -241,14 +242,12 @@ class _Drawing:
                     scratch.grow(room)
 
         if not self._refine_all:
-            _share(work, groups, self._values.size)
+            in_stretches(work, groups, min(thread_count(None, self._values.size), groups))
         for group in np.flatnonzero(points < 0).tolist():
             own = self._values[starts[group] : stops[group]]
             blocks = node_blocks(own, int(lows[group]), int(highs[group]), node.p, node.d, node.cells)
             first = 2 * (self._drawn * groups + group)
-            tails = [
-                Tail(self._keystream, first + j, int(words[2 * group + j]), 64) for j in range(2)
-            ]
+            tails = [Tail(self._keystream, first + j, int(words[2 * group + j]), 64) for j in range(2)]
             place, part = exact_draw(blocks, Fraction(slope), *tails)
             points[group] = place // node.cells if node.cells else place
             parts[group] = part
@@ -258,20 +257,6 @@ class _Drawing:
     def part(self, starts: NDArray[np.int64], stops: NDArray[np.int64], points: NDArray[np.int64]) -> None:
         """Order every group's values by the point that was drawn in it."""
         part_nodes(self._values, starts, stops, points)
-
-
-def _share(work: Any, groups: int, values: int) -> None:
-    """Have one or two threads do the work of all groups."""
-    from dpfast.mechanisms.additive import thread_count
-
-    threads = min(thread_count(None, values), groups)
-    if threads < 2:
-        work(0, groups)
-        return
-    bounds = [groups * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, *pair) for pair in zip(bounds, bounds[1:], strict=False)]:
-            done.result()
 
 
 def draw_quantiles(
@@ -330,7 +315,5 @@ def draw_quantiles(
             if right is not None:
                 descend(right, middle, stops, chosen, highs)
 
-    descend(
-        tree.root, data.starts, data.stops, np.ones(groups, np.int64), np.full(groups, points, np.int64)
-    )
+    descend(tree.root, data.starts, data.stops, np.ones(groups, np.int64), np.full(groups, points, np.int64))
     return drawn

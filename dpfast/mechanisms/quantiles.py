@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,16 +11,18 @@ from numpy.typing import NDArray
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
 from dpfast.columns import BLOCK_ROWS, Column, borrow
 from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
+from dpfast.columns.ranks import read_quantiles
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, round_floats
-from dpfast.mechanisms.additive import random_source
-from dpfast.mechanisms.grouped_points import Collector, GroupedPoints
-from dpfast.mechanisms.quantile_nodes import PARTS, Neighbors, QuantileTree, draw_quantiles, quantile_tree
+from dpfast.mechanisms.additive import random_source, thread_count
+from dpfast.mechanisms.grouped_points import Collector, GroupedPoints, in_stretches
+from dpfast.mechanisms.quantile_nodes import Neighbors, QuantileTree, draw_quantiles, quantile_tree
 
-__all__ = ["quantiles", "read_quantiles"]
+__all__ = ["quantiles"]
 
-_MOST_QUANTILES = 1000
 _MOST_GROUPS = 2**31 - 1
+#: Counters of all threads together that are worth the memory.
+_MOST_COUNTERS = 1 << 24
 
 
 def quantiles(
@@ -46,7 +45,8 @@ def quantiles(
         one privacy unit that has at most ``max_rows_per_group`` rows in the group. A unit with rows in several
         groups pays for each; where rows are replaced, and may change group, for the one that it leaves and the
         one that it enters. A point y of the grid is drawn with probability proportional to
-        exp(epsilon' * score(y) / (2 * sensitivity)), exactly. No budget is kept here.
+        exp(epsilon' * score(y) / (2 * sensitivity)), exactly; for q = 0 and q = 1, whose scores count the rows on one
+        side, without the 2. No budget is kept here.
 
     Parameters
     ----------
@@ -145,37 +145,6 @@ def quantiles(
     return released if groups is not None else released[0].item() if single else released[0]
 
 
-def read_quantiles(q: Any) -> tuple[tuple[int, ...], list[int], bool]:
-    """Return quantiles in ascending order in units of 1 / PARTS, the place of each given one, whether it is a number.
-
-    Examples
-    --------
-    >>> read_quantiles([0.5, 0.25])
-    ((2500000, 5000000), [1, 0], False)
-
-    """
-    allowed = "a number from 0 to 1, or several different ones"
-    single = isinstance(q, (int, float, Decimal, Fraction, np.integer, np.floating))
-    if isinstance(q, np.ndarray) and q.ndim == 1:
-        q = q.tolist()
-    listed = [q] if single else list(q) if isinstance(q, (list, tuple)) else []
-    parts = []
-    for number in listed:
-        kind = type(number)
-        if kind is bool or not issubclass(kind, (int, float, Decimal, Fraction, np.integer, np.floating)):
-            raise ParameterError("q", q, allowed)
-        if not 0 <= number <= 1:
-            raise ParameterError("q", q, allowed)
-        exact = number if kind in (int, Fraction, Decimal) else Decimal(repr(float(number)))
-        parts.append(round(Fraction(exact) * PARTS))
-    if not 1 <= len(parts) <= _MOST_QUANTILES:
-        raise ParameterError("q", q, f"{allowed}, {_MOST_QUANTILES} at most")
-    if len(set(parts)) < len(parts):
-        raise ParameterError("q", q, f"{allowed}, to seven decimals")
-    ascending = sorted(parts)
-    return tuple(ascending), [ascending.index(part) for part in parts], single
-
-
 def _read_rows(rows: object) -> int:
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or not 1 <= rows <= 2**40:
         raise ParameterError("max_rows_per_group", rows, "a whole number from 1 to 2**40")
@@ -215,22 +184,28 @@ def _borrow_groups(groups: Any, group_count: Any, length: int) -> Column | None:
 
 def _group(values: Column, groups: Column | None, group_count: int | None, grid: PublicGrid) -> GroupedPoints:
     """Return the values as points of the grid, group by group."""
-    collector = Collector(1 if group_count is None else int(group_count), grid.points)
-    rows = min(values.length, BLOCK_ROWS)
-    no_slots = np.zeros(rows, np.uint32)
-    numbers = np.empty(rows, np.int64)
-    for start in range(0, values.length, BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, values.length)
-        placed = numbers[: stop - start]
-        place_points(values.block(start, stop), values.missing(start, stop), grid, placed)
-        slots: NDArray[Any] = no_slots[: stop - start]
-        if groups is not None:
-            slots = groups.block(start, stop)
-            missing = groups.missing(start, stop)
-            if missing is not None:
-                placed[missing] = 0
-        collector.add(slots, placed)
-    return Collector.join([collector])
+    count = 1 if group_count is None else int(group_count)
+    chunks = -(-values.length // BLOCK_ROWS)
+    threads = min(thread_count(None, values.length), max(1, _MOST_COUNTERS // (count + 1)))
+
+    def collect(first: int, last: int) -> Collector:
+        collector = Collector(count, grid.points)
+        rows = min(values.length, BLOCK_ROWS)
+        no_slots, numbers = np.zeros(rows, np.uint32), np.empty(rows, np.int64)
+        for start in range(first * BLOCK_ROWS, min(last * BLOCK_ROWS, values.length), BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, values.length)
+            placed = numbers[: stop - start]
+            place_points(values.block(start, stop), values.missing(start, stop), grid, placed)
+            slots: NDArray[Any] = no_slots[: stop - start]
+            if groups is not None:
+                slots = groups.block(start, stop)
+                missing = groups.missing(start, stop)
+                if missing is not None:
+                    placed[missing] = 0
+            collector.add(slots, placed)
+        return collector
+
+    return Collector.join(in_stretches(collect, chunks, threads))
 
 
 def place_points(
