@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.mechanisms.quantiles import quantiles
-    from dpfast.queries import bins, count, mean, sum
+    from dpfast.queries import bins, count, mean, quantile, sum
     from dpfast.release import plan, release
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "mean",
     "permute_and_flip",
     "plan",
+    "quantile",
     "quantiles",
     "release",
     "sum",
@@ -44,6 +45,7 @@ _HOMES = {
     "mean": "dpfast.queries",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
+    "quantile": "dpfast.queries",
     "quantiles": "dpfast.mechanisms.quantiles",
     "sum": "dpfast.queries",
 }

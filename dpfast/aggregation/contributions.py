@@ -84,7 +84,7 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
     Raises
     ------
     ColumnError
-        If a column is missing, or a sum is asked of one that is neither integer, float nor Boolean.
+        If a column is missing, or a sum or points are asked of one that is neither integer, float nor Boolean.
     ParameterError
         If a measure's bounds could overflow: magnitude x 2**38 rows must stay below 2**62.
 
@@ -107,7 +107,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         native = (column.is_not_null() & column.is_not_nan()).cast(pl.Int64)
         return Contribution(measure, native, column, "present")
 
-    _check_bounds(measure)
+    if measure.kind == "sum":
+        _check_bounds(measure)
     if dtype == pl.Null:
         column, dtype = column.cast(pl.Float64), pl.Float64()
     if dtype == pl.Boolean:
@@ -115,8 +116,9 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
     if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+        verb = "sum" if measure.kind == "sum" else "draw quantiles of"
         raise ColumnError(
-            f"cannot sum the column {measure.column!r} of dtype {dtype}; cast it to Float64 or Int64 first"
+            f"cannot {verb} the column {measure.column!r} of dtype {dtype}; cast it to Float64 or Int64 first"
         )
     native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
     if measure.step_exponent == 0 and dtype != pl.UInt64:

@@ -23,7 +23,7 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import Contribution, plan_contributions
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
-from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows
+from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
@@ -94,13 +94,14 @@ class Aggregates:
         The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
         would be the rows of public keys, which ``Measure("rows")`` gives.
     measures : int64
-        One array per measure, in order, aligned with ``keys``; to be read only, they may share memory.
+        One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
+        ``GroupedPoints``, as long as ``keys``.
 
     """
 
     keys: pl.DataFrame
     units: np.ndarray | None
-    measures: list[np.ndarray]
+    measures: list[Any]
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
@@ -289,7 +290,7 @@ class Aggregation:
             grouped = group_natively(*bin_keys(self.source.frame, self.columns, self.contributions), self.contributions)
         rows = grouped["rows"].to_numpy()
         measures = [
-            rows if contribution.native is None else grouped[f"measure{i}"].to_numpy()
+            rows if contribution.native is None else read_measure(grouped[f"measure{i}"])
             for i, contribution in enumerate(self.contributions)
         ]
         if self.public is not None:

@@ -26,7 +26,17 @@ from dpfast.mechanisms.exact_quantiles import exact_draw, node_blocks
 from dpfast.mechanisms.grouped_points import GroupedPoints, in_stretches
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
-__all__ = ["CELLS", "Neighbors", "Node", "QuantileTree", "draw_quantiles", "node_slope", "quantile_tree", "rank_error"]
+__all__ = [
+    "CELLS",
+    "Neighbors",
+    "Node",
+    "QuantileTree",
+    "draw_quantiles",
+    "node_sensitivity",
+    "node_slope",
+    "quantile_tree",
+    "rank_error",
+]
 
 Neighbors = Literal["add_remove", "replace"]
 
@@ -121,18 +131,24 @@ def quantile_tree(parts: Sequence[int]) -> QuantileTree:
     return QuantileTree(root, tuple(parts))
 
 
+def node_sensitivity(node: Node, rows: int, neighbors: Neighbors) -> int:
+    """Return how far a node's scores move between neighbours, in units of 1 / d (Soundness rule 24).
+
+    Adding a row moves p n - d lt and d le - p n by p, or by d - p the other way, and so every score by at most
+    max(p, d - p); replacing one moves either by d at most.
+    """
+    return rows * (max(node.p, node.d - node.p) if neighbors == "add_remove" else node.d)
+
+
 def node_slope(node: Node, epsilon: Fraction, rows: int, neighbors: Neighbors) -> float:
     """Return what a node's scores, in units of 1 / d, are multiplied by, rounded down.
 
-    Adding a row moves p n - d lt and d le - p n by p, or by d - p the other way, and so every score by at most
-    max(p, d - p); replacing one moves either by d at most (Soundness rule 24). So epsilon / (2 sensitivity) is private.
-
-    The least and the greatest value, p = 0 and p = d, need no factor 2: their scores are less d times the number of
-    values on one side. A row that is added moves them one way only, and a replaced one too, since it moves to the left
-    or to the right: of r rows, some move scores up and the others down, so that any two scores move apart by r d at
-    most, and a probability by a factor of exp(slope r d).
+    It is epsilon / (2 sensitivity). The least and the greatest value, p = 0 and p = d, need no factor 2: their scores
+    are less d times the number of values on one side. A row that is added moves them one way only, and a replaced
+    one too, since it goes to the left or to the right: of r rows some move scores up and the others down, so that any
+    two scores move apart by r d at most, and a probability by a factor of exp(slope r d).
     """
-    sensitivity = rows * (max(node.p, node.d - node.p) if neighbors == "add_remove" else node.d)
+    sensitivity = node_sensitivity(node, rows, neighbors)
     exact = epsilon / (sensitivity if node.p in (0, node.d) else 2 * sensitivity)
     nearest = float(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
