@@ -205,11 +205,22 @@ def quantiles_of_rho(
 
     """
     tree, nodes = _quantiles(query, measure, unit, groups)
-    each = min(math.sqrt(8 * (rho / UNITS_PER_ONE) / nodes), LARGEST_NODE_EPSILON)
-    while zcdp.cost(ExponentialMechanism(each).times(nodes))[0] > rho:
-        each *= 1 - 2.0**-40
-        if each < 1e-18:
+
+    def fits(epsilon: float) -> bool:
+        return zcdp.cost(ExponentialMechanism(epsilon).times(nodes))[0] <= rho
+
+    # epsilon**2 / 8 is an upper bound of what one costs.
+    low = min(math.sqrt(8 * (rho / UNITS_PER_ONE) / nodes), LARGEST_NODE_EPSILON)
+    while not fits(low):
+        low *= 1 - 2.0**-40
+        if low < 1e-18:
             raise ParameterError("rho", rho / UNITS_PER_ONE, f"larger: a unit pays for {nodes} draws", "raise rho")
+    high = 2 * low
+    while fits(high) and high < LARGEST_NODE_EPSILON:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    each = min(low, LARGEST_NODE_EPSILON)
     event = ExponentialMechanism(each)
     return DrawnQuantiles(measure, tree, each, unit, Charge(*basic.cost(event), description, event, nodes))
 
