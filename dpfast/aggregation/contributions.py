@@ -19,7 +19,7 @@ from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, find_values, round_floats
 from dpfast.queries import Measure
 
-__all__ = ["Contribution", "plan_contributions"]
+__all__ = ["ROWS", "Contribution", "plan_contributions"]
 
 _FAR = 2**62
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
@@ -78,6 +78,10 @@ class Contribution:
             )
 
 
+ROWS = Contribution(Measure("rows"), None, None, "rows")
+"""What counts the rows themselves."""
+
+
 def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[Contribution]:
     """Return how each measure is computed on columns of these dtypes.
 
@@ -94,7 +98,7 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
 
 def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if measure.kind == "rows":
-        return Contribution(measure, None, None, "rows")
+        return ROWS
     if measure.column is None or measure.column not in schema:
         raise missing_column(measure.column, schema.names(), "a measure")
     refuse_pattern(measure.column)

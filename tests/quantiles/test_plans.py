@@ -28,6 +28,9 @@ def flights(size=4000):
             "dep_delay": pl.Series(delays).set(pl.Series(generator.random(size) < 0.05), None),
             "air_time": generator.normal(2.5, 1.0, size).astype(np.float32),
             "day": generator.integers(0, 7, size),
+            # So far apart that no 63 bits hold both.
+            "far": np.where(np.arange(size) % 2, 2**60, -(2**60)),
+            "farther": np.where(np.arange(size) % 2, 2**60, -(2**60)),
         }
     )
 
@@ -64,6 +67,12 @@ ROUTES = {
         {"delta": 1e-3, "privacy_unit": "tailnum", "max_groups": 4, "max_rows_per_group": 50},
         ["carrier"],
     ),
+    "native": ({}, {"delta": 1e-3}, ["carrier", "far", "farther"]),
+    "native, public": (
+        {},
+        {"keys": KEYS.join(pl.DataFrame({"far": [-(2**60), 2**60], "farther": [-(2**60), 2**60]}), how="cross")},
+        ["carrier", "far", "farther"],
+    ),
     "nothing": ({}, {}, []),
 }
 
@@ -82,7 +91,7 @@ def test_every_route_draws_near_the_exact_quantiles(route, lazy):
         data = data.with_columns(pl.when(pl.col("day") < 3).then(0).otherwise(3).alias("day"))
     groups = 0
     for row in released.iter_rows(named=True):
-        own = data.filter([pl.col(name) == row[name] for name in ("carrier", "day") if name in row] or True)
+        own = data.filter([pl.col(name) == row[name] for name in ("carrier", "day", "far") if name in row] or True)
         if not own.height:
             continue
         groups += 1
@@ -94,7 +103,7 @@ def test_every_route_draws_near_the_exact_quantiles(route, lazy):
         step = 2.0**-17
         points = np.rint(hours.astype(np.float64).clip(0, 8) / step) * step
         assert exact_ranks(points, row["air"], 0.5) <= row["air_ranks"] + 1
-    assert groups == (8 if route == "bins" else 4 if by else 1)
+    assert groups == (8 if "far" in row or "day" in row else 4 if by else 1)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
