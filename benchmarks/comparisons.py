@@ -223,6 +223,22 @@ COMPARISONS = (
     Comparison("Exponential mechanism, 100 candidates a row", "NumPy", 10**6, choices.exponential(100), 4.0),
     Comparison("Exponential mechanism, one row of 10^7", "NumPy", 10**7, choices.exponential(0), 4.0),
     Comparison(
+        "Median in 1,000 groups, float64",
+        "Polars quantile",
+        10**7,
+        choices.quantiles([0.5], np.float64),
+        2.5,
+        at_least=False,
+    ),
+    Comparison(
+        "Quartiles in 1,000 groups, int64",
+        "Polars quantile",
+        10**7,
+        choices.quantiles([0.25, 0.5, 0.75], np.int64),
+        2.5,
+        at_least=False,
+    ),
+    Comparison(
         "Answer 10^6 queries, each its own epsilon",
         "dpf.laplace, a scale a row",
         10**6,

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
-    from dpfast.queries import bins, count, mean, sum
+    from dpfast.mechanisms.quantiles import quantiles
+    from dpfast.queries import bins, count, mean, quantile, sum
     from dpfast.release import plan, release
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "mean",
     "permute_and_flip",
     "plan",
+    "quantile",
+    "quantiles",
     "release",
     "sum",
 ]
@@ -42,6 +45,8 @@ _HOMES = {
     "mean": "dpfast.queries",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
+    "quantile": "dpfast.queries",
+    "quantiles": "dpfast.mechanisms.quantiles",
     "sum": "dpfast.queries",
 }
 

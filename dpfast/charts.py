@@ -55,7 +55,8 @@ def draw_groups(
     Parameters
     ----------
     frame
-        A release's frame: the key columns ``by``, and ``name`` with ``_scale``, ``_lower`` and ``_upper``.
+        A release's frame: the key columns ``by``, and ``name`` with ``_scale``, ``_lower`` and ``_upper``; quantiles
+        have none of these, and are drawn as dots alone.
     by
         The key columns; two are joined by an arrow, more by commas.
     name
@@ -84,6 +85,10 @@ def draw_groups(
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     scale, lower, upper = f"{name}_scale", f"{name}_lower", f"{name}_upper"
+    known = scale in frame.columns
+    if not known:
+        value = pl.col(name)
+        frame = frame.with_columns(pl.lit(0.0).alias(scale), value.alias(lower), value.alias(upper))
     scales = frame[scale].to_numpy()
     varies = scales.size > 0 and bool(scales.min() < scales.max())
     shown = frame.sort(scale, maintain_order=True) if varies else frame.sort(name, descending=True)
@@ -99,7 +104,7 @@ def draw_groups(
         [values - shown[lower].to_numpy().astype(np.float64), shown[upper].to_numpy().astype(np.float64) - values], 0.0
     )
     places = np.arange(shown.height)
-    if frame.schema[name].is_integer():
+    if known and frame.schema[name].is_integer():
         axes.barh(places, values, height=0.68, color=_BAR, zorder=2)
         axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_WHISKER, elinewidth=1.1, capsize=2.2, zorder=3)
     else:
@@ -112,7 +117,8 @@ def draw_groups(
     if not shown.height:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
-    figure.supxlabel(_footnote(frame.height, shown, scale), x=0.016, ha="left", fontsize=8, color=_FAINT)
+    footnote = _footnote(frame.height, shown, scale if known else None)
+    figure.supxlabel(footnote, x=0.016, ha="left", fontsize=8, color=_FAINT)
     if path is not None:
         # Without a date, equal releases give equal files.
         figure.savefig(path, dpi=160, metadata=_DATELESS[Path(path).suffix.lower()])
@@ -153,11 +159,13 @@ def _label(shown: pl.DataFrame, by: Sequence[str], row: int) -> str:
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
 
 
-def _footnote(groups: int, shown: pl.DataFrame, scale: str) -> str:
-    scales = shown[scale]
+def _footnote(groups: int, shown: pl.DataFrame, scale: str | None) -> str:
     if not shown.height:
         return "Differentially private: keys of few units are not shown."
+    which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"
+    if scale is None:
+        return f"Differentially private: quantiles drawn by the exponential mechanism. {which}."
+    scales = shown[scale]
     low, high = float(scales.min()), float(scales.max())  # type: ignore[arg-type]
     size = f"{low:,.3g}" if low == high else f"{low:,.3g} to {high:,.3g}"
-    which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"
     return f"Differentially private: noise of scale {size}; whiskers are 95% intervals of the noise. {which}."

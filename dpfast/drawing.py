@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from dpfast.aggregation.exact import Aggregates
 from dpfast.columns import borrow
 from dpfast.mechanisms.gaussian import gaussian_noise
+from dpfast.mechanisms.grouped_points import GroupedPoints
 from dpfast.mechanisms.intervals import half_width
 from dpfast.mechanisms.key_selection import select_keys
 from dpfast.mechanisms.laplace import laplace_noise
-from dpfast.planner import SUFFIXES, Blueprint, NoisyMeasure, PlannedQuery
+from dpfast.mechanisms.quantile_nodes import draw_quantiles
+from dpfast.planner import Blueprint, DrawnQuantiles, NoisyMeasure, PlannedQuery
+from dpfast.queries import QuantileQuery
 from dpfast.randomness import RandomSource, SystemRandom
 
 __all__ = ["draw"]
@@ -40,7 +43,7 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
 
     """
     source = SystemRandom()
-    measures: Sequence[NDArray[np.int64]] = exact.measures
+    measures: Sequence[Any] = exact.measures
     keys = exact.keys
     if blueprint.key_share is not None:
         assert exact.units is not None
@@ -52,7 +55,11 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
     for planned in blueprint.queries:
         noisy = []
         for part in planned.parts:
-            noisy.append(_noisy(measures[place], part, source))
+            noisy.append(
+                _drawn(measures[place], part, source)
+                if isinstance(part, DrawnQuantiles)
+                else _noisy(measures[place], part, source)
+            )
             place += 1
         columns.extend(_answer(planned, noisy))
     return pl.DataFrame({column.name: column for column in columns})
@@ -89,18 +96,34 @@ def _noisy(values: NDArray[np.int64], part: NoisyMeasure, source: RandomSource) 
     return noisy
 
 
+def _drawn(points: GroupedPoints, part: DrawnQuantiles, source: RandomSource) -> NDArray[np.int64]:
+    """Return every group's quantiles in steps, ascending, one column each."""
+    unit = part.unit
+    drawn = draw_quantiles(
+        points, part.points, part.tree, part.exact_epsilon, unit.max_rows_per_group, unit.neighbors, source
+    )
+    return drawn + part.measure.centre
+
+
 def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
     """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
-    if planned.query.kind == "mean":
+    part, total = planned.parts[0], noisy[0]
+    columns: tuple[NDArray[Any], ...]
+    if isinstance(part, DrawnQuantiles):
+        assert isinstance(planned.query, QuantileQuery)
+        step = int(part.step) if planned.whole and part.measure.step_exponent >= 0 else part.step
+        columns = (
+            *(total[:, place] * step for place in planned.query.order),
+            np.full(len(total), part.strays(_MISS)),
+        )
+    elif planned.query.kind == "mean":
         columns = _mean(planned, *noisy)
     else:
-        part, total = planned.parts[0], noisy[0]
         reach = half_width(part.mechanism, part.scale, _MISS)
         step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
         scale = np.full(total.size, part.scale * part.step)
         columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
-    names = (planned.name + suffix for suffix in SUFFIXES)
-    return [pl.Series(name, column) for name, column in zip(names, columns, strict=True)]
+    return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
 
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
@@ -116,6 +139,8 @@ def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int
     The interval combines those of sum and count, each missing with half the probability (a union bound).
     """
     summed, counted = planned.parts
+    assert isinstance(summed, NoisyMeasure)
+    assert isinstance(counted, NoisyMeasure)
     assert planned.query.bounds is not None
     low, high = planned.query.bounds
     middle = summed.measure.centre * summed.step

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
+from dpfast.columns.ranks import PARTS, read_quantiles
 from dpfast.errors import ParameterError
 
-__all__ = ["Bins", "Measure", "PrivacyUnit", "Query", "Sensitivity", "bins", "count", "mean", "sum"]
+__all__ = [
+    "Bins",
+    "Measure",
+    "PrivacyUnit",
+    "QuantileQuery",
+    "Query",
+    "Sensitivity",
+    "bins",
+    "count",
+    "mean",
+    "points_measure",
+    "quantile",
+    "sum",
+    "sum_measure",
+]
 
 
 @dataclass(frozen=True)
@@ -77,13 +94,15 @@ class Measure:
     - ``"rows"``: 1;
     - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0;
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
-      NaN.
+      NaN;
+    - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
+      group by group.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
-    other value. The largest magnitude of a contribution times 2**38 rows stays below 2**62.
+    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "values", "sum"]
+    kind: Literal["rows", "values", "sum", "points"]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0
@@ -106,10 +125,41 @@ class Query:
 
     """
 
-    kind: Literal["count", "sum", "mean"]
+    kind: Literal["count", "sum", "mean", "quantile"]
     column: str | None = None
     bounds: tuple[float, float] | None = None
     computed: bool = field(default=False, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class QuantileQuery(Query):
+    """Quantiles for every group: what `quantile` returns.
+
+    Attributes
+    ----------
+    parts
+        The quantiles in ascending order, in units of 1 / PARTS.
+    order
+        The place of each quantile as it was given.
+    single
+        Whether it was given as one number.
+    grid
+        The distance between points, None for the default.
+
+    """
+
+    parts: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+    single: bool = False
+    grid: float | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What a query's name is followed by in the release's columns: ``_p25`` for 0.25, nothing for one number."""
+        if self.single:
+            return ("",)
+        percents = (Decimal(self.parts[place]) * 100 / PARTS for place in self.order)
+        return tuple(f"_p{percent.normalize():f}" for percent in percents)
 
 
 def count() -> Query:
@@ -141,7 +191,7 @@ def sum(column: str, *, bounds: tuple[float, float]) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", _checked_column(column), _checked_bounds(bounds), _are_computed(bounds))
+    return Query("sum", _checked_column(column), check_bounds(bounds), _are_computed(bounds))
 
 
 def mean(column: str, *, bounds: tuple[float, float]) -> Query:
@@ -161,7 +211,42 @@ def mean(column: str, *, bounds: tuple[float, float]) -> Query:
     (-60.0, 600.0)
 
     """
-    return Query("mean", _checked_column(column), _checked_bounds(bounds), _are_computed(bounds))
+    return Query("mean", _checked_column(column), check_bounds(bounds), _are_computed(bounds))
+
+
+def quantile(column: str, q: Any, *, bounds: tuple[float, float], grid: float | None = None) -> QuantileQuery:
+    """Ask for quantiles of a column's values in every group.
+
+    Parameters
+    ----------
+    column
+        A column of integers, floats or Booleans. Null and NaN count as missing and are dropped; infinities are
+        clipped.
+    q
+        A number from 0 to 1, or several different ones; read to seven decimals.
+    bounds
+        The lowest and the highest value that can be drawn; values beyond are clipped. Public, chosen without
+        looking at the data.
+    grid
+        The distance between the points that can be drawn, a power of two; see `dpf.quantiles`.
+
+    Notes
+    -----
+    A release has a column of the query's name for a single number; for several ones a column for each, named
+    by its percentage: ``delay_p25``, ``delay_p97.5``. There is no interval for the value: how far it lies from
+    the exact one depends on how dense the values are there, which is private. How many ranks it strays is known: a
+    column ``delay_ranks`` has the bound that holds with probability 0.95 (`Plan.error`).
+
+    Examples
+    --------
+    >>> query = quantile("dep_delay", [0.25, 0.5, 0.975], bounds=(-60, 600))
+    >>> query.bounds, query.labels
+    ((-60.0, 600.0), ('_p25', '_p50', '_p97.5'))
+
+    """
+    parts, order, single = read_quantiles(q)
+    checked = _checked_column(column), check_bounds(bounds), _are_computed(bounds)
+    return QuantileQuery("quantile", *checked, parts, tuple(order), single, grid)
 
 
 def bins(column: str, edges: Any) -> Bins:
@@ -182,31 +267,10 @@ def _checked_column(column: object) -> str:
     return column
 
 
-def _checked_bounds(bounds: object) -> tuple[float, float]:
-    allowed = "two finite numbers, the lower one first"
-    mend = "write for example bounds=(0, 600)"
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise ParameterError("bounds", bounds, allowed, mend)
-    numbers = []
-    for bound in bounds:
-        kind = type(bound)
-        if kind is bool or not issubclass(kind, (int, float, np.integer, np.floating)):
-            raise ParameterError("bounds", bounds, allowed, mend)
-        try:
-            numbers.append(float(bound))
-        except OverflowError:
-            raise ParameterError("bounds", bounds, allowed, mend) from None
-    lower, upper = numbers
-    if not (lower < upper and abs(lower) <= _LARGEST_BOUND and abs(upper) <= _LARGEST_BOUND):
-        raise ParameterError("bounds", bounds, allowed + ", of magnitude up to 1e300", mend)
-    return lower, upper
-
-
 def _are_computed(bounds: tuple[object, object]) -> bool:
     return any(isinstance(bound, np.generic) for bound in bounds)
 
 
-_LARGEST_BOUND = 1e300
 # With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
 _LARGEST_CONTRIBUTION = 2**24 - 1
 _LARGEST_STEPS = 2**53
@@ -245,6 +309,13 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
     if low == high:
         raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
     return Measure("sum", query.column, exponent, low, high, centre)
+
+
+def points_measure(query: QuantileQuery, *, whole: bool) -> tuple[Measure, PublicGrid]:
+    """Return the measure of a quantile, whose points are numbered from 1, and its grid."""
+    assert query.bounds is not None
+    grid = public_grid(query.bounds, query.grid, whole=whole)
+    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1), grid
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class Plan:
         Columns: ``query``, ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``,
         ``kernel``, ``scale``, and ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and
         ``delta``, its charge; ``event``, the fact that the ledger keeps. Sensitivity, scale and error are in the
-        unit of the column, or rows; the event counts steps, of which the column's unit has a power of two.
+        unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the column's unit has
+        a power of two.
         """
         return measure_frame(self._blueprint)
 
@@ -283,8 +284,8 @@ def plan(
     schema
         The dtypes of a CSV file's columns.
     **queries
-        `dpf.count`, `dpf.sum` and `dpf.mean` by the name that they get in the release; the names of the other
-        parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and Float64
+        `dpf.count`, `dpf.sum`, `dpf.mean` and `dpf.quantile` by the name that they get in the release; the names of
+        the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and Float64
         beyond, like every other sum.
 
     Returns

@@ -26,7 +26,9 @@ class Release:
     frame
         One row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
         value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
-        bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``.
+        bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``. Quantiles
+        have a column ``q``, or ``q_p25``, ``q_p50`` and so on, and ``q_ranks``: all of a group's are drawn within so
+        many ranks of the exact ones with probability 0.95 (and a 65,536th of the values equal to one of them).
     spent
         What this release was charged, all its charges together: a `Budget` of (epsilon, delta), or of (rho,
         delta) where the plan was made with rho.
@@ -42,6 +44,11 @@ class Release:
         self._explained = explain(blueprint)
         self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
         self._queries = [planned.name for planned in blueprint.queries]
+        self._values = {name: name for name in self._queries}
+        for planned in blueprint.queries:
+            if planned.query.kind == "quantile":
+                *values, _ = planned.columns
+                self._values |= {planned.name: values[0]} | {value: value for value in values}
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -65,7 +72,7 @@ class Release:
             Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for
             none.
         query
-            The query's name; by default the first.
+            The query's name, or a quantile's column; by default the first.
         top
             How many of the largest groups to show.
 
@@ -83,9 +90,9 @@ class Release:
         from dpfast.charts import draw_groups
 
         name = self._queries[0] if query is None else query
-        if name not in self._queries:
-            raise ParameterError("query", query, f"one of {self._queries}")
-        return draw_groups(self.frame, self._by, name, top, path)
+        if name not in self._values:
+            raise ParameterError("query", query, f"one of {list(self._values)}")
+        return draw_groups(self.frame, self._by, self._values[name], top, path)
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -140,8 +141,8 @@ class KeyCoder:
         find_codes(codes, self._table, slots)
         return slots
 
-    def gather(self, table: np.ndarray) -> np.ndarray:
-        """Return a table's entries in the order of the keys; the table has ``slots + 1`` entries."""
+    def gather(self, table: Any) -> Any:
+        """Return the entries of a table (or points by slot) in the order of the keys."""
         return table[: self.keys] if self._dense else table[self._key_slots]
 
     def rows_of(self, frame: pl.DataFrame, out: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, find_values, round_floats
 from dpfast.queries import Measure
 
-__all__ = ["Contribution", "plan_contributions"]
+__all__ = ["ROWS", "Contribution", "plan_contributions"]
 
 _FAR = 2**62
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
@@ -78,13 +78,17 @@ class Contribution:
             )
 
 
+ROWS = Contribution(Measure("rows"), None, None, "rows")
+"""What counts the rows themselves."""
+
+
 def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[Contribution]:
     """Return how each measure is computed on columns of these dtypes.
 
     Raises
     ------
     ColumnError
-        If a column is missing, or a sum is asked of one that is neither integer, float nor Boolean.
+        If a column is missing, or a sum or points are asked of one that is neither integer, float nor Boolean.
     ParameterError
         If a measure's bounds could overflow: magnitude x 2**38 rows must stay below 2**62.
 
@@ -94,7 +98,7 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
 
 def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if measure.kind == "rows":
-        return Contribution(measure, None, None, "rows")
+        return ROWS
     if measure.column is None or measure.column not in schema:
         raise missing_column(measure.column, schema.names(), "a measure")
     refuse_pattern(measure.column)
@@ -107,7 +111,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         native = (column.is_not_null() & column.is_not_nan()).cast(pl.Int64)
         return Contribution(measure, native, column, "present")
 
-    _check_bounds(measure)
+    if measure.kind == "sum":
+        _check_bounds(measure)
     if dtype == pl.Null:
         column, dtype = column.cast(pl.Float64), pl.Float64()
     if dtype == pl.Boolean:
@@ -115,8 +120,9 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
     if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+        verb = "sum" if measure.kind == "sum" else "draw quantiles of"
         raise ColumnError(
-            f"cannot sum the column {measure.column!r} of dtype {dtype}; cast it to Float64 or Int64 first"
+            f"cannot {verb} the column {measure.column!r} of dtype {dtype}; cast it to Float64 or Int64 first"
         )
     native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
     if measure.step_exponent == 0 and dtype != pl.UInt64:

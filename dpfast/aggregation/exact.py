@@ -21,9 +21,9 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
-from dpfast.aggregation.contributions import Contribution, plan_contributions
+from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
-from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows
+from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
@@ -94,13 +94,14 @@ class Aggregates:
         The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
         would be the rows of public keys, which ``Measure("rows")`` gives.
     measures : int64
-        One array per measure, in order, aligned with ``keys``; to be read only, they may share memory.
+        One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
+        ``GroupedPoints``, as long as ``keys``.
 
     """
 
     keys: pl.DataFrame
     units: np.ndarray | None
-    measures: list[np.ndarray]
+    measures: list[Any]
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
@@ -261,12 +262,26 @@ class Aggregation:
     def _run(self, words: Words) -> Aggregates:
         if self.unit is not None:
             return self._run_by_unit(words)
-        if self.public is None or self.coder is None:
-            return self._run_natively()
-        exprs = [*self.public.coded_exprs, *value_exprs(self.contributions)]
-        scatter = Scatter(self.coder.slots, self.coder.slots_of, self.contributions)
-        self._check_rows(feed(self.source.frame, exprs, scatter.add))
-        return Aggregates(self.public.given, None, [self.coder.gather(table) for table in scatter.tables()])
+        if self.public is not None and self.coder is not None:
+            return Aggregates(self.public.given, None, self._scatter(self.public, self.coder, self.contributions))
+        if self.public is None and any(contribution.measure.kind == "points" for contribution in self.contributions):
+            # Lists made by the engine cost more than a first pass that finds the keys.
+            found, coder = self._find_keys()
+            if coder is not None:
+                *measures, rows = self._scatter(found, coder, [*self.contributions, ROWS])
+                return Aggregates(found.given, rows, measures)
+        return self._run_natively()
+
+    def _find_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
+        """Return the keys found in the data as if they were public, and their coder."""
+        found = adopt_keys(find_keys(*bin_keys(self.source.frame, self.columns, [])), self.columns)
+        return found, _code(found)
+
+    def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
+        """Return the measures of these keys."""
+        scatter = Scatter(coder.slots, coder.slots_of, contributions)
+        self._check_rows(feed(self.source.frame, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
+        return [coder.gather(table) for table in scatter.tables()]
 
     def _check_rows(self, seen: int) -> None:
         """Refuse to go on if batches are missing, where the number of rows is known without reading them."""
@@ -289,7 +304,7 @@ class Aggregation:
             grouped = group_natively(*bin_keys(self.source.frame, self.columns, self.contributions), self.contributions)
         rows = grouped["rows"].to_numpy()
         measures = [
-            rows if contribution.native is None else grouped[f"measure{i}"].to_numpy()
+            rows if contribution.native is None else read_measure(grouped[f"measure{i}"])
             for i, contribution in enumerate(self.contributions)
         ]
         if self.public is not None:
@@ -301,8 +316,7 @@ class Aggregation:
         """Bound what each unit contributes, then aggregate what is left."""
         public, coder = self.public, self.coder
         if public is None:
-            public = adopt_keys(find_keys(*bin_keys(self.source.frame, self.columns, [])), self.columns)
-            coder = _code(public)
+            public, coder = self._find_keys()
         keys = public.given.height
         if keys > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")

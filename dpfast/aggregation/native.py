@@ -10,20 +10,24 @@ import polars as pl
 from dpfast.aggregation.coding import code_bins
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.keys import KeyColumn, PublicKeys
+from dpfast.mechanisms.grouped_points import GroupedPoints, point_dtype
+from dpfast.queries import Measure
 
-__all__ = ["bin_keys", "find_keys", "group_natively", "join_to_keys", "match_rows"]
+__all__ = ["bin_keys", "find_keys", "group_natively", "join_to_keys", "match_rows", "read_measure"]
 
 
 def group_natively(
     source: pl.DataFrame | pl.LazyFrame, keys: Sequence[pl.Expr], contributions: Sequence[Contribution]
 ) -> pl.DataFrame:
-    """Return one row per key found (null is one): the keys, ``rows``, and ``measure0``, ``measure1``, ... (Int64).
+    """Return one row per key found (null is one): the keys, ``rows``, and ``measure0``, ``measure1``, ...
+
+    These are Int64, or for points lists of them.
 
     Every expression is native, and sums are sums of Int64, so that neither the order of the rows nor the
     engine changes a figure.
     """
     measures = [
-        contribution.native.sum().alias(f"measure{i}")
+        _together(contribution.native, contribution.measure).alias(f"measure{i}")
         for i, contribution in enumerate(contributions)
         if contribution.native is not None
     ]
@@ -54,7 +58,26 @@ def bin_keys(
 def join_to_keys(grouped: pl.DataFrame, keys: PublicKeys) -> pl.DataFrame:
     """Return the aggregates of the public keys in their order, 0 where a key was not found (Soundness rule 19)."""
     joined = keys.native.join(grouped, on=keys.native.columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(pl.col(grouped.columns[keys.native.width :]).fill_null(0))
+    numbers = [name for name in grouped.columns[keys.native.width :] if grouped.schema[name].is_integer()]
+    return joined.with_columns(pl.col(numbers).fill_null(0))
+
+
+def _together(native: pl.Expr, measure: Measure) -> pl.Expr:
+    """Return a group's sum, or the list of its points."""
+    if measure.kind != "points":
+        return native.sum()
+    dtype = point_dtype(measure.upper - measure.centre)
+    return native.filter(native != 0).cast(pl.Int32 if dtype is np.int32 else pl.Int64)
+
+
+def read_measure(measure: pl.Series) -> np.ndarray | GroupedPoints:
+    """Return a column of `group_natively` as an array, or as points by group; null is none of them."""
+    if measure.dtype.is_integer():
+        return measure.to_numpy()
+    lengths = measure.list.len().fill_null(0).cast(pl.Int64).to_numpy()
+    stops = np.cumsum(lengths)
+    points = measure.filter(pl.Series(lengths > 0)).explode().to_numpy(writable=True)
+    return GroupedPoints(points, stops - lengths, stops)
 
 
 def find_keys(source: pl.DataFrame | pl.LazyFrame, keys: Sequence[pl.Expr]) -> pl.DataFrame:

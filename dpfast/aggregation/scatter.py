@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,8 @@ import polars as pl
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
 from dpfast.kernels.counting import add_to_slots, count_slots, narrow_slots
+from dpfast.mechanisms.grouped_points import Collector, GroupedPoints
+from dpfast.queries import Measure
 
 __all__ = ["Scatter", "feed", "stands", "value_exprs"]
 
@@ -68,8 +71,13 @@ def stands(exprs: Sequence[pl.Expr]) -> bool:
     return bool(exprs) and all(expr.meta.undo_aliases().meta.is_column() for expr in exprs)
 
 
+Table: TypeAlias = "np.ndarray | Collector"
+
+
 class Scatter:
     """Add rows to one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
+
+    Points, of which quantiles are drawn, are collected instead and sorted by slot at the end.
 
     Sums of integers do not depend on how threads share the rows.
 
@@ -90,40 +98,56 @@ class Scatter:
         self._slots = slots
         self._slots_of = slots_of
         self._contributions = contributions
+        self._bytes = 8 * len(contributions) * (slots + 1)
         self._free = [self._new_tables()]
-        self._threads = max(1, _CACHE_BYTES // max(1, self._free[0].nbytes))
+        self._threads = max(1, _CACHE_BYTES // max(1, self._bytes))
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add the rows of a batch."""
         share_blocks(batch, self._threads, self._work)
 
-    def tables(self) -> list[np.ndarray]:
-        """Return the tables; nothing can be added afterwards."""
-        tables = self._free.pop()
-        while self._free:
-            tables += self._free.pop()
-        return list(tables)
+    def tables(self) -> list[np.ndarray | GroupedPoints]:
+        """Return the tables, and points slot by slot; nothing can be added afterwards."""
+        by_contribution = zip(*self._free, strict=True)
+        self._free = []
+        return [_join(tables) for tables in by_contribution]
 
-    def _new_tables(self) -> np.ndarray:
-        return np.zeros((len(self._contributions), self._slots + 1), np.int64)
+    def _new_tables(self) -> list[Table]:
+        return [self._new_table(contribution.measure) for contribution in self._contributions]
+
+    def _new_table(self, measure: Measure) -> Table:
+        if measure.kind == "points":
+            return Collector(self._slots, measure.upper - measure.centre)
+        return np.zeros(self._slots + 1, np.int64)
 
     def _work(self, block: Block, start: int, stop: int) -> None:
         try:
             tables = self._free.pop()
         except IndexError:
             tables = self._new_tables()
-        if len(self._contributions) == 1 or tables.nbytes <= _CACHE_BYTES // 2:
+        if len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2:
             _scatter_blocks(block, start, stop, tables, self._slots_of, self._contributions)
         else:
-            _scatter_stretches(block, start, stop, tables, self._slots_of, self._contributions)
+            _scatter_stretches(block, start, stop, tables, self._slots, self._slots_of, self._contributions)
         self._free.append(tables)
+
+
+def _join(tables: Sequence[Table]) -> np.ndarray | GroupedPoints:
+    """Return the tables of all threads as one."""
+    collectors = [table for table in tables if isinstance(table, Collector)]
+    if collectors:
+        return Collector.join(collectors)
+    total, *others = (table for table in tables if not isinstance(table, Collector))
+    for table in others:
+        total += table
+    return total
 
 
 def _scatter_blocks(
     block: Block,
     start: int,
     stop: int,
-    tables: np.ndarray,
+    tables: Sequence[Table],
     slots_of: Callable[[Block], np.ndarray],
     contributions: Sequence[Contribution],
 ) -> None:
@@ -139,12 +163,12 @@ def _scatter_stretches(
     block: Block,
     start: int,
     stop: int,
-    tables: np.ndarray,
+    tables: Sequence[Table],
+    trash: int,
     slots_of: Callable[[Block], np.ndarray],
     contributions: Sequence[Contribution],
 ) -> None:
     """Do the same where the tables together do not fit into the cache: one at a time, over many blocks."""
-    trash = tables.shape[1] - 1
     filled = np.empty(BLOCK_ROWS, np.int64)
     slots = np.empty(min(stop - start, _STRETCH_ROWS), np.uint32 if trash < 2**32 else np.uint64)
     for low in range(start, stop, _STRETCH_ROWS):
@@ -163,11 +187,14 @@ def _add(
     column: str,
     contribution: Contribution,
     filled: np.ndarray,
-    table: np.ndarray,
+    table: Table,
 ) -> None:
     """Add a block's contributions to one table."""
     if contribution.way == "rows":
         count_slots(slots, table)
         return
     contribution.fill(block, column, filled[: block.rows])
+    if isinstance(table, Collector):
+        table.add(slots, filled[: block.rows])
+        return
     add_to_slots(slots, filled[: block.rows], table)

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import to_float
+from dpfast.accounting.balls import as_written
 from dpfast.aggregation.exact import Aggregation
+from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Budget, Charge
 from dpfast.ledger.filters import ConcentratedBudget
 from dpfast.mechanisms.additive import thread_count
 from dpfast.mechanisms.gaussian import gaussian_kernel
 from dpfast.mechanisms.key_selection import SelectionTable
 from dpfast.mechanisms.laplace import laplace_kernel
-from dpfast.queries import Bins, Measure, PrivacyUnit, Query, Sensitivity
+from dpfast.mechanisms.quantile_nodes import QuantileTree, node_sensitivity, node_slope, rank_error
+from dpfast.queries import Bins, Measure, PrivacyUnit, QuantileQuery, Query, Sensitivity
 
-__all__ = ["SUFFIXES", "Blueprint", "KeyShare", "Mechanism", "NoisyMeasure", "PlannedQuery", "describe", "name_of"]
+__all__ = [
+    "RANKS",
+    "SUFFIXES",
+    "Blueprint",
+    "DrawnQuantiles",
+    "KeyShare",
+    "Mechanism",
+    "NoisyMeasure",
+    "Part",
+    "PlannedQuery",
+    "columns_of",
+    "describe",
+    "name_of",
+]
 
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]
 
 #: What a query's name is followed by in the columns of a release.
 SUFFIXES = ("", "_scale", "_lower", "_upper")
+
+#: What the name of quantiles is followed by where their error in ranks stands.
+RANKS = "_ranks"
 
 
 @dataclass(frozen=True)
@@ -69,13 +90,127 @@ class NoisyMeasure:
 
 
 @dataclass(frozen=True)
+class DrawnQuantiles:
+    """Points of which quantiles are drawn by the exponential mechanism.
+
+    Attributes
+    ----------
+    measure
+        What is collected: points of a grid, in steps.
+    tree
+        The nodes of a group.
+    epsilon
+        What a node is drawn with, read as the decimal that it denotes.
+    unit
+        It fixes the nodes' sensitivities.
+    charge
+        What it costs: the exponential mechanism, as often as a privacy unit pays for it.
+
+    """
+
+    measure: Measure
+    tree: QuantileTree
+    epsilon: float
+    unit: PrivacyUnit
+    charge: Charge
+
+    @property
+    def epsilon_units(self) -> int:
+        """Its share of epsilon."""
+        return self.charge.epsilon_units * self.charge.count
+
+    @property
+    def delta_units(self) -> int:
+        """Its share of delta."""
+        return self.charge.delta_units
+
+    @property
+    def step(self) -> float:
+        """The distance between points, in the column's unit."""
+        return 2.0**self.measure.step_exponent
+
+    @property
+    def nodes(self) -> int:
+        """How many draws, over all groups, a privacy unit pays for."""
+        return self.charge.count
+
+    @property
+    def points(self) -> int:
+        """The number of points of the grid."""
+        return self.measure.upper - self.measure.centre
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that will draw the quantiles."""
+        return "quantiles"
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """What a node is drawn with."""
+        return as_written(self.epsilon)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The largest sensitivity of a node, in ranks."""
+        unit = self.unit
+        return max(
+            Fraction(node_sensitivity(node, unit.max_rows_per_group, unit.neighbors), node.d)
+            for level in self.tree.levels
+            for node in level
+        )
+
+    @property
+    def scale(self) -> float:
+        """How many ranks divide a probability by e, at the largest sensitivity."""
+        unit = self.unit
+        slopes = [
+            node_slope(node, self.exact_epsilon, unit.max_rows_per_group, unit.neighbors) * node.d
+            for level in self.tree.levels
+            for node in level
+        ]
+        return 1 / min(slopes)
+
+    def strays(self, miss: float) -> float:
+        """Return how many ranks the quantiles of a group stray at most, all of them, but with this probability.
+
+        A node's rank lies between those of the two quantiles that it is between, and so moves by no more than the
+        further of these does, whence its own error comes on top; all nodes are within theirs but with the sum of
+        their probabilities.
+        """
+        unit = self.unit
+        each = miss / len(self.tree.parts)
+        errors = [
+            max(
+                rank_error(
+                    node,
+                    node_slope(node, self.exact_epsilon, unit.max_rows_per_group, unit.neighbors),
+                    self.points,
+                    each,
+                )
+                for node in level
+            )
+            for level in self.tree.levels
+        ]
+        return math.fsum(errors)
+
+
+#: What a query is answered from.
+Part: TypeAlias = NoisyMeasure | DrawnQuantiles
+
+
+@dataclass(frozen=True)
 class PlannedQuery:
     """A query by name with the measures that it is answered from: one, or a mean's sum and count."""
 
     name: str
     query: Query
-    parts: tuple[NoisyMeasure, ...]
+    parts: tuple[Part, ...]
     whole: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns in a release."""
+        return columns_of(self.name, self.query)
 
 
 @dataclass(frozen=True)
@@ -132,7 +267,7 @@ class Blueprint:
     warnings: tuple[str, ...] = ()
 
     @property
-    def parts(self) -> tuple[NoisyMeasure, ...]:
+    def parts(self) -> tuple[Part, ...]:
         """All noisy measures, in the order in which they are drawn."""
         return tuple(part for planned in self.queries for part in planned.parts)
 
@@ -145,19 +280,19 @@ class Blueprint:
     @property
     def epsilon_units(self) -> int:
         """The sum of the charges' epsilons."""
-        return sum(charge.epsilon_units for charge in self.charges)
+        return sum(charge.epsilon_units * charge.count for charge in self.charges)
 
     @property
     def delta_units(self) -> int:
         """The sum of the charges' deltas."""
-        return sum(charge.delta_units for charge in self.charges)
+        return sum(charge.delta_units * charge.count for charge in self.charges)
 
     @property
     def budget(self) -> Budget | ConcentratedBudget:
         """What the release costs, in the kind of budget that was given."""
         if not self.concentrated:
             return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
-        rho, delta = zcdp.cost([charge.fact for charge in self.charges])
+        rho, delta = zcdp.cost([charge.fact.times(charge.count) for charge in self.charges])
         return ConcentratedBudget(to_float(rho), to_float(delta))
 
     @property
@@ -183,8 +318,19 @@ def name_of(entry: str | Bins) -> str:
     return entry.column if isinstance(entry, Bins) else entry
 
 
+def columns_of(name: str, query: Query) -> tuple[str, ...]:
+    """Return the names of a query's columns in a release."""
+    if isinstance(query, QuantileQuery):
+        return (*(name + label for label in query.labels), name + RANKS)
+    return tuple(name + suffix for suffix in SUFFIXES)
+
+
 def describe(query: Query) -> str:
     """Return a query in words."""
     if query.bounds is None:
         return query.kind
-    return f"{query.kind} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"
+    what: str = query.kind
+    if isinstance(query, QuantileQuery):
+        listed = ", ".join(f"{query.parts[place] / PARTS:.7g}" for place in query.order)
+        what = f"quantile {listed}" if len(query.parts) == 1 else f"quantiles {listed}"
+    return f"{what} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -17,19 +17,27 @@ from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
 from dpfast.planner.blueprint import (
-    SUFFIXES,
     Blueprint,
+    DrawnQuantiles,
     KeyShare,
     Mechanism,
-    NoisyMeasure,
+    Part,
     PlannedQuery,
+    columns_of,
     describe,
     name_of,
 )
 from dpfast.planner.caveats import caveats, read_population
-from dpfast.planner.noise import noise_of_epsilon, noise_of_rho, selection_of_epsilon, selection_of_rho
+from dpfast.planner.noise import (
+    noise_of_epsilon,
+    noise_of_rho,
+    quantiles_of_epsilon,
+    quantiles_of_rho,
+    selection_of_epsilon,
+    selection_of_rho,
+)
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
-from dpfast.queries import Bins, Measure, PrivacyUnit, Query, Sensitivity, sum_measure
+from dpfast.queries import Bins, Measure, PrivacyUnit, QuantileQuery, Query, Sensitivity, points_measure, sum_measure
 
 __all__ = ["draw_up"]
 
@@ -49,13 +57,18 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Task:
-    """What has to be planned: measures of queries, and whether keys are selected."""
+    """What has to be planned: measures of queries, how many groups there are, None where keys are selected."""
 
     queries: Mapping[str, Query]
     measures: Mapping[str, list[Measure]]
     unit: PrivacyUnit
-    selects: bool
+    groups: int | None
     by: str
+
+    @property
+    def selects(self) -> bool:
+        """Whether keys are selected."""
+        return self.groups is None
 
     @property
     def selection(self) -> list[Fraction]:
@@ -73,7 +86,7 @@ class _Task:
 class _Draft:
     """One way to plan it: every query's measures with noise, and the selection's share of the budget."""
 
-    parts: list[tuple[NoisyMeasure, ...]]
+    parts: list[tuple[Part, ...]]
     selection_units: int
     #: The logarithm of what is to be small.
     error: float
@@ -108,16 +121,19 @@ def draw_up(
         raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
     entries = () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
     unit = _privacy_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
+    groups = None
     if keys is not None or not entries:
         # A unit touches no more groups than there are.
-        known = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
-        unit = replace(unit, max_groups=max(min(unit.max_groups, known), 1))
+        groups = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
+        unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
     if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     budget = _budget(epsilon, delta, rho)
-    selects = keys is None and len(entries) > 0
-    rule = read_split(split, list(queries), selects=selects)
+    rule = read_split(split, list(queries), selects=groups is None)
+    if rule.rule == "optimal" and any(isinstance(query, QuantileQuery) for query in queries.values()):
+        allowed = '"even" or weights where there are quantiles, whose variance is not known beforehand'
+        raise ParameterError("split", split, allowed, 'write for example split={"n": 1, "delay": 3}')
     people = read_population(population)
     if dataset is not None and (not isinstance(dataset, str) or not dataset):
         raise ParameterError("dataset", dataset, "a name, or None")
@@ -128,7 +144,7 @@ def draw_up(
     grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
-    task = _Task(queries, measures, unit, selects, ", ".join(map(name_of, entries)) or "nothing")
+    task = _Task(queries, measures, unit, groups, ", ".join(map(name_of, entries)) or "nothing")
     planned, key_share = _plan_noise(task, budget, rule, mechanism)
     answers = tuple(
         PlannedQuery(name, query, parts, _is_whole(query, columns))
@@ -157,7 +173,7 @@ def _budget(epsilon: object, delta: object, rho: object) -> _Budget:
 
 def _plan_noise(
     task: _Task, budget: _Budget, rule: Split, mechanism: str
-) -> tuple[list[tuple[NoisyMeasure, ...]], KeyShare | None]:
+) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
     """Return every query's measures with the least noise, and the selection of keys."""
     # What a budget is split into at most: each share may be halved for a mean.
     pieces = 2 * (len(task.queries) + task.selects)
@@ -201,23 +217,29 @@ def _draft(task: _Task, budget: _Budget, rule: Split, mechanism: Mechanism) -> _
     if not all(shares):
         raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
     if mechanism == "gaussian" and budget.kind == "epsilon":
-        even = [Fraction(1, len(parts)) for parts in weights for _ in parts]
-        deltas = portions(budget.delta_units, [*task.selection, *even])[task.selects :]
+        # The exponential mechanism needs none.
+        even = [
+            Fraction(measure.kind != "points", len(measures))
+            for measures in task.measures.values()
+            for measure in measures
+        ]
+        takers = [*task.selection, *even]
+        deltas = portions(budget.delta_units, takers)[task.selects :] if any(takers) else [0] * len(flat)
     else:
         deltas = [0] * len(flat)
     pairs = iter(zip(shares[task.selects :], deltas, strict=True))
-    noisy: Callable[[str, Measure, tuple[int, int]], NoisyMeasure]
-    if budget.kind == "rho":
 
-        def noisy(name: str, measure: Measure, share: tuple[int, int]) -> NoisyMeasure:
-            return noise_of_rho(measure, task.unit, mechanism, share[0], task.description(name, measure))
-    else:
-
-        def noisy(name: str, measure: Measure, share: tuple[int, int]) -> NoisyMeasure:
-            return noise_of_epsilon(measure, task.unit, mechanism, *share, task.description(name, measure))
+    def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
+        description, query = task.description(name, measure), task.queries[name]
+        if isinstance(query, QuantileQuery):
+            quantiles_of = quantiles_of_rho if budget.kind == "rho" else quantiles_of_epsilon
+            return quantiles_of(query, measure, task.unit, task.groups, share[0], description)
+        if budget.kind == "rho":
+            return noise_of_rho(measure, task.unit, mechanism, share[0], description)
+        return noise_of_epsilon(measure, task.unit, mechanism, *share, description)
 
     parts = [
-        tuple(noisy(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()
+        tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()
     ]
     return _Draft(parts, shares[0] if task.selects else 0, _error(parts, stakes, rule))
 
@@ -229,6 +251,9 @@ def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechani
     error is, but for the number of values in a group, that of sum - (mean - middle) * count, and abs(mean - middle)
     is at most half the width of the bounds, which so weighs the count.
     """
+    if measure.kind == "points":
+        # No stake in what only "optimal" splits look at.
+        return Stake(Fraction(1))
     sensitivity = Sensitivity.of(measure, unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
     step = Fraction(2) ** measure.step_exponent
@@ -239,12 +264,14 @@ def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechani
     return Stake(size_squared * step**2, importance)
 
 
-def _error(parts: list[tuple[NoisyMeasure, ...]], stakes: Mapping[str, Sequence[Stake]], rule: Split) -> float:
+def _error(drawn: list[tuple[Part, ...]], stakes: Mapping[str, Sequence[Stake]], rule: Split) -> float:
     """Return what the kind of noise is chosen by, as a logarithm.
 
     The weighted sum of variances where that is what the split minimises; else the product of all variances, by
     which the choice is the same for all units and weights.
     """
+    # Quantiles are drawn the same way whatever the noise of the others is.
+    parts = [tuple(part for part in query if not isinstance(part, DrawnQuantiles)) for query in drawn]
     logs = [math.log(part.scale**2 * (2 if part.mechanism == "laplace" else 1)) for query in parts for part in query]
     if rule.rule != "optimal":
         return math.fsum(logs)
@@ -293,11 +320,11 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
     taken = set(by)
     for name, query in queries.items():
         if not isinstance(query, Query):
-            allowed = "dpf.count(), dpf.sum(column, bounds=) or dpf.mean(column, bounds=)"
+            allowed = "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=) or dpf.quantile(...)"
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
-        columns = {name + suffix for suffix in SUFFIXES}
+        columns = set(columns_of(name, query))
         if columns & taken:
             allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
             raise ParameterError("the query's name", name, allowed, "rename the query")
@@ -313,5 +340,7 @@ def _is_whole(query: Query, columns: pl.Schema) -> bool:
 def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
     if query.kind == "count":
         return [Measure("rows")]
+    if isinstance(query, QuantileQuery):
+        return [points_measure(query, whole=_is_whole(query, columns))[0]]
     numerator = sum_measure(query, whole=_is_whole(query, columns))
     return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]

@@ -12,11 +12,11 @@ from dpfast.accounting.amounts import to_float
 from dpfast.errors import ParameterError
 from dpfast.ledger import Budget
 from dpfast.mechanisms.intervals import half_width
-from dpfast.planner.blueprint import Blueprint, NoisyMeasure, describe, name_of
+from dpfast.planner.blueprint import Blueprint, DrawnQuantiles, Part, describe, name_of
 
 __all__ = ["error_frame", "explain", "measure_frame"]
 
-_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
+_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum", "points": "points of a grid"}
 _SCHEMA = {
     "query": pl.String,
     "measure": pl.String,
@@ -42,18 +42,46 @@ _ERROR_SCHEMA = {
 _RAREST = 1e-12
 
 
-def _measure(part: NoisyMeasure) -> str:
+def _measure(part: Part) -> str:
     what = _MEASURES[part.measure.kind]
+    if isinstance(part, DrawnQuantiles):
+        return f"{part.points} points, {part.step:g} apart"
     return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
 
 
-def _reach(part: NoisyMeasure, miss: float) -> float:
-    """Return how far the noise strays but with this probability, in the column's unit."""
+def _reach(part: Part, miss: float) -> float:
+    """Return how far the noise strays but with this probability, in the column's unit; quantiles, in ranks."""
+    if isinstance(part, DrawnQuantiles):
+        return part.strays(miss)
     return half_width(part.mechanism, part.scale, miss) * part.step
 
 
-def _row(query: str, part: NoisyMeasure) -> dict[str, Any]:
-    size = part.sensitivity
+def _quantile_reason(part: DrawnQuantiles) -> str:
+    unit, tree = part.unit, part.tree
+    rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
+    each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
+    kind = "a rank replaced" if unit.neighbors == "replace" else "max(q, 1 - q)"
+    levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
+    return f"{rows}{each} ({kind}); a unit pays for {part.nodes} {'draw' if part.nodes == 1 else 'draws'}{levels}"
+
+
+def _row(query: str, part: Part) -> dict[str, Any]:
+    size: Any = part.sensitivity
+    if isinstance(part, DrawnQuantiles):
+        return {
+            "query": query,
+            "measure": _measure(part),
+            "norm": "score",
+            "sensitivity": float(part.sensitivity),
+            "reason": _quantile_reason(part),
+            "mechanism": "exponential",
+            "kernel": part.kernel,
+            "scale": part.scale,
+            "error95": _reach(part, 0.05),
+            "epsilon": to_float(part.epsilon_units),
+            "delta": to_float(part.delta_units),
+            "event": repr(part.charge.fact if part.nodes == 1 else part.charge.fact.times(part.nodes)),
+        }
     if part.mechanism == "laplace":
         norm, steps, reason = "L1", float(size.l1), size.l1_reason
     else:
@@ -170,8 +198,14 @@ def _explain_keys(blueprint: Blueprint) -> str:
     )
 
 
-def _explain_part(query: str, part: NoisyMeasure) -> str:
+def _explain_part(query: str, part: Part) -> str:
     row = _row(query, part)
+    if isinstance(part, DrawnQuantiles):
+        return (
+            f"{row['measure']}: score sensitivity {row['sensitivity']:g} ranks = {row['reason']}; "
+            f"exponential mechanism at epsilon {part.epsilon:.6g} a draw, a factor e every {row['scale']:g} ranks, "
+            f"95% within {row['error95']:g} ranks; epsilon {row['epsilon']:.6g}; {row['kernel']}"
+        )
     return (
         f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "
         f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}; epsilon {row['epsilon']:.6g}"

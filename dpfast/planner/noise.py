@@ -12,20 +12,36 @@ from fractions import Fraction
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
 from dpfast.accounting.balls import as_written
-from dpfast.accounting.events import DiscreteLaplace, Gaussian, KeySelection, Laplace
+from dpfast.accounting.events import (
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    KeySelection,
+    Laplace,
+)
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.key_selection import selection_table
 from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
-from dpfast.planner.blueprint import KeyShare, Mechanism, NoisyMeasure
-from dpfast.queries import Measure, PrivacyUnit, Sensitivity
+from dpfast.mechanisms.quantile_nodes import QuantileTree, quantile_tree
+from dpfast.planner.blueprint import DrawnQuantiles, KeyShare, Mechanism, NoisyMeasure
+from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
-__all__ = ["noise_of_epsilon", "noise_of_rho", "selection_of_epsilon", "selection_of_rho"]
+__all__ = [
+    "noise_of_epsilon",
+    "noise_of_rho",
+    "quantiles_of_epsilon",
+    "quantiles_of_rho",
+    "selection_of_epsilon",
+    "selection_of_rho",
+]
 
 #: Gaussian noise planned by rho has an epsilon only beside a delta: the one at this delta stands in its charge.
 DECLARED_DELTA = 1e-6
+#: More would change nothing, as weights are below exp(-700) already.
+LARGEST_NODE_EPSILON = 1e6
 
 
 def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
@@ -127,6 +143,86 @@ def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho:
     _check_scale(high, "rho", share)
     event = _laplace_event(high, sensitivity.l1)
     return NoisyMeasure(measure, sensitivity, mechanism, high, Charge(*basic.cost(event), description, event))
+
+
+def _quantiles(
+    query: QuantileQuery, measure: Measure, unit: PrivacyUnit, groups: int | None
+) -> tuple[QuantileTree, int]:
+    """Return the tree, and how many nodes over all groups a unit pays for (Soundness rule 24).
+
+    A unit lies in max_groups groups, a replaced one in as many before and after; but in no more than there are.
+    """
+    tree = quantile_tree(query.parts)
+    touched = unit.max_groups * (2 if unit.neighbors == "replace" else 1)
+    touched = touched if groups is None else max(min(touched, groups), 1)
+    return tree, touched * tree.touched(unit.max_rows_per_group, unit.neighbors)
+
+
+def quantiles_of_epsilon(
+    query: QuantileQuery, measure: Measure, unit: PrivacyUnit, groups: int | None, epsilon: int, description: str
+) -> DrawnQuantiles:
+    """Return quantiles at a share of epsilon.
+
+    Guarantee
+        Every node is drawn at the share divided by the nodes that a unit pays for, rounded down.
+
+    Parameters
+    ----------
+    query, measure, unit
+        What is drawn, for whom.
+    groups
+        How many groups there are, None where keys are selected.
+    epsilon
+        The share, in units of 1e-18.
+    description
+        For the ledger.
+
+    """
+    tree, nodes = _quantiles(query, measure, unit, groups)
+    each = _written_below(epsilon // nodes)
+    if not each > 0:
+        allowed = f"at least {nodes}e-18 for this query: a unit pays for {nodes} draws"
+        raise ParameterError("epsilon", epsilon / UNITS_PER_ONE, allowed, "raise epsilon, or lower max_groups")
+    each = min(each, LARGEST_NODE_EPSILON)
+    charge = Charge(epsilon // nodes, 0, description, ExponentialMechanism(each), nodes)
+    return DrawnQuantiles(measure, tree, each, unit, charge)
+
+
+def quantiles_of_rho(
+    query: QuantileQuery, measure: Measure, unit: PrivacyUnit, groups: int | None, rho: int, description: str
+) -> DrawnQuantiles:
+    """Return quantiles at a share of rho: the bounded range of each node, epsilon**2 / 8, adds up.
+
+    Guarantee
+        The event, so many exponential mechanisms, is rho-zCDP at the share, by `dpfast.accounting.zcdp.cost`.
+
+    Parameters
+    ----------
+    query, measure, unit, groups, description
+        As for `quantiles_of_epsilon`.
+    rho
+        The share, in units of 1e-18.
+
+    """
+    tree, nodes = _quantiles(query, measure, unit, groups)
+
+    def fits(epsilon: float) -> bool:
+        return zcdp.cost(ExponentialMechanism(epsilon).times(nodes))[0] <= rho
+
+    # epsilon**2 / 8 is an upper bound of what one costs.
+    low = min(math.sqrt(8 * (rho / UNITS_PER_ONE) / nodes), LARGEST_NODE_EPSILON)
+    while not fits(low):
+        low *= 1 - 2.0**-40
+        if low < 1e-18:
+            raise ParameterError("rho", rho / UNITS_PER_ONE, f"larger: a unit pays for {nodes} draws", "raise rho")
+    high = 2 * low
+    while fits(high) and high < LARGEST_NODE_EPSILON:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    each = min(low, LARGEST_NODE_EPSILON)
+    event = ExponentialMechanism(each)
+    return DrawnQuantiles(measure, tree, each, unit, Charge(*basic.cost(event), description, event, nodes))
 
 
 def _written_below(units: int) -> float:

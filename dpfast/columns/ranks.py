@@ -1,0 +1,47 @@
+"""Quantiles as whole numbers of ten-millionths, so that ranks are compared in integers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpfast.errors import ParameterError
+
+__all__ = ["PARTS", "read_quantiles"]
+
+PARTS = 10**7
+_MOST_QUANTILES = 1000
+
+
+def read_quantiles(q: Any) -> tuple[tuple[int, ...], list[int], bool]:
+    """Return quantiles in ascending order in units of 1 / PARTS, the place of each given one, whether it is a number.
+
+    Examples
+    --------
+    >>> read_quantiles([0.5, 0.25])
+    ((2500000, 5000000), [1, 0], False)
+
+    """
+    allowed = "a number from 0 to 1, or several different ones"
+    single = isinstance(q, (int, float, Decimal, Fraction, np.integer, np.floating))
+    if isinstance(q, np.ndarray) and q.ndim == 1:
+        q = q.tolist()
+    listed = [q] if single else list(q) if isinstance(q, (list, tuple)) else []
+    parts = []
+    for number in listed:
+        kind = type(number)
+        if kind is bool or not issubclass(kind, (int, float, Decimal, Fraction, np.integer, np.floating)):
+            raise ParameterError("q", q, allowed)
+        if not 0 <= number <= 1:
+            raise ParameterError("q", q, allowed)
+        exact = number if kind in (int, Fraction, Decimal) else Decimal(repr(float(number)))
+        parts.append(round(Fraction(exact) * PARTS))
+    if not 1 <= len(parts) <= _MOST_QUANTILES:
+        raise ParameterError("q", q, f"{allowed}, {_MOST_QUANTILES} at most")
+    if len(set(parts)) < len(parts):
+        raise ParameterError("q", q, f"{allowed}, to seven decimals")
+    ascending = sorted(parts)
+    return tuple(ascending), [ascending.index(part) for part in parts], single
