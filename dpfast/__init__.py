@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpfast.answering import answer
     from dpfast.ledger import Ledger
+    from dpfast.mechanisms.above_threshold import above_threshold
     from dpfast.mechanisms.exponential import exponential
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.mechanisms.quantiles import quantiles
     from dpfast.queries import bins, count, mean, quantile, sum
+    from dpfast.mechanisms.sparse_vector import SparseVector
+    from dpfast.queries import bins, count, mean, sum
     from dpfast.release import plan, release
 
 __all__ = [
     "Ledger",
+    "SparseVector",
+    "above_threshold",
     "answer",
     "bins",
     "count",
@@ -36,6 +41,8 @@ __all__ = [
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _HOMES = {
     "Ledger": "dpfast.ledger",
+    "SparseVector": "dpfast.mechanisms.sparse_vector",
+    "above_threshold": "dpfast.mechanisms.above_threshold",
     "answer": "dpfast.answering",
     "bins": "dpfast.queries",
     "count": "dpfast.queries",

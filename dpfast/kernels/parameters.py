@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2af39a9f50b53443
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727b432b96521357
