@@ -31,6 +31,7 @@ CHUNK = 65_536
 
 _REST, _REST_BITS = 0x7FFFFFFF, 31
 _LARGEST_COUNT = 2**31
+_LEAST_SHARE = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,11 @@ def calibrate(epsilon: Any, sensitivity: Any, monotonic: object, count: object, 
     if not isinstance(monotonic, (bool, np.bool_)):
         mend = "True only if no value can fall as another rises"
         raise ParameterError("monotonic", monotonic, "True or False", mend)
-    if isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or not 1 <= count <= 2**31:
+    if (
+        isinstance(count, (bool, np.bool_))
+        or not isinstance(count, (int, np.integer))
+        or not 1 <= count <= _LARGEST_COUNT
+    ):
         raise ParameterError("count", count, f"a whole number from 1 to {_LARGEST_COUNT}", "write for example count=5")
     if not isinstance(sensitivity, (int, float, Decimal, Fraction, np.generic)) and np.ndim(sensitivity):
         raise ParameterError("sensitivity", sensitivity, "one number, the same for every value")
@@ -104,15 +109,18 @@ def calibrate(epsilon: Any, sensitivity: Any, monotonic: object, count: object, 
     return ThresholdNoise(slope, ratio, answer_scale, total)
 
 
-def _share(numeric: object) -> Fraction:
+def _share(numeric: Any) -> Fraction:
     """Return the part of epsilon that numeric answers get, as it was written."""
     if numeric is None:
         return Fraction(0)
-    accepted = isinstance(numeric, (float, Decimal, Fraction, np.floating))
-    if not accepted or not (1e-9 <= numeric <= 1 - 1e-9):  # type: ignore[operator]
-        allowed = "None, or the part of epsilon that answers get, between 0 and 1"
-        raise ParameterError("numeric", numeric, allowed, "write for example numeric=0.5")
-    return as_written(float(numeric)) if isinstance(numeric, (float, np.floating)) else Fraction(numeric)  # type: ignore[arg-type]
+    if isinstance(numeric, (float, np.floating)) and math.isfinite(numeric):
+        numeric = as_written(float(numeric))
+    elif isinstance(numeric, Decimal) and numeric.is_finite():
+        numeric = Fraction(numeric) if 0 < numeric < 1 and numeric.adjusted() > -10 else numeric
+    if isinstance(numeric, Fraction) and _LEAST_SHARE <= numeric <= 1 - _LEAST_SHARE:
+        return numeric
+    allowed = "None, or the part of epsilon that answers get, from 1e-9 to 1 - 1e-9"
+    raise ParameterError("numeric", numeric, allowed, "write for example numeric=0.5")
 
 
 def _round_down(x: Fraction) -> float:
