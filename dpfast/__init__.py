@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.mechanisms.quantiles import quantiles
     from dpfast.queries import bins, count, mean, quantile, sum
+    from dpfast.mechanisms.sparse_domain import exponential_sparse
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, sum
     from dpfast.release import plan, release
@@ -27,6 +28,7 @@ __all__ = [
     "bins",
     "count",
     "exponential",
+    "exponential_sparse",
     "gaussian",
     "laplace",
     "mean",
@@ -47,6 +49,7 @@ _HOMES = {
     "bins": "dpfast.queries",
     "count": "dpfast.queries",
     "exponential": "dpfast.mechanisms.exponential",
+    "exponential_sparse": "dpfast.mechanisms.sparse_domain",
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",

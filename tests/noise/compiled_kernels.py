@@ -36,6 +36,7 @@ def call_every_route() -> None:
             mechanism(scores, 1.0)
             mechanism(scores, np.linspace(0.5, 3, rows))
         dpf.exponential(np.zeros((3, 50_000), dtype), 1.0)
+        dpf.above_threshold(scores, 1.0, 1.0)
     import pyarrow as pa
 
     for dtype in ("int64", "int32", "float64", "float32"):

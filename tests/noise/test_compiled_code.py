@@ -41,6 +41,10 @@ NOISE_KERNELS = {
     "selection._keep_contenders": None,
     "selection.select_chunk": None,
     "selection.compare_groups": None,
+    "thresholds.bound_thresholds": None,
+    "thresholds._bound_above": r"<(4|8) x double>",
+    "thresholds._count_reaching": r"<(4|8) x double>",
+    "thresholds.scan_runs": None,
 }
 INTEGER_KERNELS = ["joining.add_noise", "joining.join_multiples"]
 
