@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from dpfast.answering import answer
     from dpfast.ledger import Ledger
     from dpfast.mechanisms.above_threshold import above_threshold
+    from dpfast.mechanisms.accuracy import selection_error, selection_miss, threshold_error
+    from dpfast.mechanisms.auction import price_revenues, select_price
     from dpfast.mechanisms.exponential import exponential
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
@@ -36,8 +38,13 @@ __all__ = [
     "plan",
     "quantile",
     "quantiles",
+    "price_revenues",
     "release",
+    "select_price",
+    "selection_error",
+    "selection_miss",
     "sum",
+    "threshold_error",
 ]
 
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
@@ -57,7 +64,12 @@ _HOMES = {
     "plan": "dpfast.release",
     "quantile": "dpfast.queries",
     "quantiles": "dpfast.mechanisms.quantiles",
+    "price_revenues": "dpfast.mechanisms.auction",
+    "select_price": "dpfast.mechanisms.auction",
+    "selection_error": "dpfast.mechanisms.accuracy",
+    "selection_miss": "dpfast.mechanisms.accuracy",
     "sum": "dpfast.queries",
+    "threshold_error": "dpfast.mechanisms.accuracy",
 }
 
 

@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727b432b96521357
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5

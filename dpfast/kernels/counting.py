@@ -130,4 +130,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727b432b96521357
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5

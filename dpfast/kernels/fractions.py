@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727b432b96521357
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727b432b96521357
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5

@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727b432b96521357
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5
