@@ -35,8 +35,8 @@ def main(draws: int = 200, random: object = None) -> None:
         columns += [exact, np.bincount(select(rows, epsilon=1.0, random=random), minlength=len(names))]
     for name, one, won, other, also in zip(names, *columns, strict=True):
         print(f"{name:22}  {one:.5f}  {won:<10}  {other:.5f}  {also}")
-    certain = selection_probabilities(thousands, epsilon=1.0, sensitivity=1 / 1000)
-    print(f"With the true sensitivity {names[0]} has the probability 1 - {certain[1:].sum():.1g}.")
+    gap = (COUNTS[names[0]] - COUNTS[names[1]]) / 2
+    print(f"With the true sensitivity the odds against {names[0]} are 1 to e**{gap}.")
 
 
 if __name__ == "__main__":

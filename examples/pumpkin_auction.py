@@ -2,7 +2,8 @@
 
 Anna, Fritz and Iris bid $1.00 each, Karl bids $4.01 (Dwork, Roth 2014, example 3.5, with bids for which its moral
 holds: at $4.01 the seller earns as much as at $1.00 and a cent more, at $4.02 nothing). A thousand times as many
-bidders show what the mechanism is for: with four, noise drowns all.
+bidders show what the mechanism is for: with four, noise drowns all. Revenues and odds are private; they are printed
+here because these bids are made up.
 """
 
 from __future__ import annotations

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218

@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218

@@ -1,4 +1,4 @@
-"""How many bids reach each price of a grid."""
+"""How many bids reach each price."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 
-__all__ = ["count_buyers"]
+__all__ = ["count_bids"]
 
 
 @kernel
-def count_buyers(bids, prices, buyers):
-    """Add to ``buyers`` (int64) at k how many bids (int64, int32 or uint32) reach k of the ascending prices (int64).
+def count_bids(bids, counts):
+    """Add to ``counts`` (int64) at b how many bids (int64, int32 or uint32) are b; the last entry takes all above.
 
-    ``buyers`` has one entry more than there are prices: k = 0 for the bids below all of them.
+    Bids below 0 count as 0.
     """
-    count = prices.size
+    largest = np.int64(counts.size - 1)
     for i in range(bids.size):
-        bid = np.int64(bids[i])
-        low, left = 0, count
-        # The number of prices up to the bid, by halving without a branch.
-        while left > 0:
-            half = (left + 1) >> 1
-            low += half if prices[low + half - 1] <= bid else 0
-            left -= half
-        buyers[low] += 1
+        counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0896d0ab128f91d5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218

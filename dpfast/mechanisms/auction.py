@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS, borrow
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.prices import count_buyers
+from dpfast.kernels.prices import count_bids
 from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.selection import select
 
 __all__ = ["price_revenues", "select_price"]
 
 _LARGEST_PRICE = 2**53
+_SMALL_TABLE, _LARGE_TABLE = 2**16, 2**24
 
 
 def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
@@ -59,12 +60,21 @@ def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
     if column.length * int(grid[-1]) >= 2**63:
         allowed = "so small that the largest times the number of bids is below 2**63"
         raise ParameterError("prices", None, allowed, "count in a larger unit")
-    reached = np.zeros(grid.size + 1, np.int64)
+    largest = int(grid[-1])
+    # A table of all bids up to the largest price, where that is no longer than the column; else a search for each.
+    tabulated = largest <= min(max(4 * column.length, _SMALL_TABLE), _LARGE_TABLE)
+    counts = np.zeros((largest if tabulated else grid.size) + 1, np.int64)
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
         block, missing = column.block(start, stop), column.missing(start, stop)
-        count_buyers(block if missing is None else block[~missing], grid, reached)
-    buyers = reached[:0:-1].cumsum()[::-1]
+        present = block if missing is None else block[~missing]
+        present.setflags(write=False)
+        if tabulated:
+            count_bids(present, counts)
+        else:
+            counts += np.bincount(np.searchsorted(grid, present, side="right"), minlength=counts.size)
+    reaching = counts[::-1].cumsum()[::-1]
+    buyers = reaching[grid] if tabulated else reaching[1:]
     revenues: NDArray[np.int64] = buyers * grid
     return revenues
 

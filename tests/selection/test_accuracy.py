@@ -189,8 +189,10 @@ def test_bids_of_every_kind():
     assert dpf.price_revenues([], prices).tolist() == [0, 0, 0, 0]
     assert dpf.price_revenues([-5, 2**62], [1]).tolist() == [1]
     many = np.random.default_rng(1).integers(0, 600, 300_000)
-    revenues = dpf.price_revenues(many, range(1, 501))
-    assert revenues[249] == 250 * (many >= 250).sum()
+    naive = [price * int((many >= price).sum()) for price in (1, 250, 500)]
+    assert dpf.price_revenues(many, range(1, 501))[[0, 249, 499]].tolist() == naive
+    # A grid too long for a table: every bid is searched for.
+    assert dpf.price_revenues(many, [1, 250, 500, 2**40])[:3].tolist() == naive
 
 
 def test_bad_auctions():

@@ -15,7 +15,7 @@ PRINTED = {
     "pumpkin_auction": ["$1.00  $4.00", "$4.00  $4.00", "$4.01  $4.01", "$4.02  $0.00", "With 4000 bidders"],
     "most_common_disease": ["Most common, for epsilon 0.1: hypertension", "Together 0.2"],
     "conference_date": ["Chosen for epsilon 0.5: 2026-07-1", "The first two days", "2026-07-1"],
-    "marital_status": ["0.88876", "0.10389", "0.93775", "0.05829", "probability 1 - 0."],
+    "marital_status": ["0.88876", "0.10389", "0.93775", "0.05829", "1 to e**2146.5"],
 }
 
 
