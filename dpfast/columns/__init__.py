@@ -6,7 +6,7 @@ that was given. ``borrow_scale`` reads the one parameter that may be a column as
 """
 
 from dpfast.columns.column import BLOCK_ROWS, Column
-from dpfast.columns.kinds import borrow
+from dpfast.columns.kinds import borrow, dimensions
 from dpfast.columns.scale import borrow_scale
 
-__all__ = ["BLOCK_ROWS", "Column", "borrow", "borrow_scale"]
+__all__ = ["BLOCK_ROWS", "Column", "borrow", "borrow_scale", "dimensions"]

@@ -12,7 +12,7 @@ from dpfast.columns.column import Column
 from dpfast.columns.of_numpy import borrow_array, borrow_list, borrow_number
 from dpfast.columns.refusal import refuse_kind
 
-__all__ = ["borrow"]
+__all__ = ["borrow", "dimensions"]
 
 _Reader: TypeAlias = Callable[[Any, str], Column]
 
@@ -68,6 +68,23 @@ def borrow(values: Any, argument: str = "values") -> Column:
     """
     kind: Any = type(values)
     return _reader(kind)(values, argument)
+
+
+def dimensions(values: Any) -> int:
+    """Return how many dimensions a column has that `borrow` takes: 0 for a number, 1 for all but arrays and lists.
+
+    Examples
+    --------
+    >>> dimensions(3), dimensions([3]), dimensions(np.zeros((2, 2)))
+    (0, 1, 2)
+
+    """
+    if isinstance(values, np.ndarray):
+        return values.ndim
+    if isinstance(values, (list, tuple)):
+        # Rows of unequal length are no array; `borrow` says so.
+        return 1 + max((dimensions(value) for value in values if isinstance(value, (list, tuple))), default=0)
+    return 0 if isinstance(values, (int, float, np.generic)) else 1
 
 
 # The answer depends on the type only, and asking takes longer than borrowing. The bound lets go of classes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.columns import Column, borrow
+from dpfast.columns import Column, borrow, dimensions
 from dpfast.columns.scale import HIGHEST_SCALE
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.mechanisms.additive import random_source
@@ -102,18 +102,18 @@ count=5
 
     """
     column = borrow(values)
-    shape = np.shape(values) if isinstance(values, (np.ndarray, list, tuple)) else (column.length,)
-    if isinstance(values, (int, float, np.generic)) or len(shape) not in (1, 2):
+    if dimensions(values) not in (1, 2):
         raise ColumnError("values must be a column, or an array of 2 dimensions with one run a row; reshape them")
-    single = len(shape) == 1
+    single = dimensions(values) == 1
+    rows, width = (1, column.length) if single else np.shape(values)
     noise = calibrate(epsilon, sensitivity, monotonic, count, numeric)
-    thresholds = _thresholds(threshold, 1 if single else shape[0], single)
+    thresholds = _thresholds(threshold, rows, single)
     if noise.answer_scale is not None:
         check_answers(column, noise.answer_scale)
     source = random_source(random)
     column, where = without_nulls(column)
     refuse_not_finite(column, where)
-    width = column.length if single else shape[1]
+    width = column.length if single else width
     places = find_above(column, width, noise, thresholds, int(count), source)
     positive = places >= 0
     answers = None
@@ -131,15 +131,19 @@ count=5
 
 def _thresholds(threshold: Any, rows: int, single: bool) -> NDArray[np.float64]:
     """Return a finite threshold for each run."""
-    if single or (np.ndim(threshold) == 0 and not hasattr(threshold, "__len__")):
+    if single or isinstance(threshold, (str, bytes)) or not hasattr(threshold, "__len__") or np.shape(threshold) == ():
         return np.full(rows, finite_threshold(threshold))
     column = borrow(threshold, "threshold")
     if column.length != rows:
         mend = "pass one number, or one threshold for each row"
         raise ParameterError("the length of threshold", column.length, f"{rows}, as many as rows", mend)
     given = column.block(0, rows).astype(np.float64)
-    if column.null_count or not np.isfinite(given).all():
-        raise ParameterError("threshold", None, "finite numbers without nulls")
+    missing = column.missing(0, rows)
+    bad = ~np.isfinite(given) if missing is None else missing | ~np.isfinite(given)
+    if bad.any():
+        row = int(bad.argmax())
+        shown = None if missing is not None and missing[row] else given[row].item()
+        raise ParameterError(f"threshold[{row}]", shown, "a finite number")
     return given
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.columns import BLOCK_ROWS, borrow
+from dpfast.columns import BLOCK_ROWS, borrow, dimensions
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.prices import count_bids
 from dpfast.kernels.selection import GUMBEL
@@ -52,7 +52,7 @@ def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
 
     """
     grid = _borrow_prices(prices)
-    if np.ndim(bids) > 1 or isinstance(bids, (int, float, np.generic)):
+    if dimensions(bids) != 1:
         raise ColumnError("bids must be a column; pass one dimension, with one bid for each bidder")
     column = borrow(bids, "bids")
     if column.dtype.kind == "f" and column.length:
@@ -134,7 +134,7 @@ def _borrow_prices(prices: Any) -> NDArray[np.int64]:
     allowed = "ascending whole numbers from 1 to 2**53, each once"
     mend = "write for example prices=range(1, 501)"
     given = list(prices) if isinstance(prices, range) else prices
-    if np.ndim(given) > 1 or isinstance(given, (int, float, np.generic)):
+    if dimensions(given) != 1:
         raise ParameterError("prices", prices, allowed, mend)
     column = borrow(given, "prices")
     if column.null_count or column.dtype.kind == "f" or not column.length:

@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpz
 from numpy.typing import NDArray
 
 from dpfast.accounting.balls import PRECISION, ball, float_above, working_precision
-from dpfast.columns import borrow
+from dpfast.columns import borrow, dimensions
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.additive import Tail, random_source
@@ -129,9 +129,9 @@ def _size(domain_size: Any) -> int:
 
 def _whole_column(values: Any, argument: str) -> NDArray[Any]:
     """Return a column of one dimension without nulls, as it was given."""
-    if np.ndim(values) > 1 or isinstance(values, (int, float, np.generic)):
+    if dimensions(values) != 1:
         raise ColumnError(f"{argument} must be a column; pass one dimension, with one entry for each candidate")
-    column = borrow([] if values is None else values, argument)
+    column = borrow(values, argument)
     if column.null_count:
         raise ColumnError(f"{argument} must have no nulls; drop these candidates, which have the score 0 then")
     return column.block(0, column.length)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.balls import round_up_written
 from dpfast.accounting.events import Pure
-from dpfast.columns import borrow
+from dpfast.columns import borrow, dimensions
 from dpfast.errors import ColumnError, LedgerError
 from dpfast.mechanisms.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
 from dpfast.mechanisms.additive import random_source
@@ -158,7 +158,7 @@ class SparseVector:
 
         """
         self._refuse_other_process()  # before the lock: a thread lost in a fork may have held it
-        if np.ndim(values) > 1:
+        if dimensions(values) > 1:
             raise ColumnError("values must be a number or a column of one dimension; test one column after the other")
         column = borrow(values)
         if self._answer_scale is not None:
@@ -194,7 +194,7 @@ class SparseVector:
             self.tested += length if where is None else int(np.searchsorted(where, length))
             self._refuse_other_process()
             self._interrupted = False
-        if isinstance(values, (int, float, np.generic)):
+        if dimensions(values) == 0:
             one = bool(above.any())
             return one if answers is None else (one, answers[0].item() if one else None)
         return above if answers is None else (above, answers)

@@ -380,6 +380,11 @@ def test_empty():
     assert dpf.above_threshold(np.zeros((0, 3)), 0, 1.0).shape == (0, 1)
     assert dpf.above_threshold(np.zeros((3, 0)), 0, 1.0).shape == (3, 0)
     assert dpf.SparseVector(0, 1.0).test([]).shape == (0,)
+    places, answers = dpf.above_threshold(np.zeros(0, np.int64), 0, 1.0, numeric=0.5)
+    assert places.shape == answers.shape == (0,)
+    places, answers = dpf.above_threshold(np.full((3, 2), -1e9), 0, 1.0, numeric=0.5)
+    assert (places == -1).all()
+    assert (answers == 0).all()
 
 
 def test_a_threshold_for_each_row():
@@ -387,8 +392,9 @@ def test_a_threshold_for_each_row():
     assert dpf.above_threshold(rows, pl.Series([-1000.0, 1000.0]), 10.0).tolist() == [[0], [-1]]
     with pytest.raises(ParameterError, match="the length of threshold must be 2"):
         dpf.above_threshold(rows, [1.0, 2.0, 3.0], 1.0)
-    with pytest.raises(ParameterError, match="threshold must be finite"):
-        dpf.above_threshold(rows, [1.0, math.nan], 1.0)
+    for bad in ([1.0, math.nan], pl.Series([1.0, None])):
+        with pytest.raises(ParameterError, match=r"^threshold\[1\] must be a finite number"):
+            dpf.above_threshold(rows, bad, 1.0)
 
 
 def test_columns_longer_than_a_chunk():
