@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9

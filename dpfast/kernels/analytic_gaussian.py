@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2af39a9f50b53443
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9

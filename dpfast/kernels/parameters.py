@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9

@@ -76,4 +76,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 713b1dc0f8a61218
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9

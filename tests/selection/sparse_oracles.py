@@ -109,6 +109,21 @@ class Variant:
         return total
 
 
+def variant_of(noise, one_sided=True, restarts=False):
+    """Return the technique with noise of these scales."""
+    threshold, query = noise.scales
+    return Variant(Noise(threshold, one_sided), Noise(query, one_sided), restarts)
+
+
+def events(counts, variant, values):
+    """Return how often each transcript happened and how probable it is, as noise/goodness.py takes them."""
+    draws = sum(counts.values())
+    return [
+        (str(answers), happened, draws, variant.probability(values[: len(answers)], answers))
+        for answers, happened in counts.items()
+    ]
+
+
 def transcripts(length, count):
     """Yield every possible tuple of answers: it ends early with the last of ``count`` positives."""
     for answers in itertools.product((False, True), repeat=length):
