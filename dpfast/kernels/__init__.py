@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8

@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8

@@ -145,4 +145,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4df4942b79005c9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8
