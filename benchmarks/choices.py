@@ -64,6 +64,8 @@ def quantiles(q: list[float], dtype: type) -> Callable[[int], Prepared]:
         return Prepared(ours, theirs, agree=agree)
 
     return prepare
+
+
 def above_threshold(columns: int) -> Callable[[int], Prepared]:
     """Sparse vector on rows of ``columns`` values, the last of each far above the threshold; 0: one row."""
 

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.mechanisms.quantiles import quantiles
-    from dpfast.queries import bins, count, mean, quantile, sum
     from dpfast.mechanisms.sparse_domain import exponential_sparse
     from dpfast.mechanisms.sparse_vector import SparseVector
-    from dpfast.queries import bins, count, mean, sum
+    from dpfast.queries import bins, count, mean, quantile, sum
     from dpfast.release import plan, release
 
 __all__ = [
@@ -36,9 +35,9 @@ __all__ = [
     "mean",
     "permute_and_flip",
     "plan",
+    "price_revenues",
     "quantile",
     "quantiles",
-    "price_revenues",
     "release",
     "select_price",
     "selection_error",

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7

@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7

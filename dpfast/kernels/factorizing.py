@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7

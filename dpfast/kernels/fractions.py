@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 89dc1624e97936d8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7

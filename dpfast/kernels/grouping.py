@@ -34,4 +34,4 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2af39a9f50b53443
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7

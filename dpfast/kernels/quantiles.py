@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2af39a9f50b53443
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
