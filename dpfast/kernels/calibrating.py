@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d

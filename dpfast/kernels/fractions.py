@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d

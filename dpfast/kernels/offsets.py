@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d

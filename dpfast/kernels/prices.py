@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d

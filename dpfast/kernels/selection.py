@@ -73,7 +73,7 @@ from dpfast.kernels.intrinsics import (
     u64_from_u32,
 )
 from dpfast.kernels.logarithm import exponential_f64, minus_log_f64
-from dpfast.kernels.parameters import at, part
+from dpfast.kernels.parameters import at
 
 __all__ = ["BLOCK", "EXPONENTIAL", "GUMBEL", "LAPLACE", "compare_groups", "select_chunk"]
 
@@ -85,6 +85,8 @@ BLOCK = 2048
 _REST_32, _SIGN_32, _ZERO_32 = np.uint32(0x7FFFFFFF), np.uint32(0x80000000), np.uint32(0)
 _REST_64, _ZERO_64, _ONE_64 = np.uint64(0x7FFFFFFF), np.uint64(0), np.uint64(1)
 _INFINITY = np.inf
+_LOWEST_KEY = np.int64(np.array(-np.inf).view(np.int64) ^ np.int64(2**63 - 1))
+_SHORT = 24
 _HUGE, _HALF_HUGE = 2.0**1000, 2.0**999
 _LN2 = 0.6931471805599453
 _STEP, _START = -_LN2 * 2.0**-23, 158 * _LN2 + 2.0**-23
@@ -223,9 +225,44 @@ def _threshold(score, a, word, kind):
     return _ordered(low if low < _INFINITY else -_INFINITY)
 
 
+@inlined
+def _top_two(keys):
+    """Return where the largest key stands, and the largest of the others: for few keys faster than vectors are."""
+    best, second, place = keys[0], _LOWEST_KEY, 0
+    for i in range(1, keys.size):
+        key = keys[i]
+        second = max(second, min(best, key))
+        place = i if key > best else place
+        best = max(best, key)
+    return place, second
+
+
+def _spread(a, offsets, row, start, slopes):
+    """Return what the candidates from ``start`` on are multiplied by: a number, or ``slopes``, which it fills."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_spread)
+def _spread_of(a, offsets, row, start, slopes):
+    if not isinstance(a, types.Array):
+        return lambda a, offsets, row, start, slopes: a
+
+    def of_rows(a, offsets, row, start, slopes):
+        filled = 0
+        while filled < slopes.size:
+            stop = min(offsets[row + 1] - start, slopes.size)
+            for i in range(filled, stop):
+                slopes[i] = a[row]
+            filled = stop
+            row += 1
+        return slopes
+
+    return of_rows
+
+
 @kernel
 def _keep_contenders(scores, words, a, kind, places, count, highs):
-    """Keep of the first ``count`` places those of contenders (step 3), in order; return how many."""
+    """Keep of the first ``count`` places of a row those of contenders (step 3), in order; return how many."""
     best = places[0]
     for k in range(1, count):
         if scores[places[k]] > scores[best]:
@@ -234,7 +271,7 @@ def _keep_contenders(scores, words, a, kind, places, count, highs):
     best_low = -_INFINITY
     for k in range(count):
         i = places[k]
-        low, highs[k] = _interval(scores[i], reference, at(a, i), words[i], kind)
+        low, highs[k] = _interval(scores[i], reference, a, words[i], kind)
         if low > best_low:
             best_low = low
     kept = 0
@@ -246,7 +283,9 @@ def _keep_contenders(scores, words, a, kind, places, count, highs):
 
 
 @kernel
-def select_chunk(scores, words, a, kind, first, width, keys, places, highs, winners, open_index, open_word):
+def select_chunk(
+    scores, words, a, kind, first, offsets, row, keys, slopes, places, highs, winners, open_index, open_word
+):
     """Select in every row of a chunk of candidates, and hand on what the chunk alone does not decide.
 
     Parameters
@@ -254,15 +293,16 @@ def select_chunk(scores, words, a, kind, first, width, keys, places, highs, winn
     scores, words
         The chunk's scores (int64, int32, uint32, float64 or float32) and words (uint32).
     a
-        What scores are multiplied by: a float64, or one for each candidate.
+        What scores are multiplied by: a float64, or one for each row.
     kind
         GUMBEL, EXPONENTIAL or LAPLACE.
-    first, width
-        The chunk's first candidate, counted over all rows, and the number of candidates a row.
-    keys, places, highs
-        Scratch memory: BLOCK int64, one int64 and one float64 for each candidate of the chunk.
+    first, offsets, row
+        The chunk's first candidate, counted over all rows; where each row begins, counted so too, and where the
+        last one ends (int64); the row of the first candidate.
+    keys, slopes, places, highs
+        Scratch memory: BLOCK int64 and BLOCK float64, one int64 and one float64 for each candidate of the chunk.
     winners
-        The winner's place in its row (int64), set for every row that lies in the chunk and is decided.
+        The winner of each row (int64), counted over all rows, set for every row that lies in the chunk and is decided.
     open_index, open_word
         Filled with the candidates, counted over all rows, that are left of every other row or part of a row
         (int64), and their words (uint32).
@@ -275,47 +315,56 @@ def select_chunk(scores, words, a, kind, first, width, keys, places, highs, winn
     """
     sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
     size = words.size
-    row = first // width
-    begin, end = row * width - first, (row + 1) * width - first
+    begin, end = offsets[row] - first, offsets[row + 1] - first
     opened, broken = 0, _ZERO_64
-    count, threshold = 0, _ordered(-_INFINITY)
+    count, threshold = 0, _LOWEST_KEY
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
+        own = _spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(
-            broken,
-            _bound_above(scores[start:stop], words[start:stop], part(a, start, stop), sign_bit, keys[: stop - start]),
+            broken, _bound_above(scores[start:stop], words[start:stop], own, sign_bit, keys[: stop - start])
         )
         piece = start
         while piece < stop:
             piece_stop = min(end, stop)
             bounds = keys[piece - start : piece_stop - start]
-            largest = _largest(bounds)
-            if largest >= threshold:
-                likely = piece + _last_place(bounds, largest)
-                threshold = max(threshold, _threshold(scores[likely], at(a, likely), words[likely], kind))
-                if _count_from(bounds, threshold) == 1:
-                    places[count] = likely
-                    count += 1
-                else:
-                    for i in range(bounds.size):
-                        if bounds[i] >= threshold:
-                            places[count] = piece + i
-                            count += 1
+            a_row = at(a, row)
+            decided = False
+            if bounds.size <= _SHORT and piece == begin and piece_stop == end:
+                place, second = _top_two(bounds)
+                likely = piece + place
+                if second < _threshold(scores[likely], a_row, words[likely], kind):
+                    winners[row] = first + likely
+                    decided = True
+            if not decided:
+                largest = _largest(bounds)
+                if largest >= threshold:
+                    likely = piece + _last_place(bounds, largest)
+                    threshold = max(threshold, _threshold(scores[likely], a_row, words[likely], kind))
+                    if _count_from(bounds, threshold) == 1:
+                        places[count] = likely
+                        count += 1
+                    else:
+                        for i in range(bounds.size):
+                            if bounds[i] >= threshold:
+                                places[count] = piece + i
+                                count += 1
             piece = piece_stop
-            if piece in (end, size):
-                whole = begin >= 0 and piece == end
-                if count > 1:
-                    count = _keep_contenders(scores, words, a, kind, places, count, highs)
-                if whole and count == 1:
-                    winners[row] = places[0] - begin
-                else:
-                    for k in range(count):
-                        open_index[opened] = first + places[k]
-                        open_word[opened] = words[places[k]]
-                        opened += 1
-                row += 1
-                begin, end = end, end + width
-                count, threshold = 0, _ordered(-_INFINITY)
+            if piece == end or piece == size:
+                if not decided:
+                    if count > 1:
+                        count = _keep_contenders(scores, words, a_row, kind, places, count, highs)
+                    if begin >= 0 and piece == end and count == 1:
+                        winners[row] = first + places[0]
+                    else:
+                        for k in range(count):
+                            open_index[opened] = first + places[k]
+                            open_word[opened] = words[places[k]]
+                            opened += 1
+                    count, threshold = 0, _LOWEST_KEY
+                while piece == end and piece < size:  # rows may be empty
+                    row += 1
+                    begin, end = end, offsets[row + 1] - first
     return opened, broken
 
 
@@ -323,12 +372,13 @@ def select_chunk(scores, words, a, kind, first, width, keys, places, highs, winn
 def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
     """Compare what is left open of every row: fill ``contenders`` with how many places each row keeps.
 
-    Row g has the candidates from ``starts[g]`` up to ``starts[g + 1]``; ``places`` counts from 0 and keeps, from
-    ``starts[g]`` on, those of its contenders. ``highs`` is scratch memory, a float64 for each candidate of all rows.
+    Row g has the candidates from ``starts[g]`` up to ``starts[g + 1]``, and is multiplied by ``a``, or ``a[g]``;
+    ``places`` counts from 0 and keeps, from ``starts[g]`` on, those of its contenders. ``highs`` is scratch memory,
+    a float64 for each candidate of all rows.
     """
     for g in range(contenders.size):
         own = places[starts[g] : starts[g + 1]]
-        contenders[g] = _keep_contenders(scores, words, a, kind, own, own.size, highs)
+        contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d

@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 975939e45f856dc7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d

@@ -11,7 +11,16 @@ __all__ = ["report_noisy_max"]
 
 
 def report_noisy_max(
-    scores: Any, epsilon: Any, sensitivity: Any = 1.0, monotonic: bool = False, *, random: object = None
+    scores: Any,
+    epsilon: Any,
+    sensitivity: Any = 1.0,
+    monotonic: bool = False,
+    *,
+    candidates: Any = None,
+    offsets: Any = None,
+    groups: Any = None,
+    random: object = None,
+    threads: int | None = None,
 ) -> Any:
     """Select a candidate with a high score by the argmax of scores with Laplace noise.
 
@@ -23,14 +32,14 @@ def report_noisy_max(
 
     Parameters
     ----------
-    scores, epsilon, sensitivity, monotonic, random
+    scores, epsilon, sensitivity, monotonic, candidates, offsets, groups, random, threads
         As for `exponential`. Permute-and-flip is the better mechanism at the same cost; this one is here to be
         compared with.
 
     Returns
     -------
-    int or numpy.ndarray
-        The winner's place in the column; for two dimensions an int64 array with the winner's place in each row.
+    int, numpy.ndarray, or a column of the kind given
+        The winners' places, or their values: as for `exponential`.
 
     Raises
     ------
@@ -48,4 +57,15 @@ def report_noisy_max(
     0
 
     """
-    return select(scores, epsilon, sensitivity, monotonic, LAPLACE, random)
+    return select(
+        scores,
+        epsilon,
+        sensitivity,
+        monotonic,
+        LAPLACE,
+        random,
+        candidates=candidates,
+        offsets=offsets,
+        groups=groups,
+        threads=threads,
+    )

@@ -11,7 +11,16 @@ __all__ = ["permute_and_flip"]
 
 
 def permute_and_flip(
-    scores: Any, epsilon: Any, sensitivity: Any = 1.0, monotonic: bool = False, *, random: object = None
+    scores: Any,
+    epsilon: Any,
+    sensitivity: Any = 1.0,
+    monotonic: bool = False,
+    *,
+    candidates: Any = None,
+    offsets: Any = None,
+    groups: Any = None,
+    random: object = None,
+    threads: int | None = None,
 ) -> Any:
     """Select a candidate by permute-and-flip: its expected score is never below the exponential mechanism's.
 
@@ -19,7 +28,7 @@ def permute_and_flip(
         Selects with exactly the distribution of visiting candidates in random order and taking the first whose
         coin of probability exp(a * (score - best score)) says so, where a = epsilon / (2 * sensitivity) rounded
         down to a float64. That is (epsilon, 0)-differentially private if no score changes by more than
-        ``sensitivity`` between neighbouring data sets; every row of a 2-D array is a selection of its own and
+        ``sensitivity`` between neighbouring data sets; every row is a selection of its own and
         costs its own epsilon. Only the index may be published. The candidates and the null mask are public, as is
         the shape, and no budget is kept here. Unlike `exponential` it is not of bounded range: many selections
         compose as any other pure mechanism does.
@@ -34,22 +43,18 @@ def permute_and_flip(
         The most that one score can change between neighbouring data sets, or a column with one for each row.
     monotonic
         True if a change between neighbours moves no two scores in opposite directions: then a = epsilon / sensitivity.
-    random
-        None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
+    candidates, offsets, groups, random, threads
+        As for `exponential`.
 
     Returns
     -------
-    int or numpy.ndarray
-        The winner's place in the column; for two dimensions an int64 array with the winner's place in each row.
+    int, numpy.ndarray, or a column of the kind given
+        The winners' places, or their values: as for `exponential`.
 
     Raises
     ------
-    ParameterError
-        epsilon, sensitivity or monotonic is not as above, or a column of them has another length than the rows.
-    ColumnError
-        The scores' kind or type is not one of those above.
-    DataError
-        A score is NaN or infinite, or there is no candidate.
+    ParameterError, ColumnError, DataError
+        As for `exponential`.
 
     Notes
     -----
@@ -73,4 +78,15 @@ def permute_and_flip(
     dpfast.errors.ParameterError: epsilon must be a number from 1e-18 to 1e6, but was -1; write for example epsilon=0.5
 
     """
-    return select(scores, epsilon, sensitivity, monotonic, EXPONENTIAL, random)
+    return select(
+        scores,
+        epsilon,
+        sensitivity,
+        monotonic,
+        EXPONENTIAL,
+        random,
+        candidates=candidates,
+        offsets=offsets,
+        groups=groups,
+        threads=threads,
+    )

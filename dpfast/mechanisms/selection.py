@@ -7,6 +7,7 @@ parts of a row compared with each other -> the contenders of a row that is still
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -16,112 +17,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
-from dpfast.columns import Column, borrow, borrow_scale
-from dpfast.errors import ColumnError, DataError, ParameterError
+from dpfast.columns import borrow_scale
+from dpfast.errors import ParameterError
 from dpfast.kernels.selection import BLOCK, compare_groups, select_chunk
-from dpfast.mechanisms.additive import Tail, random_source
+from dpfast.mechanisms.additive import Tail, in_threads, random_source, thread_count
+from dpfast.mechanisms.candidates import CHUNK, Candidates, borrow_candidates
 from dpfast.mechanisms.exact_selection import exact_winner
+from dpfast.mechanisms.winners import give_places, read_values
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
 __all__ = ["Candidates", "borrow_candidates", "select", "select_rows", "slopes"]
-
-#: Candidates whose words are drawn at a time: their scores and words stay in the second-level cache.
-CHUNK = 65_536
 
 _REST, _REST_BITS = 0x7FFFFFFF, 31
 _LOWEST_EPSILON, _HIGHEST_EPSILON = 1e-18, 1e6
 _SCALARS = (int, float, Decimal, Fraction, np.generic, complex, str, bytes, type(None))
 
-Winner: TypeAlias = "int | NDArray[np.int64]"
+Slope: TypeAlias = "float | NDArray[np.float64]"
+
+#: Candidates left open, counted over all rows, and their words.
+Opened: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.uint32]]"
+ChunkKernel: TypeAlias = Callable[[NDArray[Any], NDArray[np.uint32], int, int], Opened]
+
+_NONE_OPEN: Opened = (np.empty(0, np.int64), np.empty(0, np.uint32))
 
 
-class Candidates:
-    """Borrowed scores, row by row, without the nulls.
-
-    Attributes
-    ----------
-    rows, width
-        The number of selections, and of candidates in each.
-    single
-        Whether a column was given and not an array of rows.
-    nulls
-        How many rows of the column are null, and so no candidates.
-
-    """
-
-    __slots__ = ("_column", "_dense", "_places", "nulls", "rows", "single", "width")
-
-    def __init__(self, column: Column, rows: int, width: int, *, single: bool) -> None:
-        self._column = column
-        self._dense: NDArray[Any] | None = None
-        self._places: NDArray[np.int64] | None = None
-        self.rows, self.width, self.single, self.nulls = rows, width, single, column.null_count
-        if column.null_count:
-            missing = column.missing(0, column.length)
-            assert missing is not None
-            self._places = np.flatnonzero(~missing)
-            self._dense = column.block(0, column.length)[self._places]
-            self.width = self._dense.size
-
-    def block(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the scores of some candidates, counted over all rows."""
-        if self._dense is None:
-            return self._column.block(start, stop)
-        dense = self._dense[start:stop]
-        dense.setflags(write=False)
-        return dense
-
-    def place(self, candidate: int) -> int:
-        """Return where in the column a candidate stands, nulls included."""
-        return candidate if self._places is None else int(self._places[candidate])
-
-    def take(self, candidates: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the scores of chosen candidates, in ascending order of their number."""
-        taken = np.empty(candidates.size, self._column.dtype)
-        starts = np.flatnonzero(np.diff(candidates // CHUNK, prepend=-1))
-        for low, high in zip(starts, [*starts[1:], candidates.size], strict=True):
-            first = int(candidates[low])
-            taken[low:high] = self.block(first, int(candidates[high - 1]) + 1)[candidates[low:high] - first]
-        return taken
-
-    def refuse_not_finite(self, start: int, scores: NDArray[Any]) -> DataError:
-        """Return the error for a chunk of scores one of which is NaN or infinite."""
-        place = self.place(start + int(np.argmin(np.isfinite(scores))))
-        where = f"candidate {place}" if self.single else f"row {place // self.width}, candidate {place % self.width}"
-        return DataError(f"scores must be finite, but {where} is NaN or infinite; leave it out or replace it first")
-
-
-def borrow_candidates(scores: Any) -> Candidates:
-    """Borrow a column of scores, or an array of rows of scores.
-
-    Raises
-    ------
-    ColumnError
-        ``scores`` is neither, or its type is not one of those of `borrow`.
-    DataError
-        There is no candidate to select.
-
-    """
-    column = borrow(scores, "scores")
-    shape = np.shape(scores) if isinstance(scores, (np.ndarray, list, tuple)) else (column.length,)
-    if isinstance(scores, (int, float, np.generic)) or len(shape) not in (1, 2):
-        given = f"an array of {len(shape)} dimensions" if isinstance(scores, np.ndarray) else f"a {_kind(scores)}"
-        message = f"scores must be a column, or an array of 2 dimensions with one selection a row, but was {given}"
-        raise ColumnError(f"{message}; reshape it")
-    single = len(shape) == 1
-    rows, width = (1, shape[0]) if single else shape
-    if rows and not width:
-        raise DataError("scores must hold at least one candidate, but had none; a selection needs one to select")
-    if rows and column.null_count == column.length:
-        raise DataError("scores must hold at least one candidate, but all were null; a null is no candidate")
-    return Candidates(column, rows, width, single=single)
-
-
-def _kind(scores: Any) -> str:
-    return "number" if isinstance(scores, (int, float, np.generic)) else "list nested more than twice"
-
-
-def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int) -> float | NDArray[np.float64]:
+def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int) -> Slope:
     """Return what scores are multiplied by, a = epsilon / (2 sensitivity), rounded down (Soundness rule 8).
 
     Parameters
@@ -182,24 +102,37 @@ def _round_down(x: Fraction) -> float:
 
 
 def select(
-    scores: Any, epsilon: Any, sensitivity: Any, monotonic: object, kind: int, random: object
-) -> int | NDArray[np.int64]:
-    """Return the winner of a column, or of every row of an array; see `exponential` for the parameters."""
-    candidates = borrow_candidates(scores)
-    slope = slopes(epsilon, sensitivity, monotonic, candidates.rows)
-    winners = select_rows(candidates, slope, kind, random_source(random))
-    return candidates.place(int(winners[0])) if candidates.single else winners
+    scores: Any,
+    epsilon: Any,
+    sensitivity: Any,
+    monotonic: object,
+    kind: int,
+    random: object,
+    *,
+    candidates: Any = None,
+    offsets: Any = None,
+    groups: Any = None,
+    threads: object = None,
+) -> Any:
+    """Return the winner of a column, or of every row; see `exponential` for the parameters."""
+    borrowed = borrow_candidates(scores, offsets, groups)
+    borrowed.refuse_few(1)
+    slope = slopes(epsilon, sensitivity, monotonic, borrowed.rows)
+    values = None if candidates is None else read_values(candidates, borrowed)
+    winners = select_rows(borrowed, slope, kind, random_source(random), threads)
+    return give_places(borrowed, winners) if values is None else values.take(borrowed, winners)
 
 
 def select_rows(
     candidates: Candidates,
-    slope: float | NDArray[np.float64],
+    slope: Slope,
     kind: int,
     source: RandomSource,
+    threads: object = None,
     *,
     refine_all: bool = False,
 ) -> NDArray[np.int64]:
-    """Return the place of every row's winner among its candidates that are not null.
+    """Return every row's winner, counted over all rows, and -1 for rows without candidates.
 
     Parameters
     ----------
@@ -211,6 +144,8 @@ def select_rows(
         The noise: GUMBEL, EXPONENTIAL or LAPLACE of dpfast.kernels.selection.
     source
         Where the call's key comes from.
+    threads
+        How many threads share the chunks, or None. The result does not depend on it.
     refine_all
         Treat every candidate as a contender: the slow, exact path, which must agree with the fast one.
 
@@ -222,59 +157,111 @@ def select_rows(
     """
     keystream = Keystream(source.key())
     winners = np.full(candidates.rows, -1, np.int64)
-    index, words = _first_pass(candidates, slope, kind, keystream, winners, refine_all)
+    offsets = candidates.offsets
+
+    def chunk_kernel(buffer: int) -> ChunkKernel:
+        keys, slopes, highs = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(buffer)
+        places, index, word = np.empty(buffer, np.int64), np.empty(buffer, np.int64), np.empty(buffer, np.uint32)
+
+        def select_one(scores: NDArray[Any], words: NDArray[np.uint32], first: int, row: int) -> Opened:
+            count, broken = select_chunk(
+                scores, words, slope, kind, first, offsets, row, keys, slopes, places, highs, winners, index, word
+            )
+            if broken:
+                raise candidates.refuse_not_finite(first, scores)
+            return index[:count].copy(), word[:count].copy()
+
+        return select_one
+
+    index, words = read_chunks(candidates, keystream, every_candidate if refine_all else chunk_kernel, threads)
     if index.size:
         _settle(candidates, slope, kind, keystream, winners, index, words, None if refine_all else compare_groups)
-    assert winners.size == 0 or winners.min() >= 0, "every row has a winner"
+    assert not ((winners < 0) & (np.diff(offsets) > 0)).any(), "every row has a winner"
     return winners
 
 
-def _first_pass(
-    candidates: Candidates,
-    slope: float | NDArray[np.float64],
-    kind: int,
-    keystream: Keystream,
-    winners: NDArray[np.int64],
-    refine_all: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Set the winners that a chunk alone decides; return the candidates left open elsewhere, and their words.
+def every_candidate(buffer: int) -> ChunkKernel:
+    """Leave all candidates open: the slow, exact path."""
+    return lambda scores, words, first, row: (np.arange(first, first + words.size), words.copy())
+
+
+def read_chunks(
+    candidates: Candidates, keystream: Keystream, chunk_kernel: Callable[[int], ChunkKernel], threads: object
+) -> Opened:
+    """Run a kernel over all chunks; return the candidates that they leave open, in order, and their words.
 
     Word j belongs to candidate j, counted over all rows, whatever the scores are: chunk j // CHUNK of the
     keystream, word j % CHUNK.
+
+    Parameters
+    ----------
+    candidates, keystream
+        The scores, and the words of this call.
+    chunk_kernel
+        From the size of the largest chunk to a function of its scores, its words, its first candidate and the row
+        of that one: called once in each thread, for scratch memory of its own.
+    threads
+        How many threads share the chunks, or None.
+
     """
-    size, width = candidates.rows * candidates.width, candidates.width
-    reader = keystream.words(Purpose.NOISE)
-    buffer = min(size, CHUNK)
-    words, places, highs = np.empty(buffer, np.uint32), np.empty(buffer, np.int64), np.empty(buffer)
-    open_index, open_word = np.empty(buffer, np.int64), np.empty(buffer, np.uint32)
-    keys = np.empty(BLOCK, np.int64)
-    indices: list[NDArray[np.int64]] = []
-    opened: list[NDArray[np.uint32]] = []
-    for chunk, start in enumerate(range(0, size, CHUNK)):
-        stop = min(start + CHUNK, size)
-        drawn = words[: stop - start]
-        reader.fill(chunk, drawn)
-        scores = candidates.block(start, stop)
-        own = slope if isinstance(slope, float) else slope[np.arange(start, stop) // width]
-        count, broken = select_chunk(
-            scores, drawn, own, kind, start, width, keys, places, highs, winners, open_index, open_word
-        )
-        if broken:
-            raise candidates.refuse_not_finite(start, scores)
-        if refine_all:
-            indices.append(np.arange(start, stop))
-            opened.append(drawn.copy())
-        elif count:
-            indices.append(open_index[:count].copy())
-            opened.append(open_word[:count].copy())
-    if not indices:
-        return np.empty(0, np.int64), np.empty(0, np.uint32)
-    return np.concatenate(indices), np.concatenate(opened)
+    size, chunk_size = candidates.size, CHUNK
+    chunks = -(-size // chunk_size)
+    opened: list[Opened] = [_NONE_OPEN] * chunks
+    numbers, taking, failed = iter(range(chunks)), threading.Lock(), threading.Event()
+    workers = min(thread_count(threads, size), max(chunks, 1))
+
+    def work() -> None:
+        reader, buffer = keystream.words(Purpose.NOISE), min(size, chunk_size)
+        words, kernel = np.empty(buffer, np.uint32), chunk_kernel(buffer)
+        while not failed.is_set():
+            with taking:
+                chunk = next(numbers, None)
+            if chunk is None:
+                break
+            start = chunk * chunk_size
+            stop = min(start + chunk_size, size)
+            drawn = words[: stop - start]
+            reader.fill(chunk, drawn)
+            row = int(np.searchsorted(candidates.offsets, start, side="right")) - 1
+            opened[chunk] = kernel(candidates.block(start, stop), drawn, start, row)
+
+    in_threads(work, workers, failed)
+    if not opened:
+        return _NONE_OPEN
+    return np.concatenate([index for index, _ in opened]), np.concatenate([words for _, words in opened])
+
+
+def open_rows(
+    candidates: Candidates, index: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that have candidates left open, and where each one's begin among those and the last's end."""
+    rows = np.searchsorted(candidates.offsets, index, side="right") - 1
+    starts = np.flatnonzero(np.diff(rows, prepend=-1, append=candidates.rows))
+    return rows[starts[:-1]], starts
+
+
+def exact_gaps(a: float, scores: NDArray[Any]) -> list[Fraction]:
+    """Return a * (score - highest score) of some candidates, exactly."""
+    exact = [Fraction(score) for score in scores.tolist()]
+    highest = max(exact)
+    return [Fraction(a) * (score - highest) for score in exact]
+
+
+def tails(keystream: Keystream, index: NDArray[np.int64], words: NDArray[np.uint32]) -> tuple[list[bool], list[Tail]]:
+    """Return the signs of candidates' words, and all the bits that follow."""
+    signs = [word > _REST for word in words.tolist()]
+    pairs = zip(index.tolist(), words.tolist(), strict=True)
+    return signs, [Tail(keystream, place, word & _REST, _REST_BITS) for place, word in pairs]
+
+
+def slope_of(slope: Slope, row: int) -> float:
+    """Return what the scores of a row are multiplied by."""
+    return slope if isinstance(slope, float) else float(slope[row])
 
 
 def _settle(
     candidates: Candidates,
-    slope: float | NDArray[np.float64],
+    slope: Slope,
     kind: int,
     keystream: Keystream,
     winners: NDArray[np.int64],
@@ -283,31 +270,16 @@ def _settle(
     compare: Callable[..., None] | None,
 ) -> None:
     """Set the winners of rows of which these candidates, in order, are left open."""
-    width = candidates.width
     scores = candidates.take(index)
-    rows = index // width
-    starts = np.flatnonzero(np.diff(rows, prepend=-1, append=candidates.rows))
+    rows, starts = open_rows(candidates, index)
     places, contenders = np.arange(index.size), np.diff(starts)
     if compare is not None:
         own = slope if isinstance(slope, float) else slope[rows]
         compare(scores, words, own, kind, starts, places, np.empty(index.size), contenders)
     alone = contenders == 1
-    first = index[places[starts[:-1][alone]]]
-    winners[first // width] = first % width
-    for start, count in zip(starts[:-1][~alone].tolist(), contenders[~alone].tolist(), strict=True):
+    winners[rows[alone]] = index[places[starts[:-1][alone]]]
+    left = zip(rows[~alone].tolist(), starts[:-1][~alone].tolist(), contenders[~alone].tolist(), strict=True)
+    for row, start, count in left:
         chosen = places[start : start + count]
-        row = int(rows[start])
-        a = Fraction(slope if isinstance(slope, float) else float(slope[row]))
-        exact = [Fraction(score) for score in scores[chosen].tolist()]
-        highest = max(exact)
-        own_words = words[chosen].tolist()
-        won = exact_winner(
-            kind,
-            [a * (score - highest) for score in exact],
-            [word > _REST for word in own_words],
-            [
-                Tail(keystream, word_index, word & _REST, _REST_BITS)
-                for word_index, word in zip(index[chosen].tolist(), own_words, strict=True)
-            ],
-        )
-        winners[row] = int(index[chosen[won]]) % width
+        gaps = exact_gaps(slope_of(slope, row), scores[chosen])
+        winners[row] = index[chosen[exact_winner(kind, gaps, *tails(keystream, index[chosen], words[chosen]))]]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.balls import PRECISION
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.selection import borrow_candidates, slopes
+from dpfast.mechanisms.candidates import borrow_candidates
+from dpfast.mechanisms.selection import slopes
 
 __all__ = ["selection_probabilities"]
 
@@ -65,8 +66,9 @@ def selection_probabilities(
     if mechanism not in ("exponential", "permute_and_flip"):
         raise ParameterError("mechanism", mechanism, '"exponential" or "permute_and_flip"')
     candidates = borrow_candidates(scores)
-    given = candidates.block(0, candidates.width)
-    if not candidates.single or candidates.width > _LARGEST or candidates.nulls or not np.isfinite(given).all():
+    candidates.refuse_few(1)
+    given = candidates.block(0, candidates.size)
+    if candidates.shape != "vector" or candidates.size > _LARGEST or candidates.nulls or not np.isfinite(given).all():
         raise ParameterError("scores", None, f"one column of at most {_LARGEST} finite scores without nulls")
     a = slopes(epsilon, sensitivity, monotonic, 1)
     exact = [Fraction(score) for score in given.tolist()]

@@ -14,7 +14,8 @@ import dpfast as dpf
 from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.mechanisms import selection
 from dpfast.mechanisms.exact_selection import noise_ball
-from dpfast.mechanisms.selection import borrow_candidates, select_rows, slopes
+from dpfast.mechanisms.candidates import borrow_candidates
+from dpfast.mechanisms.selection import select_rows, slopes
 from dpfast.testing import SeededRandom
 
 from .oracles import KINDS, REST, ChosenKeystream, noise_of, winner_of
@@ -26,7 +27,12 @@ def both_paths(scores, a, kind, seed):
     candidates = borrow_candidates(scores)
     fast = select_rows(candidates, a, kind, SeededRandom(seed))
     exact = select_rows(candidates, a, kind, SeededRandom(seed), refine_all=True)
-    return fast, exact
+    return candidates.places(fast), candidates.places(exact)
+
+
+def places_of(scores, a, kind, source, **options):
+    candidates = borrow_candidates(scores)
+    return candidates.places(select_rows(candidates, a, kind, source, **options))
 
 
 def scores_of(dtype, shape, spread, seed):
@@ -148,7 +154,7 @@ def test_a_million_candidates_against_numpy(kind, shape, seed):
     """Many chunks and rows that lie in two of them: the argmax that NumPy finds from the same words."""
     scores = np.random.default_rng(seed).standard_normal(shape) * 3
     key = np.random.default_rng(seed).bytes(32)
-    winners = select_rows(borrow_candidates(scores), 1.0, kind, FixedKey(key))
+    winners = places_of(scores, 1.0, kind, FixedKey(key))
     size, chunk = scores.size, selection.CHUNK
     pieces = [noise_bytes(key, start // chunk, 4 * min(chunk, size - start)) for start in range(0, size, chunk)]
     words = np.frombuffer(b"".join(pieces), np.uint32).reshape(shape)
@@ -165,7 +171,7 @@ def test_whole_route_against_the_documented_layout(kind):
     key = bytes(range(50, 82))
     rows, width = 40, 2000
     scores = np.random.default_rng(3).integers(0, 4, (rows, width))
-    winners = select_rows(borrow_candidates(scores), 1.0, kind, FixedKey(key))
+    winners = places_of(scores, 1.0, kind, FixedKey(key))
     pieces = [noise_bytes(key, 0, 4 * 65_536), noise_bytes(key, 1, 4 * (rows * width - 65_536))]
     words = np.frombuffer(b"".join(pieces), np.uint32).reshape(rows, width)
     for row in range(rows):
@@ -192,8 +198,7 @@ def test_results_do_not_depend_on_chunks(kind, monkeypatch, seed):
         monkeypatch.setattr(selection, "CHUNK", chunk)
         monkeypatch.setattr(selection, "Keystream", ChosenKeystream(words))
         for width in (8, 100, 5000, 40_000):
-            candidates = borrow_candidates(scores.reshape(-1, width))
-            results.append((width, select_rows(candidates, 1.0, kind, SeededRandom(0)).tolist()))
+            results.append((width, places_of(scores.reshape(-1, width), 1.0, kind, SeededRandom(0)).tolist()))
     for width in (8, 100, 5000, 40_000):
         assert len({tuple(winners) for w, winners in results if w == width}) == 1
 
@@ -277,7 +282,7 @@ def test_slopes_of_a_column_are_those_of_its_entries():
 def test_kinds_differ():
     """The mutant that takes one noise for another would show."""
     scores = np.zeros((2000, 3))
-    drawn = {kind: select_rows(borrow_candidates(scores), 1.0, kind, FixedKey()) for kind in KINDS.values()}
+    drawn = {kind: places_of(scores, 1.0, kind, FixedKey()) for kind in KINDS.values()}
     assert not np.array_equal(drawn[EXPONENTIAL], drawn[LAPLACE])
     # Without scores the smallest word wins for both.
     assert np.array_equal(drawn[GUMBEL], drawn[EXPONENTIAL])
