@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.exponential import exponential
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
+    from dpfast.mechanisms.noisy_max_with_gap import noisy_max_with_gap
+    from dpfast.mechanisms.noisy_top_k import noisy_top_k
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.mechanisms.quantiles import quantiles
     from dpfast.mechanisms.sparse_domain import exponential_sparse
@@ -33,6 +35,8 @@ __all__ = [
     "gaussian",
     "laplace",
     "mean",
+    "noisy_max_with_gap",
+    "noisy_top_k",
     "permute_and_flip",
     "plan",
     "price_revenues",
@@ -59,6 +63,8 @@ _HOMES = {
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",
+    "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
+    "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
     "quantile": "dpfast.queries",

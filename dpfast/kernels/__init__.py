@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b

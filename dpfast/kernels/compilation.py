@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b

@@ -34,4 +34,4 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b

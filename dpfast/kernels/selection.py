@@ -75,7 +75,21 @@ from dpfast.kernels.intrinsics import (
 from dpfast.kernels.logarithm import exponential_f64, minus_log_f64
 from dpfast.kernels.parameters import at
 
-__all__ = ["BLOCK", "EXPONENTIAL", "GUMBEL", "LAPLACE", "compare_groups", "select_chunk"]
+__all__ = [
+    "BLOCK",
+    "EXPONENTIAL",
+    "GUMBEL",
+    "LAPLACE",
+    "LOWEST_KEY",
+    "bound_above",
+    "compare_groups",
+    "interval",
+    "largest_key",
+    "lower_bound",
+    "noise_of",
+    "select_chunk",
+    "spread",
+]
 
 GUMBEL, EXPONENTIAL, LAPLACE = 0, 1, 2
 
@@ -85,7 +99,7 @@ BLOCK = 2048
 _REST_32, _SIGN_32, _ZERO_32 = np.uint32(0x7FFFFFFF), np.uint32(0x80000000), np.uint32(0)
 _REST_64, _ZERO_64, _ONE_64 = np.uint64(0x7FFFFFFF), np.uint64(0), np.uint64(1)
 _INFINITY = np.inf
-_LOWEST_KEY = np.int64(np.array(-np.inf).view(np.int64) ^ np.int64(2**63 - 1))
+LOWEST_KEY = np.int64(np.array(-np.inf).view(np.int64) ^ np.int64(2**63 - 1))
 _SHORT = 24
 _HUGE, _HALF_HUGE = 2.0**1000, 2.0**999
 _LN2 = 0.6931471805599453
@@ -130,7 +144,7 @@ def _half_difference_of(score, other):
 
 
 @kernel
-def _bound_above(scores, words, a, sign_bit, keys):
+def bound_above(scores, words, a, sign_bit, keys):
     """Fill ``keys`` with upper bounds of the candidates' keys (step 1), ordered; return 1 if a score is not finite."""
     broken = _ZERO_64
     for i in range(keys.size):
@@ -148,7 +162,8 @@ def _bound_above(scores, words, a, sign_bit, keys):
 
 
 @kernel
-def _largest(keys):
+def largest_key(keys):
+    """Return the largest of some keys."""
     largest = keys[0]
     for i in range(keys.size):
         largest = max(largest, keys[i])
@@ -172,7 +187,7 @@ def _count_from(keys, threshold):
 
 
 @kernel
-def _noise(word, kind):
+def noise_of(word, kind):
     """Return (noise, below, above): the noise of a word lies in [noise - below, noise + above], unread bits alone."""
     r = bit_and(u64_from_u32(word), _REST_64)
     if kind == GUMBEL:
@@ -194,9 +209,9 @@ def _noise(word, kind):
 
 
 @kernel
-def _interval(score, reference, a, word, kind):
+def interval(score, reference, a, word, kind):
     """Return two ends between which a * (score - reference) + noise lies (step 3)."""
-    noise, below, above = _noise(word, kind)
+    noise, below, above = noise_of(word, kind)
     d = (2.0 * a) * _half_difference(score, reference)
     # Out of range, d dwarfs every noise but that of the outermost cells, which is unbounded.
     if d > _HUGE:
@@ -208,12 +223,12 @@ def _interval(score, reference, a, word, kind):
 
 
 @inlined
-def _threshold(score, a, word, kind):
+def lower_bound(score, a, word, kind):
     """Return a lower bound of the key a * score + noise, -inf for want of a better one; ordered (step 2)."""
     r = bit_and(word, _REST_32)
     negative = kind == LAPLACE and word >= _SIGN_32
     if r == _ZERO_32 or negative or (kind == GUMBEL and r >= _LATE):
-        noise, below, _ = _noise(word, kind)
+        noise, below, _ = noise_of(word, kind)
         noise -= below
     else:
         x = f32_from_i32(r)
@@ -228,7 +243,7 @@ def _threshold(score, a, word, kind):
 @inlined
 def _top_two(keys):
     """Return where the largest key stands, and the largest of the others: for few keys faster than vectors are."""
-    best, second, place = keys[0], _LOWEST_KEY, 0
+    best, second, place = keys[0], LOWEST_KEY, 0
     for i in range(1, keys.size):
         key = keys[i]
         second = max(second, min(best, key))
@@ -237,12 +252,12 @@ def _top_two(keys):
     return place, second
 
 
-def _spread(a, offsets, row, start, slopes):
+def spread(a, offsets, row, start, slopes):
     """Return what the candidates from ``start`` on are multiplied by: a number, or ``slopes``, which it fills."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(_spread)
+@overload(spread)
 def _spread_of(a, offsets, row, start, slopes):
     if not isinstance(a, types.Array):
         return lambda a, offsets, row, start, slopes: a
@@ -271,7 +286,7 @@ def _keep_contenders(scores, words, a, kind, places, count, highs):
     best_low = -_INFINITY
     for k in range(count):
         i = places[k]
-        low, highs[k] = _interval(scores[i], reference, a, words[i], kind)
+        low, highs[k] = interval(scores[i], reference, a, words[i], kind)
         if low > best_low:
             best_low = low
     kept = 0
@@ -317,12 +332,12 @@ def select_chunk(
     size = words.size
     begin, end = offsets[row] - first, offsets[row + 1] - first
     opened, broken = 0, _ZERO_64
-    count, threshold = 0, _LOWEST_KEY
+    count, threshold = 0, LOWEST_KEY
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
-        own = _spread(a, offsets, row, first + start, slopes[: stop - start])
+        own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(
-            broken, _bound_above(scores[start:stop], words[start:stop], own, sign_bit, keys[: stop - start])
+            broken, bound_above(scores[start:stop], words[start:stop], own, sign_bit, keys[: stop - start])
         )
         piece = start
         while piece < stop:
@@ -333,14 +348,14 @@ def select_chunk(
             if bounds.size <= _SHORT and piece == begin and piece_stop == end:
                 place, second = _top_two(bounds)
                 likely = piece + place
-                if second < _threshold(scores[likely], a_row, words[likely], kind):
+                if second < lower_bound(scores[likely], a_row, words[likely], kind):
                     winners[row] = first + likely
                     decided = True
             if not decided:
-                largest = _largest(bounds)
+                largest = largest_key(bounds)
                 if largest >= threshold:
                     likely = piece + _last_place(bounds, largest)
-                    threshold = max(threshold, _threshold(scores[likely], a_row, words[likely], kind))
+                    threshold = max(threshold, lower_bound(scores[likely], a_row, words[likely], kind))
                     if _count_from(bounds, threshold) == 1:
                         places[count] = likely
                         count += 1
@@ -350,7 +365,7 @@ def select_chunk(
                                 places[count] = piece + i
                                 count += 1
             piece = piece_stop
-            if piece == end or piece == size:
+            if piece in (end, size):
                 if not decided:
                     if count > 1:
                         count = _keep_contenders(scores, words, a_row, kind, places, count, highs)
@@ -361,7 +376,7 @@ def select_chunk(
                             open_index[opened] = first + places[k]
                             open_word[opened] = words[places[k]]
                             opened += 1
-                    count, threshold = 0, _LOWEST_KEY
+                    count, threshold = 0, LOWEST_KEY
                 while piece == end and piece < size:  # rows may be empty
                     row += 1
                     begin, end = end, offsets[row + 1] - first
@@ -381,4 +396,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8e37902ee029642d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b

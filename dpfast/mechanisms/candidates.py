@@ -97,19 +97,23 @@ class Candidates:
         """Whether a row without a winner is null in the result: columns of Polars and PyArrow have nulls."""
         return self.shape in ("lists", "flat") and library_of(self.given) in ("polars", "pyarrow")
 
-    def refuse_few(self, needed: int) -> None:
-        """Raise if a row has fewer candidates than needed and the result has no nulls to show it."""
+    def refuse_few(self, needed: int, nulls: bool | None = None) -> None:
+        """Raise if a row has fewer candidates than needed and the result has no nulls to show it.
+
+        ``nulls`` says whether the result has nulls, where it is not in the kind of the scores.
+        """
         sizes = np.diff(self.offsets)
-        if self.has_nulls or not self.rows or sizes.min() >= needed:
+        ragged = self.has_nulls if nulls is None else nulls and self.shape in ("lists", "flat")
+        if ragged or not self.rows or sizes.min() >= needed:
             return
         row = int(np.argmax(sizes < needed))
         if needed > 1:
-            where = "they" if self.shape == "vector" else f"row {row}"
-            message = f"scores must hold at least {needed} candidates a selection, but {where} had {sizes[row]}"
-            raise DataError(f"{message}; leave such rows out")
+            where = "" if self.shape == "vector" else f" in every row, but row {row}"
+            message = f"scores must hold at least {needed} candidates{where or ', but'} had {sizes[row]}"
+            raise DataError(f"{message}; a null is no candidate")
         if self.nulls and self.shape == "vector":
             raise DataError(f"{_NO_CANDIDATE}, but all were null; a null is no candidate")
-        where = f" in every row, but row {row} had none" if self.shape == "flat" else ", but had none"
+        where = ", but had none" if self.shape == "vector" else f" in every row, but row {row} had none"
         raise DataError(f"{_NO_CANDIDATE}{where}; a selection needs one to select")
 
     def refuse_not_finite(self, start: int, scores: NDArray[Any]) -> DataError:
@@ -230,7 +234,9 @@ def _read_groups(given: Any, length: int) -> tuple[NDArray[np.int64], NDArray[np
     """Return where each group begins, in ascending order of their numbers, and the rows' order if not their own."""
     groups = _whole_numbers(given, "groups")
     if groups.size != length:
-        raise ParameterError("the length of groups", groups.size, f"{length}, as the scores'", "give one for each score")
+        raise ParameterError(
+            "the length of groups", groups.size, f"{length}, as the scores'", "give one for each score"
+        )
     rises = groups[1:] >= groups[:-1]
     if rises.all():
         changes = np.flatnonzero(groups[1:] != groups[:-1]) + 1

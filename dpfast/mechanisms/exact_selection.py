@@ -15,7 +15,7 @@ from dpfast.accounting.balls import PRECISION
 from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.mechanisms.ball import Bits
 
-__all__ = ["exact_winner", "noise_ball"]
+__all__ = ["exact_order", "exact_winner", "noise_ball"]
 
 _GUARD_BITS = 64
 
@@ -56,7 +56,7 @@ def exact_winner(kind: int, gaps: Sequence[Fraction], signs: Sequence[bool], bit
 
     """
     left = list(range(len(gaps)))
-    size = max(gap.numerator.bit_length() - gap.denominator.bit_length() for gap in gaps)
+    size = _magnitude(gaps)
     count = min(string.known for string in bits)
     with PRECISION:
         while len(left) > 1:
@@ -70,13 +70,63 @@ def _contenders(
     kind: int, left: Sequence[int], count: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]
 ) -> list[int]:
     """Return which of those left may still win, judged by so many bits: all but those certainly below another."""
-    keys: dict[int, arb | None] = {}
-    for i in left:
-        noise = noise_ball(kind, bits[i].leading(count), count, signs[i])
-        keys[i] = None if noise is None else noise + arb(fmpq(gaps[i].numerator, gaps[i].denominator))
+    keys = _keys(kind, left, count, gaps, signs, bits)
     # A candidate that is below any other is below the one with the largest lower end.
     best: arb | None = None
     for key in keys.values():
         if key is not None and key.is_finite() and (best is None or key.lower() > best.lower()):
             best = key
     return [i for i, key in keys.items() if key is None or best is None or not key < best]
+
+
+def exact_order(kind: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]) -> list[int]:
+    """Return the candidates in the order of their keys ``gap + noise``, the largest first; see `exact_winner`."""
+    order: list[int] = []
+    size = _magnitude(gaps)
+    # Runs of candidates whose order among each other is open, last run first, and how many bits to judge them by.
+    runs = [(list(range(len(gaps))), min(string.known for string in bits))]
+    with PRECISION:
+        while runs:
+            run, count = runs.pop()
+            if len(run) == 1:
+                order += run
+                continue
+            with ctx.workprec(count + _GUARD_BITS + max(size, 0)):
+                keys = _keys(kind, run, count, gaps, signs, bits)
+                runs += [(part, count + 64) for part in reversed(_separated(run, keys))]
+    return order
+
+
+def _separated(run: Sequence[int], keys: dict[int, arb | None]) -> list[list[int]]:
+    """Return a run in parts, each certainly above the next; one part if a key is unbounded."""
+    balls = [(i, key) for i, key in keys.items() if key is not None]
+    if len(balls) < len(run):
+        return [list(run)]
+    balls.sort(key=lambda pair: pair[1].mid(), reverse=True)
+    order = [i for i, _ in balls]
+    # The ball of the largest key from each place on.
+    largest = [key for _, key in balls]
+    for k in range(len(largest) - 2, -1, -1):
+        largest[k] = largest[k].max(largest[k + 1])
+    parts, smallest = [[order[0]]], balls[0][1]
+    for k in range(1, len(order)):
+        if largest[k] < smallest:
+            parts.append([])
+        parts[-1].append(order[k])
+        smallest = smallest.min(balls[k][1])
+    return parts
+
+
+def _magnitude(gaps: Sequence[Fraction]) -> int:
+    return max(gap.numerator.bit_length() - gap.denominator.bit_length() for gap in gaps)
+
+
+def _keys(
+    kind: int, left: Sequence[int], count: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]
+) -> dict[int, arb | None]:
+    """Return the balls of the keys of those left, None for unbounded ones, from so many bits."""
+    keys: dict[int, arb | None] = {}
+    for i in left:
+        noise = noise_ball(kind, bits[i].leading(count), count, signs[i])
+        keys[i] = None if noise is None else noise + arb(fmpq(gaps[i].numerator, gaps[i].denominator))
+    return keys

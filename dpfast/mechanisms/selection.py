@@ -41,17 +41,19 @@ ChunkKernel: TypeAlias = Callable[[NDArray[Any], NDArray[np.uint32], int, int], 
 _NONE_OPEN: Opened = (np.empty(0, np.int64), np.empty(0, np.uint32))
 
 
-def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int) -> Slope:
-    """Return what scores are multiplied by, a = epsilon / (2 sensitivity), rounded down (Soundness rule 8).
+def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: int = 1) -> Slope:
+    """Return what scores are multiplied by, a = epsilon / (2 sensitivity parts), rounded down (Soundness rule 8).
 
     Parameters
     ----------
     epsilon, sensitivity
         A number, or a column with one for each row.
     monotonic
-        Whether a = epsilon / sensitivity.
+        Whether a = epsilon / (sensitivity parts).
     rows
         The number of rows.
+    parts
+        How many selections share epsilon.
 
     Raises
     ------
@@ -69,7 +71,7 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int) -> Slop
     if not isinstance(monotonic, (bool, np.bool_)):
         raise ParameterError("monotonic", monotonic, "True or False", "True only if no score can fall as another rises")
     width = borrow_scale(sensitivity, rows, "sensitivity")
-    factor = 1 if monotonic else 2
+    factor = parts if monotonic else 2 * parts
     if isinstance(epsilon, np.ndarray) and epsilon.ndim == 0 and not isinstance(epsilon, np.ma.MaskedArray):
         epsilon = epsilon[()]
     if isinstance(epsilon, _SCALARS):
@@ -87,10 +89,10 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int) -> Slop
             error = ParameterError(f"epsilon[{row}]", share[row].item(), "a number from 1e-18 to 1e6")
             error.argument = "epsilon"
             raise error
-    # The quotient rounds up by u at most, in relative terms, and a float lies above the decimal that it was written as
-    # by u at most; each step down is u at least.
+    # The quotient rounds up by u at most, in relative terms, the divisor down by as much, and a float lies above the
+    # decimal that it was written as by u at most; each step down is u at least.
     quotient = np.broadcast_to(share / (factor * width), (rows,))
-    for _ in range(2):
+    for _ in range(3):
         quotient = np.nextafter(quotient, 0.0)
     return quotient
 
@@ -116,9 +118,9 @@ def select(
 ) -> Any:
     """Return the winner of a column, or of every row; see `exponential` for the parameters."""
     borrowed = borrow_candidates(scores, offsets, groups)
-    borrowed.refuse_few(1)
-    slope = slopes(epsilon, sensitivity, monotonic, borrowed.rows)
     values = None if candidates is None else read_values(candidates, borrowed)
+    borrowed.refuse_few(1, None if values is None else values.has_nulls)
+    slope = slopes(epsilon, sensitivity, monotonic, borrowed.rows)
     winners = select_rows(borrowed, slope, kind, random_source(random), threads)
     return give_places(borrowed, winners) if values is None else values.take(borrowed, winners)
 
@@ -231,9 +233,7 @@ def read_chunks(
     return np.concatenate([index for index, _ in opened]), np.concatenate([words for _, words in opened])
 
 
-def open_rows(
-    candidates: Candidates, index: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def open_rows(candidates: Candidates, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows that have candidates left open, and where each one's begin among those and the last's end."""
     rows = np.searchsorted(candidates.offsets, index, side="right") - 1
     starts = np.flatnonzero(np.diff(rows, prepend=-1, append=candidates.rows))

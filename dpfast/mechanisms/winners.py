@@ -11,7 +11,7 @@ from dpfast.columns.lists import library_of, list_elements
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.mechanisms.candidates import Candidates
 
-__all__ = ["Values", "give_column", "give_places", "read_values"]
+__all__ = ["Values", "give_column", "give_places", "give_rankings", "read_values"]
 
 
 def give_places(candidates: Candidates, winners: NDArray[np.int64]) -> Any:
@@ -37,23 +37,77 @@ def give_column(candidates: Candidates, numbers: NDArray[Any], valid: NDArray[np
     return pa.chunked_array([array]) if isinstance(given, pa.ChunkedArray) else array
 
 
+def give_rankings(candidates: Candidates, winners: NDArray[np.int64]) -> Any:
+    """Return the places of several winners of each row, in order: a column for one row, else a list or row for each."""
+    places = candidates.places(winners)
+    if candidates.shape == "vector":
+        return give_column(candidates, places[0], winners[0] >= 0)
+    if not candidates.has_nulls:
+        return places
+    import pyarrow as pa
+
+    return _give_lists(candidates.given, pa.array(places[winners >= 0]), (winners >= 0).sum(1))
+
+
+def _give_lists(like: Any, elements: Any, lengths: NDArray[np.int64]) -> Any:
+    """Return a column of lists of these lengths, of Polars or PyArrow as another column is."""
+    import pyarrow as pa
+
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    lists = pa.LargeListArray.from_arrays(offsets, elements)
+    if library_of(like) != "polars":
+        return pa.chunked_array([lists]) if isinstance(like, pa.ChunkedArray) else lists
+    import polars as pl
+
+    return pl.Series(like.name, lists)
+
+
 class Values:
     """The values of candidates, from which those of the winners are taken; made by `read_values`."""
 
-    __slots__ = ("_shared", "_starts", "_values")
+    __slots__ = ("_given", "_starts", "_values")
 
-    def __init__(self, values: Any, *, shared: bool, starts: NDArray[np.int64] | None) -> None:
-        self._values, self._shared, self._starts = values, shared, starts
+    def __init__(self, given: Any, values: Any, starts: NDArray[np.int64] | None) -> None:
+        self._given, self._values, self._starts = given, values, starts
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether they are of Polars or PyArrow, so that a row without a winner can be null."""
+        return library_of(self._given) in ("polars", "pyarrow")
 
     def take(self, candidates: Candidates, winners: NDArray[np.int64]) -> Any:
         """Return the winners' values, in the kind that the values were given in."""
-        places = candidates.places(winners)
+        places = self._places(candidates, winners)
         if candidates.shape == "vector":
             value = self._values[int(places[0])]
             return value.as_py() if library_of(value) == "pyarrow" else value
-        if not self._shared and self._starts is not None:
-            places = np.where(winners < 0, -1, places + self._starts[:-1])
         return _take(self._values, places)
+
+    def take_rankings(self, candidates: Candidates, winners: NDArray[np.int64]) -> Any:
+        """Return the values of several winners of each row, in order, as `give_rankings` does places."""
+        places = self._places(candidates, winners)
+        if candidates.shape == "vector":
+            return _take(self._values, places[0])
+        if library_of(self._values) not in ("polars", "pyarrow"):
+            if library_of(self._values) == "numpy":
+                return self._values[places]
+            return [list(_take(self._values, row)) for row in places]
+        elements = _take(self._values, places[winners >= 0])
+        return _give_lists(self._values, _one_array(elements), (winners >= 0).sum(1))
+
+    def _places(self, candidates: Candidates, winners: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where the winners stand among all values, -1 for none."""
+        places = candidates.places(winners)
+        if self._starts is None:
+            return places
+        starts = self._starts[:-1]
+        return np.where(winners < 0, -1, places + (starts if winners.ndim == 1 else starts[:, None]))
+
+
+def _one_array(elements: Any) -> Any:
+    """Return a column of Polars or PyArrow as one PyArrow array."""
+    array = elements.to_arrow() if library_of(elements) == "polars" else elements
+    return array.combine_chunks() if hasattr(array, "combine_chunks") else array
 
 
 def read_values(values: Any, candidates: Candidates) -> Values:
@@ -74,22 +128,22 @@ def read_values(values: Any, candidates: Candidates) -> Values:
             same = starts.size == candidates.rows + 1 and np.array_equal(np.diff(starts), candidates.lengths)
             if not same:
                 raise ParameterError("candidates", None, "as many a row as scores", "give one for each score")
-            return Values(flat, shared=False, starts=starts)
+            return Values(values, flat, starts)
         longest = int(candidates.lengths.max(initial=0))
         if _length(values) < longest:
             allowed = f"at least {longest}, the candidates of the longest row"
             raise ParameterError("the length of candidates", _length(values), allowed, "give one for each place")
-        return Values(values, shared=True, starts=None)
+        return Values(values, values, None)
     expected = int(candidates.lengths.sum())
     if _length(values) != expected:
         allowed = f"{expected}, as the scores'"
         raise ParameterError("the length of candidates", _length(values), allowed, "give one for each score")
-    return Values(values, shared=True, starts=None)
+    return Values(values, values, None)
 
 
 def _length(values: Any) -> int:
     sized = hasattr(values, "__len__") and not isinstance(values, (str, bytes, dict, set, frozenset))
-    if not sized or library_of(values) == "" and not isinstance(values, (list, tuple)):
+    if not sized or (library_of(values) == "" and not isinstance(values, (list, tuple))):
         message = f"candidates must be a column or a list of values, but was a {type(values).__name__}"
         raise ColumnError(f"{message}; pass one value for each score")
     if type(values).__name__ in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):

@@ -83,7 +83,7 @@ def test_noise_is_within_its_formula(kind, seed):
         r = word & REST
         if r in (0, REST):
             continue
-        noise, _, _ = selection._noise(np.uint32(word), kind)
+        noise, _, _ = selection.noise_of(np.uint32(word), kind)
         exact = noise_at(kind, Fraction(2 * r + 1, 2**32), word > REST)
         formula = 1.3 * U * abs(exact) + 6.5 * U if kind == GUMBEL else 5.1 * U * abs(exact)
         worst = max(worst, float(abs(rational(noise) - exact) / formula))
@@ -96,7 +96,7 @@ def test_width_covers_the_cell(kind, seed):
     """Rule 2: noise - below and noise + above hold every number that the unread bits may make."""
     widest, loosest = 0.0, 0.0
     for word in adversarial_words(kind, seed, 3000).tolist():
-        noise, below, above = selection._noise(np.uint32(word), kind)
+        noise, below, above = selection.noise_of(np.uint32(word), kind)
         low, high = ends(kind, word)
         error = 16 * U * (abs(noise) + 1)
         assert low is not None or below == math.inf
@@ -133,7 +133,7 @@ def test_upper_bounds_of_step_1(kind, a, scores, seed):
     sign_bit = np.uint32(1 << 31) if kind == LAPLACE else np.uint32(0)
     for score in scores:
         keys = np.empty(words.size, np.int64)
-        assert not selection._bound_above(np.full(words.size, score), words, a, sign_bit, keys)
+        assert not selection.bound_above(np.full(words.size, score), words, a, sign_bit, keys)
         product = rational(a) * rational(score)
         for word, bound in zip(words.tolist(), unordered(keys).tolist(), strict=True):
             _, high = ends(kind, word)
@@ -158,7 +158,7 @@ def test_lower_bounds_of_step_2(kind, a, scores, seed):
         product = rational(a) * rational(score)
         for word in words.tolist():
             low, _ = ends(kind, word)
-            bound = float(unordered(np.array([selection._threshold(score, a, np.uint32(word), kind)]))[0])
+            bound = float(unordered(np.array([selection.lower_bound(score, a, np.uint32(word), kind)]))[0])
             assert not math.isnan(bound)
             assert bound < math.inf
             if bound > -math.inf:
@@ -191,7 +191,7 @@ def test_intervals_of_step_3(kind, dtype, score, reference, seed):
     for a in (2.0**-1021, 2.0**-960, 1e-3, 1.0, 77.7, 2.0**979):
         d = rational(a) * rational(Fraction(score.item()) - Fraction(reference.item()))
         for word in words[::3].tolist():
-            low, high = selection._interval(score, reference, a, np.uint32(word), kind)
+            low, high = selection.interval(score, reference, a, np.uint32(word), kind)
             exact_low, exact_high = ends(kind, word)
             assert low < math.inf
             assert high > -math.inf
@@ -212,9 +212,9 @@ def test_scores_that_are_not_finite_are_reported():
             for place in (0, 7, 63, 99):
                 scores = np.zeros(100, dtype)
                 scores[place] = bad
-                assert selection._bound_above(scores, words, 1.0, np.uint32(0), keys)
-    assert not selection._bound_above(np.full(100, 1.7e308), words, 1e300, np.uint32(0), keys)
-    assert not selection._bound_above(np.full(100, -(2**63)), words, 1.0, np.uint32(0), keys)
+                assert selection.bound_above(scores, words, 1.0, np.uint32(0), keys)
+    assert not selection.bound_above(np.full(100, 1.7e308), words, 1e300, np.uint32(0), keys)
+    assert not selection.bound_above(np.full(100, -(2**63)), words, 1.0, np.uint32(0), keys)
 
 
 def test_ordered_integers_are_ordered_as_floats():
@@ -230,12 +230,12 @@ def test_the_naive_double_logarithm_is_worse(seed):
     exact = noise_at(GUMBEL, Fraction(2 * word + 1, 2**32), False)
     naive = -math.log(-math.log(float(np.float32(1) - np.float32((word + 0.5) * 2.0**-31)) - 2.0**-30))
     assert abs(float(rational(naive) - exact)) > 0.1
-    noise, _, _ = selection._noise(np.uint32(word), GUMBEL)
+    noise, _, _ = selection.noise_of(np.uint32(word), GUMBEL)
     assert abs(float(rational(noise) - exact)) < 30 * U
 
 
 def test_the_best_of_many_has_a_width_of_its_own():
     """Rule 4: half-widths grow as 1 / r; a constant would be wrong by orders of magnitude at one end."""
-    widths = [selection._noise(np.uint32(r), kind)[1] * r for kind in (GUMBEL, EXPONENTIAL) for r in (10, 10**4, 10**7)]
+    widths = [selection.noise_of(np.uint32(r), kind)[1] * r for kind in (GUMBEL, EXPONENTIAL) for r in (10, 10**4, 10**7)]
     assert max(widths) < 2
     assert min(widths) > 0.4
