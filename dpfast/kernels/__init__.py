@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d

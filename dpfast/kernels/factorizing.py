@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d

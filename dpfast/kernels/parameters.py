@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d

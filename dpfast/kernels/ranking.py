@@ -174,4 +174,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d

@@ -83,6 +83,7 @@ __all__ = [
     "LOWEST_KEY",
     "bound_above",
     "compare_groups",
+    "half_difference",
     "interval",
     "largest_key",
     "lower_bound",
@@ -123,12 +124,12 @@ def _ordered(x):
     return np.int64(bit_xor(bits, shift_right(spread_sign(bits), _ONE_64)))
 
 
-def _half_difference(score, other):
+def half_difference(score, other):
     """Return (score - other) / 2, rounded once, as float64: the difference itself could overflow."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(_half_difference, inline="always")
+@overload(half_difference, inline="always")
 def _half_difference_of(score, other):
     if isinstance(score, types.Float):
         return lambda score, other: 0.5 * np.float64(score) - 0.5 * np.float64(other)
@@ -212,7 +213,7 @@ def noise_of(word, kind):
 def interval(score, reference, a, word, kind):
     """Return two ends between which a * (score - reference) + noise lies (step 3)."""
     noise, below, above = noise_of(word, kind)
-    d = (2.0 * a) * _half_difference(score, reference)
+    d = (2.0 * a) * half_difference(score, reference)
     # Out of range, d dwarfs every noise but that of the outermost cells, which is unbounded.
     if d > _HUGE:
         return _HALF_HUGE - below, _INFINITY
@@ -396,4 +397,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 49a0a1b93518691b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d

@@ -130,3 +130,23 @@ def _keys(
         noise = noise_ball(kind, bits[i].leading(count), count, signs[i])
         keys[i] = None if noise is None else noise + arb(fmpq(gaps[i].numerator, gaps[i].denominator))
     return keys
+
+
+def exact_gap(kind: int, difference: Fraction, slope: Fraction, signs: Sequence[bool], bits: Sequence[Bits]) -> int:
+    """Return ``difference + (noise of the first - noise of the second) / slope``, rounded to the nearest integer."""
+    count = min(string.known for string in bits)
+    size = max(abs(x).numerator.bit_length() - x.denominator.bit_length() for x in (difference, 1 / slope))
+    with PRECISION:
+        while True:
+            with ctx.workprec(count + _GUARD_BITS + max(size, 0)):
+                first, second = (
+                    noise_ball(kind, string.leading(count), count, sign)
+                    for string, sign in zip(bits, signs, strict=True)
+                )
+                if first is not None and second is not None:
+                    exact = arb(fmpq(difference.numerator, difference.denominator))
+                    gap = exact + (first - second) / arb(fmpq(slope.numerator, slope.denominator))
+                    rounded = (gap + arb("0.5")).floor().unique_fmpz()
+                    if rounded is not None:
+                        return int(rounded)
+            count += 64
