@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+from benchmarks.prepared import Prepared, Run
+
+_SEED = 20_261_123
+
+
+def _opendp(scores: np.ndarray) -> dict[str, tuple[Run, int]]:
+    """Return OpenDP's selection with the same noise, row by row, on a few rows."""
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return {}
+    dp.enable_features("contrib", "floating-point")
+    rows = scores[: max(1, 5_000 // scores.shape[1]), :5_000].tolist()
+    domain, metric = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
+    measurement = dp.m.make_noisy_max(domain, metric, dp.zero_concentrated_divergence(), scale=2.0)
+    return {"OpenDP": (lambda: [measurement(row) for row in rows], len(rows) * len(rows[0]))}
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether winners' mean scores differ as by chance alone."""
+    return bool(abs(one.mean() - other.mean()) < 60.0 / np.sqrt(min(one.size, other.size)))
 
 
 def exponential(candidates: int) -> Callable[[int], Prepared]:
     """The exponential mechanism on rows of ``candidates`` scores, ``size`` scores in all; 0: one row."""
 
     def prepare(size: int) -> Prepared:
-        generator = np.random.default_rng(20_261_123)
+        generator = np.random.default_rng(_SEED)
         columns = candidates or size
         scores = generator.normal(0.0, 3.0, (size // columns, columns))
         given = scores if candidates else scores[0]
@@ -24,12 +46,11 @@ def exponential(candidates: int) -> Callable[[int], Prepared]:
             return np.argmax(given * 0.5 + generator.gumbel(size=given.shape), axis=-1)
 
         def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
-            # The winners' mean scores differ by chance alone.
             rows = np.arange(len(scores))
-            gap = scores[rows, mine].mean() - scores[rows, theirs].mean()
-            return bool(abs(gap) < 60.0 / np.sqrt(len(scores)))
+            return _alike(scores[rows, mine], scores[rows, theirs])
 
-        return Prepared(lambda: dpf.exponential(given, epsilon=1.0), numpy_gumbel, agree=agree)
+        ours = lambda: dpf.exponential(given, epsilon=1.0, threads=1)  # noqa: E731
+        return Prepared(ours, numpy_gumbel, _opendp(scores), agree=agree)
 
     return prepare
 
@@ -63,6 +84,28 @@ def quantiles(q: list[float], dtype: type) -> Callable[[int], Prepared]:
 
         return Prepared(ours, theirs, agree=agree)
 
+
+def lists(shortest: int, longest: int) -> Callable[[int], Prepared]:
+    """The exponential mechanism on a Polars column of lists, beside an array of as many rows and candidates."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(_SEED)
+        width = (shortest + longest) // 2
+        dense = generator.normal(0.0, 3.0, (size // width, width))
+        lengths = generator.integers(shortest, longest + 1, size // width)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        scores = generator.normal(0.0, 3.0, offsets[-1])
+        ragged = pl.Series(pa.LargeListArray.from_arrays(offsets, scores))
+
+        def agree(mine: pl.Series, theirs: np.ndarray) -> bool:
+            # Rows of random lengths have other scores: it is the winner's share of those below it that is alike.
+            won = scores[offsets[:-1] + mine.to_numpy()]
+            rest = np.add.reduceat(scores, offsets[:-1]) / lengths
+            return _alike(won - rest, dense[np.arange(len(dense)), theirs] - dense.mean(1))
+
+        ours = lambda: dpf.exponential(ragged, epsilon=1.0, threads=1)  # noqa: E731
+        return Prepared(ours, lambda: dpf.exponential(dense, epsilon=1.0, threads=1), agree=agree)
+
     return prepare
 
 
@@ -85,6 +128,46 @@ def above_threshold(columns: int) -> Callable[[int], Prepared]:
 
         return Prepared(lambda: dpf.above_threshold(given, 1000.0, epsilon=1.0), numpy_laplace, agree=agree)
 
+
+def two_threads(size: int) -> Prepared:
+    """The exponential mechanism on rows of 100 scores, on two threads and on one."""
+    scores = np.random.default_rng(_SEED).normal(0.0, 3.0, (size // 100, 100))
+
+    def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+        rows = np.arange(len(scores))
+        return _alike(scores[rows, mine], scores[rows, theirs])
+
+    return Prepared(
+        lambda: dpf.exponential(scores, epsilon=1.0, threads=2),
+        lambda: dpf.exponential(scores, epsilon=1.0, threads=1),
+        agree=agree,
+    )
+
+
+def _best_by_numpy(keys: np.ndarray, k: int) -> np.ndarray:
+    """Return the places of the k largest keys of each row, in order."""
+    largest = np.argpartition(-keys, k - 1, axis=1)[:, :k]
+    order = np.argsort(-np.take_along_axis(keys, largest, 1), axis=1)
+    return np.take_along_axis(largest, order, 1)
+
+
+def top_k(k: int) -> Callable[[int], Prepared]:
+    """The best k of rows of 100 scores in order."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(_SEED)
+        scores = generator.normal(0.0, 3.0, (size // 100, 100))
+
+        def numpy_gumbel() -> np.ndarray:
+            return _best_by_numpy(scores * (0.5 / k) + generator.gumbel(size=scores.shape), k)
+
+        def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+            return all(
+                _alike(*(np.take_along_axis(scores, won[:, [j]], 1) for won in (mine, theirs))) for j in range(k)
+            )
+
+        return Prepared(lambda: dpf.noisy_top_k(scores, k, epsilon=1.0, threads=1), numpy_gumbel, agree=agree)
+
     return prepare
 
 
@@ -99,3 +182,21 @@ def sparse_domain(size: int) -> Prepared:
         lambda: indices[np.argmax(scores * 0.5 + generator.gumbel(size=scores.size))],
         agree=lambda mine, theirs: bool(mine == theirs),
     )
+
+
+def gap(size: int) -> Prepared:
+    """The winner of rows of 100 scores, and its gap to the runner-up."""
+    generator = np.random.default_rng(_SEED)
+    scores = generator.normal(0.0, 3.0, (size // 100, 100))
+
+    def numpy_exponential() -> tuple[np.ndarray, np.ndarray]:
+        keys = scores + generator.exponential(2.0, scores.shape)
+        best = _best_by_numpy(keys, 2)
+        first, second = (np.take_along_axis(keys, best[:, [j]], 1)[:, 0] for j in (0, 1))
+        return best[:, 0], first - second
+
+    def agree(mine: Any, theirs: Any) -> bool:
+        rows = np.arange(len(scores))
+        return _alike(scores[rows, mine[0]], scores[rows, theirs[0]]) and _alike(mine[1], theirs[1])
+
+    return Prepared(lambda: dpf.noisy_max_with_gap(scores, epsilon=1.0, threads=1), numpy_exponential, agree=agree)

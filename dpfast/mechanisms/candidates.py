@@ -6,6 +6,7 @@ begins. A place is where a candidate stands in what was given, nulls counted.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class Candidates:
         """Return the scores of chosen candidates, in ascending order of their number."""
         taken = np.empty(candidates.size, self._column.dtype)
         starts = np.flatnonzero(np.diff(candidates // CHUNK, prepend=-1))
-        for low, high in zip(starts, [*starts[1:], candidates.size], strict=True):
+        for low, high in itertools.pairwise(np.append(starts, candidates.size)):
             first = int(candidates[low])
             taken[low:high] = self.block(first, int(candidates[high - 1]) + 1)[candidates[low:high] - first]
         return taken
