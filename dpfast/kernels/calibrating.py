@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

@@ -130,4 +130,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

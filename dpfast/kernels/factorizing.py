@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

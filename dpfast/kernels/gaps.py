@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

@@ -16,8 +16,8 @@ from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.parameters import at
 from dpfast.kernels.selection import (
     BLOCK,
-    LAPLACE,
     LOWEST_KEY,
+    are_short,
     bound_above,
     interval,
     largest_key,
@@ -27,7 +27,7 @@ from dpfast.kernels.selection import (
 
 __all__ = ["rank_chunk", "rank_groups"]
 
-_SIGN_32, _ZERO_32, _ZERO_64 = np.uint32(0x80000000), np.uint32(0), np.uint64(0)
+_ZERO_64 = np.uint64(0)
 _INFINITY = np.inf
 #: Up to so many candidates are sorted by insertion.
 _FEW = 48
@@ -106,8 +106,7 @@ def rank_chunk(
         How many candidates are left open, and 1 if a score is not finite; then nothing else means anything.
 
     """
-    sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
-    size = words.size
+    size, close = words.size, are_short(offsets)
     begin, end = offsets[row] - first, offsets[row + 1] - first
     left_open, count, broken = 0, 0, _ZERO_64
     heap[:] = LOWEST_KEY
@@ -115,7 +114,7 @@ def rank_chunk(
         stop = min(start + BLOCK, size)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(
-            broken, bound_above(scores[start:stop], words[start:stop], own, sign_bit, keys[: stop - start])
+            broken, bound_above(scores[start:stop], words[start:stop], own, kind, close, keys[: stop - start])
         )
         piece = start
         while piece < stop:
@@ -174,4 +173,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

@@ -18,15 +18,19 @@ and at most 0 if negative. Let x be r rounded to float32 and x = 2**k (1 + f): i
     158 ln 2 - ln 2 * 2**-23 * bits + 2**-24 (1 + 2**-20)     the last term for the rounding to x
 
 and at most 0.06 more than -ln(r 2**-31); 2**-23 in the code leaves 5e-8 for the rounding of these 110 in float64.
+Where rows are short, two terms make it closer. log2(1 + f) >= f + K f (1 - f), K = 1 - 1 / (2 ln 2) = 0.27865..: the
+difference is 0 at both ends, with slope 0 at f = 1, first concave, then convex. (f (1 - f) in float32 is off by 2**-26.)
+And ln(-ln(1 - V)) = ln V + V / 2 + 5 V**2 / 24 + .., where all coefficients are positive (they are those of Gregory's
+partial sums, 1/2, 5/12, 3/8, 251/720.., over 1, 2, 3..): Gumbel noise is at most -ln V - V / 2.
 The product p = a * score is off by 2u |p| (the conversion of an integer, the product) plus an underflow
 below 2**-1074, the sum rounds by u (|p| + 110), adding 8u |p| again by about as much: 4u |p| and 4e-14 together.
 A p below -2**1000 is raised to that, +inf stays; NaN does not occur, since 0 < a <= 2**980 and finite scores
 are required (others are reported).
 
-Step 2, likewise: log2(x) <= k + f + 0.08608, 0.05967 in ln x, and the cell's upper end is 1/r further in the
-logarithm. -ln(1 - V) <= V / sqrt(1 - V) and ln(1 - V) / 2 >= -V for V <= 3/4 + 2**-31, so that Gumbel noise is
-at least -ln V - V there; 0.0597 in the code leaves 3e-5 for the roundings of x and of the cell's end in V. Other
-words take the close bounds of step 3.
+Step 2, likewise: log2(x) <= k + f + K f (1 - f) + 0.02013, 0.01396 in ln x, and the cell's upper end is 1/r further in
+the logarithm. By the series above, ln(-ln(1 - V)) - ln V - V / 2 over V**2 rises with V, up to 0.4254 for V <= 3/4 +
+2**-31, so that Gumbel noise is at least -ln V - V / 2 - 0.43 V**2 there; 0.0141 in the code leaves 1e-4 for the
+roundings of x, of the constants and of the cell's end in V. Other words take the close bounds of step 3.
 
 Step 3. Scores are taken relative to the best one among those compared, which changes no comparison of keys:
 d = 2a * ((score - best) / 2) has a relative error of 3u (integers are subtracted exactly, then rounded), and halving
@@ -62,6 +66,7 @@ from dpfast.kernels.intrinsics import (
     bits_of_f32,
     bits_of_f64,
     choose,
+    f32_from_bits,
     f32_from_i32,
     f64_from_i32,
     fused_multiply_add,
@@ -81,6 +86,7 @@ __all__ = [
     "GUMBEL",
     "LAPLACE",
     "LOWEST_KEY",
+    "are_short",
     "bound_above",
     "compare_groups",
     "half_difference",
@@ -101,12 +107,14 @@ _REST_32, _SIGN_32, _ZERO_32 = np.uint32(0x7FFFFFFF), np.uint32(0x80000000), np.
 _REST_64, _ZERO_64, _ONE_64 = np.uint64(0x7FFFFFFF), np.uint64(0), np.uint64(1)
 _INFINITY = np.inf
 LOWEST_KEY = np.int64(np.array(-np.inf).view(np.int64) ^ np.int64(2**63 - 1))
-_SHORT = 24
+_SHORT = 32
 _HUGE, _HALF_HUGE = 2.0**1000, 2.0**999
 _LN2 = 0.6931471805599453
 _STEP, _START = -_LN2 * 2.0**-23, 158 * _LN2 + 2.0**-23
-# The largest x at which log2(x) - (k + f) is largest has it 0.08608: times ln 2, 0.05967.
-_START_BELOW = 158 * _LN2 - 0.0597
+_BEND, _START_BELOW = -0.2786 * _LN2, 158 * _LN2 - 0.0141
+_TILT = -(2.0**-32) * (1 - 2.0**-23)
+_MANTISSA_32, _ONE_BITS_32 = np.uint32(0x7FFFFF), np.uint32(0x3F800000)
+_ONE_F32, _TWO_F32 = np.float32(1.0), np.float32(2.0)
 _LATE = np.uint32(3 << 29)
 _SLACK, _CLOSE_SLACK = 8 * 2.0**-53, 16 * 2.0**-53
 _M_PLUS_ONE = 32.0
@@ -144,22 +152,53 @@ def _half_difference_of(score, other):
     return of_integers
 
 
+@inlined
+def _bend(bits):
+    """Return f * (1 - f) for the mantissa 1 + f of a float32, from its bits."""
+    mantissa = f32_from_bits(bit_or(bit_and(bits, _MANTISSA_32), _ONE_BITS_32))
+    return np.float64((mantissa - _ONE_F32) * (_TWO_F32 - mantissa))
+
+
+@inlined
+def _upper_bound(score, word, a, sign_bit, tilt, close):
+    """Return an upper bound of the key a * score + noise, ordered, and 1 if the score is not finite (step 1)."""
+    r = bit_and(word, _REST_32)
+    x = f32_from_i32(r)
+    bits = bits_of_f32(x)
+    noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START)
+    if close:
+        noise = fused_multiply_add(np.float64(x), tilt, fused_multiply_add(_bend(bits), _BEND, noise))
+    noise = choose(r == _ZERO_32, _INFINITY, noise)
+    noise = choose(bit_and(word, sign_bit) == _ZERO_32, noise, 0.0)
+    product = maximum(a * score, -_HUGE)
+    key = _ordered(fused_multiply_add(absolute(product), _SLACK, product + noise))
+    return key, choose(absolute(score) < _INFINITY, _ZERO_64, _ONE_64)
+
+
 @kernel
-def bound_above(scores, words, a, sign_bit, keys):
-    """Fill ``keys`` with upper bounds of the candidates' keys (step 1), ordered; return 1 if a score is not finite."""
+def bound_above(scores, words, a, kind, close, keys):
+    """Fill ``keys`` with upper bounds of the candidates' keys (step 1), ordered; return 1 if a score is not finite.
+
+    ``close`` asks for closer ones, which take half as long again.
+    """
+    sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
+    tilt = _TILT if kind == GUMBEL else 0.0
     broken = _ZERO_64
-    for i in range(keys.size):
-        word = words[i]
-        r = bit_and(word, _REST_32)
-        bits = i32_from_u32(bits_of_f32(f32_from_i32(r)))
-        noise = fused_multiply_add(f64_from_i32(bits), _STEP, _START)
-        noise = choose(r == _ZERO_32, _INFINITY, noise)
-        noise = choose(bit_and(word, sign_bit) == _ZERO_32, noise, 0.0)
-        score = np.float64(scores[i])
-        product = maximum(at(a, i) * score, -_HUGE)
-        keys[i] = _ordered(fused_multiply_add(absolute(product), _SLACK, product + noise))
-        broken = bit_or(broken, choose(absolute(score) < _INFINITY, _ZERO_64, _ONE_64))
+    if close:
+        for i in range(keys.size):
+            keys[i], bad = _upper_bound(np.float64(scores[i]), words[i], at(a, i), sign_bit, tilt, True)
+            broken = bit_or(broken, bad)
+    else:
+        for i in range(keys.size):
+            keys[i], bad = _upper_bound(np.float64(scores[i]), words[i], at(a, i), sign_bit, tilt, False)
+            broken = bit_or(broken, bad)
     return broken
+
+
+@inlined
+def are_short(offsets):
+    """Return whether rows have so few candidates that closer bounds save more than they cost."""
+    return offsets[offsets.size - 1] <= _SHORT * (offsets.size - 1)
 
 
 @kernel
@@ -233,8 +272,11 @@ def lower_bound(score, a, word, kind):
         noise -= below
     else:
         x = f32_from_i32(r)
-        noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits_of_f32(x))), _STEP, _START_BELOW)
-        noise -= 1.0 / np.float64(x) + (np.float64(x) * 2.0**-31 if kind == GUMBEL else 0.0)
+        bits = bits_of_f32(x)
+        noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START_BELOW)
+        noise = fused_multiply_add(_bend(bits), _BEND, noise)
+        v = np.float64(x) * 2.0**-31
+        noise -= 1.0 / np.float64(x) + (v * (0.5 + 0.43 * v) if kind == GUMBEL else 0.0)
     product = a * np.float64(score)
     low = (product + noise) - _CLOSE_SLACK * (abs(product) + abs(noise) + 1.0)
     # +inf (and NaN) comes of an overflow, and says nothing.
@@ -329,8 +371,7 @@ def select_chunk(
         How many candidates are left open, and 1 if a score is not finite; then nothing else means anything.
 
     """
-    sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
-    size = words.size
+    size, close = words.size, are_short(offsets)
     begin, end = offsets[row] - first, offsets[row + 1] - first
     opened, broken = 0, _ZERO_64
     count, threshold = 0, LOWEST_KEY
@@ -338,7 +379,7 @@ def select_chunk(
         stop = min(start + BLOCK, size)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(
-            broken, bound_above(scores[start:stop], words[start:stop], own, sign_bit, keys[: stop - start])
+            broken, bound_above(scores[start:stop], words[start:stop], own, kind, close, keys[: stop - start])
         )
         piece = start
         while piece < stop:
@@ -397,4 +438,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 171a9ef139e26a9d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949

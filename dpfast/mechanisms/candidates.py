@@ -103,6 +103,8 @@ class Candidates:
 
         ``nulls`` says whether the result has nulls, where it is not in the kind of the scores.
         """
+        if self.shape == "rows" and self.rows and self.offsets[1] >= needed:
+            return
         sizes = np.diff(self.offsets)
         ragged = self.has_nulls if nulls is None else nulls and self.shape in ("lists", "flat")
         if ragged or not self.rows or sizes.min() >= needed:
@@ -136,14 +138,16 @@ class Candidates:
             Candidates counted over all rows, one for each row, or an array of them; -1 for none.
 
         """
-        none = winners < 0
-        places = winners.copy()
+        some_none = self.rows > 0 and int(winners.min()) < 0
+        places = winners
         if self._kept is not None:
-            places[~none] = self._kept[winners[~none]]
+            # -1 takes some candidate, which is replaced below.
+            places = self._kept[winners] if self._kept.size else winners
         if self.shape in ("rows", "lists"):
             starts = self._starts[:-1]
-            places -= starts if winners.ndim == 1 else starts[:, None]
-            places[none] = -1
+            places = places - (starts if winners.ndim == 1 else starts[:, None])
+        if some_none:
+            places = np.where(winners < 0, -1, places)
         return places
 
 
