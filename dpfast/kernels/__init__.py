@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

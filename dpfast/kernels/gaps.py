@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

@@ -34,4 +34,4 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

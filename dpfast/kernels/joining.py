@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

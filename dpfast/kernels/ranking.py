@@ -2,7 +2,7 @@
 
 The keys, their bounds and the words are those of selection.py. Here the ``count`` largest lower bounds met so far are
 kept in a heap, and whoever's upper bound does not reach the smallest of these is out: ``count`` others are certainly
-larger. Those left at the end of a row get close bounds on both sides and are sorted by the lower ends. The order is
+larger. (For a row that lies in a block the lower bounds of those with the largest upper ones will do.) Those left at the end of a row get close bounds on both sides and are sorted by the lower ends. The order is
 certain if each of the first ``count`` lower ends lies above the upper ends of all that come after it; otherwise a
 caller must compare all of them with more bits of the same words.
 """
@@ -16,9 +16,10 @@ from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.parameters import at
 from dpfast.kernels.selection import (
     BLOCK,
+    HIGHEST_KEY,
     LOWEST_KEY,
-    are_short,
     bound_above,
+    count_from,
     interval,
     largest_key,
     lower_bound,
@@ -34,7 +35,7 @@ _FEW = 48
 
 
 @kernel
-def _replace_smallest(heap, key):
+def _replace_smallest(heap, owners, key, owner):
     """Put a key in the place of the smallest one, ``heap[0]``: no entry is larger than those at 2i + 1 and 2i + 2."""
     place, child = 0, 1
     while child < heap.size:
@@ -42,9 +43,38 @@ def _replace_smallest(heap, key):
             child += 1
         if heap[child] >= key:
             break
-        heap[place] = heap[child]
+        heap[place], owners[place] = heap[child], owners[child]
         place, child = child, 2 * child + 1
-    heap[place] = key
+    heap[place], owners[place] = key, owner
+
+
+@kernel
+def _gather_row(scores, words, a, kind, bounds, begin, heap, owners, places):
+    """Fill ``places`` with the candidates of a whole row that may be among the best; return how many.
+
+    Those with the largest upper bounds are found first, so that they alone need lower ones.
+    """
+    if bounds.size <= heap.size:
+        for k in range(bounds.size):
+            places[k] = begin + k
+        return bounds.size
+    heap[:] = LOWEST_KEY - 1  # below every bound
+    for k in range(bounds.size):
+        if bounds[k] > heap[0]:
+            _replace_smallest(heap, owners, bounds[k], k)
+    threshold = HIGHEST_KEY
+    for k in range(heap.size):
+        i = begin + owners[k]
+        places[k] = i
+        threshold = min(threshold, lower_bound(scores[i], a, words[i], kind))
+    count = heap.size
+    if count_from(bounds, threshold) > count:
+        count = 0
+        for k in range(bounds.size):
+            if bounds[k] >= threshold:
+                places[count] = begin + k
+                count += 1
+    return count
 
 
 @kernel
@@ -83,7 +113,8 @@ def _rank(scores, words, a, kind, places, count, lows, highs, wanted):
 
 @kernel
 def rank_chunk(
-    scores, words, a, kind, first, offsets, row, keys, slopes, heap, places, lows, highs, winners, won, opened
+    scores, words, a, kind, first, offsets, row, keys, slopes, heap, owners, places, lows, highs, winners, won,
+    opened,
 ):
     """Rank every row of a chunk of candidates, and hand on what the chunk alone does not decide.
 
@@ -91,8 +122,8 @@ def rank_chunk(
     ----------
     scores, words, a, kind, first, offsets, row, keys, slopes
         As for `select_chunk`.
-    heap, places, lows, highs
-        Scratch memory: int64, one entry for each winner wanted; one int64 and two float64 for each candidate.
+    heap, owners, places, lows, highs
+        Scratch memory: two int64 for each winner wanted; one int64 and two float64 for each candidate of the chunk.
     winners, won
         The winners of each row, the largest first, counted over all rows (int64, 2-D), and their words (uint32); set
         for every row that lies in the chunk and is decided. A row of fewer candidates has them all.
@@ -106,7 +137,7 @@ def rank_chunk(
         How many candidates are left open, and 1 if a score is not finite; then nothing else means anything.
 
     """
-    size, close = words.size, are_short(offsets)
+    size = words.size
     begin, end = offsets[row] - first, offsets[row + 1] - first
     left_open, count, broken = 0, 0, _ZERO_64
     heap[:] = LOWEST_KEY
@@ -114,28 +145,31 @@ def rank_chunk(
         stop = min(start + BLOCK, size)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(
-            broken, bound_above(scores[start:stop], words[start:stop], own, kind, close, keys[: stop - start])
+            broken, bound_above(scores[start:stop], words[start:stop], own, kind, True, keys[: stop - start])
         )
         piece = start
         while piece < stop:
             piece_stop = min(end, stop)
             bounds = keys[piece - start : piece_stop - start]
             a_row = at(a, row)
-            if largest_key(bounds) >= heap[0]:
+            whole = piece == begin and piece_stop == end
+            if whole:
+                count = _gather_row(scores, words, a_row, kind, bounds, begin, heap, owners, places)
+            elif largest_key(bounds) >= heap[0]:
                 for k in range(bounds.size):
                     if bounds[k] >= heap[0]:
                         i = piece + k
                         low = lower_bound(scores[i], a_row, words[i], kind)
                         if low > heap[0]:
-                            _replace_smallest(heap, low)
+                            _replace_smallest(heap, owners, low, i)
                         places[count] = i
                         # The upper bound, for now, where places that are left open may go.
                         opened[left_open + count] = bounds[k]
                         count += 1
             piece = piece_stop
             if piece in (end, size):
-                kept = 0
-                for k in range(count):
+                kept = count if whole else 0
+                for k in range(0 if whole else count):
                     if opened[left_open + k] >= heap[0]:
                         places[kept] = places[k]
                         kept += 1
@@ -173,4 +207,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

@@ -84,11 +84,13 @@ __all__ = [
     "BLOCK",
     "EXPONENTIAL",
     "GUMBEL",
+    "HIGHEST_KEY",
     "LAPLACE",
     "LOWEST_KEY",
     "are_short",
     "bound_above",
     "compare_groups",
+    "count_from",
     "half_difference",
     "interval",
     "largest_key",
@@ -107,6 +109,7 @@ _REST_32, _SIGN_32, _ZERO_32 = np.uint32(0x7FFFFFFF), np.uint32(0x80000000), np.
 _REST_64, _ZERO_64, _ONE_64 = np.uint64(0x7FFFFFFF), np.uint64(0), np.uint64(1)
 _INFINITY = np.inf
 LOWEST_KEY = np.int64(np.array(-np.inf).view(np.int64) ^ np.int64(2**63 - 1))
+HIGHEST_KEY = np.int64(np.array(np.inf).view(np.int64))
 _SHORT = 32
 _HUGE, _HALF_HUGE = 2.0**1000, 2.0**999
 _LN2 = 0.6931471805599453
@@ -219,7 +222,8 @@ def _last_place(keys, key):
 
 
 @kernel
-def _count_from(keys, threshold):
+def count_from(keys, threshold):
+    """Return how many keys are not below a threshold."""
     count = 0
     for i in range(keys.size):
         count += 1 if keys[i] >= threshold else 0
@@ -398,7 +402,7 @@ def select_chunk(
                 if largest >= threshold:
                     likely = piece + _last_place(bounds, largest)
                     threshold = max(threshold, lower_bound(scores[likely], a_row, words[likely], kind))
-                    if _count_from(bounds, threshold) == 1:
+                    if count_from(bounds, threshold) == 1:
                         places[count] = likely
                         count += 1
                     else:
@@ -438,4 +442,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2b082e3ddbbf5949
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95

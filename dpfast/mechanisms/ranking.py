@@ -59,15 +59,31 @@ def rank_rows(
     offsets = candidates.offsets
 
     def chunk_kernel(buffer: int) -> ChunkKernel:
-        keys, slopes, heap = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(count, np.int64)
+        keys, slopes = np.empty(BLOCK, np.int64), np.empty(BLOCK)
+        heap, owners = np.empty(count, np.int64), np.zeros(count, np.int64)
         places, opened = np.empty(buffer, np.int64), np.empty(buffer, np.int64)
         lows, highs = np.empty(buffer), np.empty(buffer)
 
         def rank_one(scores: NDArray[Any], words: NDArray[np.uint32], first: int, row: int) -> Opened:
             left, broken = rank_chunk(
-                scores, words, slope, kind, first, offsets, row, keys, slopes, heap, places, lows, highs, winners, won,
+                scores,
+                words,
+                slope,
+                kind,
+                first,
+                offsets,
+                row,
+                keys,
+                slopes,
+                heap,
+                owners,
+                places,
+                lows,
+                highs,
+                winners,
+                won,
                 opened,
-            )  # fmt: skip
+            )
             if broken:
                 raise candidates.refuse_not_finite(first, scores)
             chosen = np.sort(opened[:left])

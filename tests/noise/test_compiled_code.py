@@ -35,7 +35,7 @@ NOISE_KERNELS = {
     "selection.bound_above": r"<(4|8) x double>",
     "selection.largest_key": r"<(4|8) x i64>",
     "selection._last_place": r"<(4|8) x i64>",
-    "selection._count_from": r"<(4|8) x i64>",
+    "selection.count_from": r"<(4|8) x i64>",
     "selection.noise_of": None,
     "selection.interval": None,
     "selection._keep_contenders": None,
