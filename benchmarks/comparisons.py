@@ -244,7 +244,9 @@ COMPARISONS = (
     Comparison(
         "Exponential mechanism, lists of 50 to 150", "rows of 100", 10**6, choices.lists(50, 150), 1.3, at_least=False
     ),
-    Comparison("Exponential mechanism, lists of 2 to 10", "rows of 6", 10**6, choices.lists(2, 10), 1.3, at_least=False),
+    Comparison(
+        "Exponential mechanism, lists of 2 to 10", "rows of 6", 10**6, choices.lists(2, 10), 1.3, at_least=False
+    ),
     Comparison("Exponential mechanism, 10^5 rows of 100, two threads", "one thread", 10**7, choices.two_threads, 1.6),
     Comparison("Top 3 of 100 candidates a row, in order", "NumPy", 10**6, choices.top_k(3), 2.0),
     Comparison("Noisy max with gap, 100 candidates a row", "NumPy", 10**6, choices.gap, 2.0),

@@ -125,7 +125,9 @@ def _is_list(arrow_type: Any) -> bool:
 
 def _starts(chunk: Any) -> NDArray[np.int64]:
     """Return where the rows of a chunk begin and the last one ends, counted in its elements, as a fresh array."""
-    if not hasattr(chunk, "offsets"):
-        return (np.arange(len(chunk) + 1, dtype=np.int64) + chunk.offset) * int(chunk.type.list_size)
-    starts: NDArray[np.int64] = np.array(chunk.offsets, np.int64)
+    starts: NDArray[np.int64]
+    if hasattr(chunk, "offsets"):
+        starts = np.array(chunk.offsets, np.int64)
+    else:
+        starts = (np.arange(len(chunk) + 1, dtype=np.int64) + chunk.offset) * chunk.type.list_size
     return starts

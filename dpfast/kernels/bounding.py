@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

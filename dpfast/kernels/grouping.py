@@ -34,4 +34,4 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

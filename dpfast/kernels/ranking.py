@@ -2,8 +2,9 @@
 
 The keys, their bounds and the words are those of selection.py. Here the ``count`` largest lower bounds met so far are
 kept in a heap, and whoever's upper bound does not reach the smallest of these is out: ``count`` others are certainly
-larger. (For a row that lies in a block the lower bounds of those with the largest upper ones will do.) Those left at the end of a row get close bounds on both sides and are sorted by the lower ends. The order is
-certain if each of the first ``count`` lower ends lies above the upper ends of all that come after it; otherwise a
+larger. (Of a row that lies in one block, those with the largest upper bounds are found first, and they alone need
+lower ones.) Those left at the end of a row get close bounds on both sides and are sorted by the lower ends. The order
+is certain if each of the first ``count`` lower ends lies above the upper ends of all that come after it; otherwise a
 caller must compare all of them with more bits of the same words.
 """
 
@@ -113,7 +114,22 @@ def _rank(scores, words, a, kind, places, count, lows, highs, wanted):
 
 @kernel
 def rank_chunk(
-    scores, words, a, kind, first, offsets, row, keys, slopes, heap, owners, places, lows, highs, winners, won,
+    scores,
+    words,
+    a,
+    kind,
+    first,
+    offsets,
+    row,
+    keys,
+    slopes,
+    heap,
+    owners,
+    places,
+    lows,
+    highs,
+    winners,
+    won,
     opened,
 ):
     """Rank every row of a chunk of candidates, and hand on what the chunk alone does not decide.
@@ -174,11 +190,7 @@ def rank_chunk(
                         places[kept] = places[k]
                         kept += 1
                 wanted = min(heap.size, end - begin)
-                if (
-                    begin >= 0
-                    and piece == end
-                    and _rank(scores, words, a_row, kind, places, kept, lows, highs, wanted)
-                ):
+                if begin >= 0 and piece == end and _rank(scores, words, a_row, kind, places, kept, lows, highs, wanted):
                     for k in range(wanted):
                         winners[row, k] = first + places[k]
                         won[row, k] = words[places[k]]
@@ -207,4 +219,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

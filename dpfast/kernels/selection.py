@@ -19,7 +19,7 @@ and at most 0 if negative. Let x be r rounded to float32 and x = 2**k (1 + f): i
 
 and at most 0.06 more than -ln(r 2**-31); 2**-23 in the code leaves 5e-8 for the rounding of these 110 in float64.
 Where rows are short, two terms make it closer. log2(1 + f) >= f + K f (1 - f), K = 1 - 1 / (2 ln 2) = 0.27865..: the
-difference is 0 at both ends, with slope 0 at f = 1, first concave, then convex. (f (1 - f) in float32 is off by 2**-26.)
+difference is 0 at both ends, with slope 0 at f = 1, first concave, then convex; f (1 - f) in float32 errs by 2**-27.
 And ln(-ln(1 - V)) = ln V + V / 2 + 5 V**2 / 24 + .., where all coefficients are positive (they are those of Gregory's
 partial sums, 1/2, 5/12, 3/8, 251/720.., over 1, 2, 3..): Gumbel noise is at most -ln V - V / 2.
 The product p = a * score is off by 2u |p| (the conversion of an integer, the product) plus an underflow
@@ -442,4 +442,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

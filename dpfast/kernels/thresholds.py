@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d55dfcefe1461b95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87

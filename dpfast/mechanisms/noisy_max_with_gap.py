@@ -165,7 +165,7 @@ def gap_steps(
     steps = np.full(rows.size, OPEN, np.int64)
     if not refine_all:
         round_gaps(best, best_words, second, second_words, a, step, EXPONENTIAL, steps)
-    gaps = steps * np.asarray(step)
+    gaps: NDArray[np.float64] = steps * np.asarray(step)
     for i in np.flatnonzero(steps == OPEN).tolist():
         row = int(rows[i])
         own = Fraction(step if isinstance(step, float) else float(step[i]))

@@ -86,9 +86,9 @@ def test_bad_groups(mechanism, groups):
 def test_offsets_or_groups_where_they_do_not_belong(mechanism):
     for scores in (SCORES.reshape(2, 2), pl.Series([[1.0, 2.0]])):
         for argument in ("offsets", "groups"):
-            with pytest.raises(ParameterError, match=f"^{argument} must be"):
+            with pytest.raises(ParameterError, match=rf"^{argument} must be"):
                 mechanism(scores, 1.0, **{argument: [0, 2]})
-    with pytest.raises(ParameterError, match="^groups must be None where offsets are given"):
+    with pytest.raises(ParameterError, match=r"^groups must be None where offsets are given"):
         mechanism(SCORES, 1.0, offsets=[0, 4], groups=[0, 0, 0, 0])
 
 
@@ -114,7 +114,13 @@ def test_bad_candidates(mechanism, values):
 @every
 def test_candidates_of_another_shape(mechanism):
     lists = pl.Series([[1.0, 2.0], [3.0, 4.0, 5.0]])
-    for values in (pl.Series([["a", "b"]]), pl.Series([["a"], ["b", "c"]]), np.zeros((2, 2)), ["a", "b"], pl.DataFrame()):
+    for values in (
+        pl.Series([["a", "b"]]),
+        pl.Series([["a"], ["b", "c"]]),
+        np.zeros((2, 2)),
+        ["a", "b"],
+        pl.DataFrame(),
+    ):
         with pytest.raises(DpfastError) as error:
             mechanism(lists, 1.0, candidates=values)
         assert "candidates" in one_line(error).split(" must")[0]
@@ -125,7 +131,7 @@ def test_candidates_of_another_shape(mechanism):
 @every
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True], ids=repr)
 def test_bad_threads(mechanism, threads):
-    with pytest.raises(ParameterError, match="^threads must be a whole number of at least 1"):
+    with pytest.raises(ParameterError, match=r"^threads must be a whole number of at least 1"):
         mechanism(SCORES, 1.0, threads=threads)
 
 

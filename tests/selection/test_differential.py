@@ -13,8 +13,8 @@ from noise.oracles import FixedKey, continued, noise_bytes
 import dpfast as dpf
 from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.mechanisms import selection
-from dpfast.mechanisms.exact_selection import noise_ball
 from dpfast.mechanisms.candidates import borrow_candidates
+from dpfast.mechanisms.exact_selection import noise_ball
 from dpfast.mechanisms.selection import select_rows, slopes
 from dpfast.testing import SeededRandom
 

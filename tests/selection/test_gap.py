@@ -191,7 +191,9 @@ def test_winners_are_those_of_permute_and_flip(seed):
     rows = np.random.default_rng(seed).standard_normal((500, 9))
     won, _ = dpf.noisy_max_with_gap(rows, 1.0, random=SeededRandom(seed))
     assert np.array_equal(won, dpf.permute_and_flip(rows, 1.0, random=SeededRandom(seed)))
-    several = [dpf.noisy_max_with_gap(rows.repeat(100, 0), 1.0, random=SeededRandom(seed), threads=n) for n in (1, 2, 8)]
+    several = [
+        dpf.noisy_max_with_gap(rows.repeat(100, 0), 1.0, random=SeededRandom(seed), threads=n) for n in (1, 2, 8)
+    ]
     for won, gaps in several:
         assert np.array_equal(won, several[0][0])
         assert np.array_equal(gaps, several[0][1])
@@ -211,7 +213,9 @@ def test_kinds_of_results():
     assert type(gap) is float
 
 
-@pytest.mark.parametrize("grid", [0, -1, math.nan, math.inf, "1", True, 1e-300, [1.0, 2.0, 3.0], [1.0, math.nan]], ids=repr)
+@pytest.mark.parametrize(
+    "grid", [0, -1, math.nan, math.inf, "1", True, 1e-300, [1.0, 2.0, 3.0], [1.0, math.nan]], ids=repr
+)
 def test_bad_grid(grid):
     with pytest.raises(DpfastError, match=r"(grid|length of grid)"):
         dpf.noisy_max_with_gap(np.zeros((2, 2)), 1.0, grid=grid)

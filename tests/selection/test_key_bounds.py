@@ -258,6 +258,8 @@ def test_the_naive_double_logarithm_is_worse(seed):
 
 def test_the_best_of_many_has_a_width_of_its_own():
     """Rule 4: half-widths grow as 1 / r; a constant would be wrong by orders of magnitude at one end."""
-    widths = [selection.noise_of(np.uint32(r), kind)[1] * r for kind in (GUMBEL, EXPONENTIAL) for r in (10, 10**4, 10**7)]
+    widths = [
+        selection.noise_of(np.uint32(r), kind)[1] * r for kind in (GUMBEL, EXPONENTIAL) for r in (10, 10**4, 10**7)
+    ]
     assert max(widths) < 2
     assert min(widths) > 0.4

@@ -8,7 +8,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from noise.goodness import rejects
-from noise.oracles import FixedKey
 
 import dpfast as dpf
 from dpfast.errors import DataError
@@ -206,7 +205,9 @@ def test_probabilities_in_ragged_rows(name):
     for start, expected in ((0, exact), (3, exact[::-1]), (2, selection_probabilities(row[:2], 1.0, mechanism=name))):
         counts = np.bincount(won[start :: len(pattern)].astype(np.int64), minlength=len(expected))
         trials = int(counts.sum())
-        events = [(f"candidate {i}", int(n), trials, float(p)) for i, (n, p) in enumerate(zip(counts, expected))]
+        events = [
+            (f"candidate {i}", int(n), trials, float(p)) for i, (n, p) in enumerate(zip(counts, expected, strict=True))
+        ]
         assert not rejects(events)
     assert np.isnan(won[4 :: len(pattern)]).all()
     assert (won[1 :: len(pattern)] == 0).all()

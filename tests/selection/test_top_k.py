@@ -81,7 +81,7 @@ def test_no_pair_of_neighbours_loses_more_than_epsilon(seed):
     """The total is epsilon for the whole order, on exact probabilities; and the bound of 8k in zCDP holds there."""
     generator = np.random.default_rng(seed)
     worst, share = 0.0, 0.0
-    for trial in range(40):
+    for _ in range(40):
         n = int(generator.integers(2, 6))
         k = int(generator.integers(1, n + 1))
         scores = generator.uniform(-4, 4, n)
@@ -218,8 +218,14 @@ def test_kinds_of_results():
 
 @pytest.mark.parametrize("k", [0, -1, 1.0, 2.5, "2", None, True, np.float64(1), 2**64, [1]], ids=repr)
 def test_bad_k(k):
-    with pytest.raises(ParameterError, match="^k must be a whole number of at least 1, but was"):
+    with pytest.raises(ParameterError, match=r"^k must be a whole number of at least 1, but was"):
         dpf.noisy_top_k([1, 2, 3], k, 1.0)
+
+
+def test_k_far_above_the_longest_list():
+    lists = pl.Series([[0, 10**9], None, [5]])
+    assert dpf.noisy_top_k(lists, 10**9, 1e3).to_list() == [[1, 0], [], [0]]
+    assert dpf.noisy_top_k(lists[1:2], 10**9, 1.0).to_list() == [[]]
 
 
 def test_fewer_candidates_than_k():
