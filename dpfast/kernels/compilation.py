@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea

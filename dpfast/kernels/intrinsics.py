@@ -145,4 +145,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea

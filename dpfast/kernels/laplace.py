@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea

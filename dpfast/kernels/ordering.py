@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea

@@ -288,10 +288,10 @@ def lower_bound(score, a, word, kind):
 
 
 @inlined
-def _top_two(keys):
-    """Return where the largest key stands, and the largest of the others: for few keys faster than vectors are."""
-    best, second, place = keys[0], LOWEST_KEY, 0
-    for i in range(1, keys.size):
+def _top_two(keys, start, stop):
+    """Return where the largest key of a row stands, and the largest other: for few keys faster than vectors are."""
+    best, second, place = keys[start], LOWEST_KEY, start
+    for i in range(start + 1, stop):
         key = keys[i]
         second = max(second, min(best, key))
         place = i if key > best else place
@@ -388,16 +388,16 @@ def select_chunk(
         piece = start
         while piece < stop:
             piece_stop = min(end, stop)
-            bounds = keys[piece - start : piece_stop - start]
             a_row = at(a, row)
             decided = False
-            if bounds.size <= _SHORT and piece == begin and piece_stop == end:
-                place, second = _top_two(bounds)
-                likely = piece + place
+            if piece_stop - piece <= _SHORT and piece == begin and piece_stop == end:
+                place, second = _top_two(keys, piece - start, piece_stop - start)
+                likely = start + place
                 if second < lower_bound(scores[likely], a_row, words[likely], kind):
                     winners[row] = first + likely
                     decided = True
             if not decided:
+                bounds = keys[piece - start : piece_stop - start]
                 largest = largest_key(bounds)
                 if largest >= threshold:
                     likely = piece + _last_place(bounds, largest)
@@ -442,4 +442,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb44f517ab36f87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
