@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134

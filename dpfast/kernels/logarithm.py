@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134

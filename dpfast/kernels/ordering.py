@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134

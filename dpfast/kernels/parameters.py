@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134

@@ -21,16 +21,16 @@ and at most 0.06 more than -ln(r 2**-31); 2**-23 in the code leaves 5e-8 for the
 Where rows are short, two terms make it closer. log2(1 + f) >= f + K f (1 - f), K = 1 - 1 / (2 ln 2) = 0.27865..: the
 difference is 0 at both ends, with slope 0 at f = 1, first concave, then convex; f (1 - f) in float32 errs by 2**-27.
 And ln(-ln(1 - V)) = ln V + V / 2 + 5 V**2 / 24 + .., where all coefficients are positive (they are those of Gregory's
-partial sums, 1/2, 5/12, 3/8, 251/720.., over 1, 2, 3..): Gumbel noise is at most -ln V - V / 2.
+partial sums, 1/2, 5/12, 3/8, 251/720.., over 1, 2, 3..): Gumbel noise is at most -ln V - V / 2 - 5 V**2 / 24.
 The product p = a * score is off by 2u |p| (the conversion of an integer, the product) plus an underflow
 below 2**-1074, the sum rounds by u (|p| + 110), adding 8u |p| again by about as much: 4u |p| and 4e-14 together.
 A p below -2**1000 is raised to that, +inf stays; NaN does not occur, since 0 < a <= 2**980 and finite scores
 are required (others are reported).
 
 Step 2, likewise: log2(x) <= k + f + K f (1 - f) + 0.02013, 0.01396 in ln x, and the cell's upper end is 1/r further in
-the logarithm. By the series above, ln(-ln(1 - V)) - ln V - V / 2 over V**2 rises with V, up to 0.4254 for V <= 3/4 +
-2**-31, so that Gumbel noise is at least -ln V - V / 2 - 0.43 V**2 there; 0.0141 in the code leaves 1e-4 for the
-roundings of x, of the constants and of the cell's end in V. Other words take the close bounds of step 3.
+the logarithm. By the series above, ln(-ln(1 - V)) - ln V - V / 2 - 5 V**2 / 24 over V**3 rises with V, up to 0.4012
+for V <= 7/8 + 2**-31, so that Gumbel noise is at least the bound above less 0.403 V**3 there; 0.0141 in the code leaves
+1e-4 for the roundings of x, of the constants and of the cell's end in V. Other words take the close bounds of step 3.
 
 Step 3. Scores are taken relative to the best one among those compared, which changes no comparison of keys:
 d = 2a * ((score - best) / 2) has a relative error of 3u (integers are subtracted exactly, then rounded), and halving
@@ -115,10 +115,10 @@ _HUGE, _HALF_HUGE = 2.0**1000, 2.0**999
 _LN2 = 0.6931471805599453
 _STEP, _START = -_LN2 * 2.0**-23, 158 * _LN2 + 2.0**-23
 _BEND, _START_BELOW = -0.2786 * _LN2, 158 * _LN2 - 0.0141
-_TILT = -(2.0**-32) * (1 - 2.0**-23)
+_TO_V = 2.0**-31 * (1 - 2.0**-22)  # rounds V down
 _MANTISSA_32, _ONE_BITS_32 = np.uint32(0x7FFFFF), np.uint32(0x3F800000)
 _ONE_F32, _TWO_F32 = np.float32(1.0), np.float32(2.0)
-_LATE = np.uint32(3 << 29)
+_LATE = np.uint32(7 << 28)
 _SLACK, _CLOSE_SLACK = 8 * 2.0**-53, 16 * 2.0**-53
 _M_PLUS_ONE = 32.0
 _WIDTH_E, _WIDTH_G = 1.0625, 1.52 * 2.0**-32
@@ -163,14 +163,16 @@ def _bend(bits):
 
 
 @inlined
-def _upper_bound(score, word, a, sign_bit, tilt, close):
+def _upper_bound(score, word, a, sign_bit, to_v, close):
     """Return an upper bound of the key a * score + noise, ordered, and 1 if the score is not finite (step 1)."""
     r = bit_and(word, _REST_32)
     x = f32_from_i32(r)
     bits = bits_of_f32(x)
     noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START)
     if close:
-        noise = fused_multiply_add(np.float64(x), tilt, fused_multiply_add(_bend(bits), _BEND, noise))
+        v = to_v * np.float64(x)
+        noise = fused_multiply_add(_bend(bits), _BEND, noise)
+        noise = fused_multiply_add(fused_multiply_add(v, -5 / 24, -0.5), v, noise)
     noise = choose(r == _ZERO_32, _INFINITY, noise)
     noise = choose(bit_and(word, sign_bit) == _ZERO_32, noise, 0.0)
     product = maximum(a * score, -_HUGE)
@@ -185,15 +187,15 @@ def bound_above(scores, words, a, kind, close, keys):
     ``close`` asks for closer ones, which take half as long again.
     """
     sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
-    tilt = _TILT if kind == GUMBEL else 0.0
+    to_v = _TO_V if kind == GUMBEL else 0.0
     broken = _ZERO_64
     if close:
         for i in range(keys.size):
-            keys[i], bad = _upper_bound(np.float64(scores[i]), words[i], at(a, i), sign_bit, tilt, True)
+            keys[i], bad = _upper_bound(np.float64(scores[i]), words[i], at(a, i), sign_bit, to_v, True)
             broken = bit_or(broken, bad)
     else:
         for i in range(keys.size):
-            keys[i], bad = _upper_bound(np.float64(scores[i]), words[i], at(a, i), sign_bit, tilt, False)
+            keys[i], bad = _upper_bound(np.float64(scores[i]), words[i], at(a, i), sign_bit, to_v, False)
             broken = bit_or(broken, bad)
     return broken
 
@@ -280,7 +282,7 @@ def lower_bound(score, a, word, kind):
         noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START_BELOW)
         noise = fused_multiply_add(_bend(bits), _BEND, noise)
         v = np.float64(x) * 2.0**-31
-        noise -= 1.0 / np.float64(x) + (v * (0.5 + 0.43 * v) if kind == GUMBEL else 0.0)
+        noise -= 1.0 / np.float64(x) + (v * (0.5 + v * (5 / 24 + 0.403 * v)) if kind == GUMBEL else 0.0)
     product = a * np.float64(score)
     low = (product + noise) - _CLOSE_SLACK * (abs(product) + abs(noise) + 1.0)
     # +inf (and NaN) comes of an overflow, and says nothing.
@@ -442,4 +444,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e52f7a9d7bf6dea
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
