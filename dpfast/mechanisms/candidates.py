@@ -198,7 +198,7 @@ def borrow_candidates(scores: Any, offsets: Any = None, groups: Any = None) -> C
     rows, width = (1, shape[0]) if len(shape) == 1 else shape
     if rows and not width:
         raise DataError(f"{_NO_CANDIDATE}, but had none; a selection needs one to select")
-    starts = np.arange(rows + 1, dtype=np.int64) * width
+    starts = np.arange(0, rows * width + 1, max(width, 1), dtype=np.int64)
     return Candidates(scores, column, "vector" if len(shape) == 1 else "rows", starts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -153,10 +154,12 @@ def _length(values: Any) -> int:
 
 
 def _elements(values: Any) -> tuple[Any, NDArray[np.int64]] | None:
-    """Return the elements of a column of lists, or of an array of rows, and where rows begin; None for others."""
+    """Return the elements of lists, or of an array of rows, and where rows begin; None for a plain column."""
     if isinstance(values, np.ndarray) and values.ndim == 2:
         rows, width = values.shape
         return values.reshape(-1), np.arange(rows + 1, dtype=np.int64) * width
+    if isinstance(values, (list, tuple)) and values and all(isinstance(row, list) for row in values):
+        return list(chain.from_iterable(values)), np.cumsum([0, *map(len, values)])
     split = list_elements(values)
     if split is None:
         return None

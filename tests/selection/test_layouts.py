@@ -259,6 +259,11 @@ class TestCandidates:
     def test_of_each_row(self):
         scores = np.array([[0, 1e6, 0], [1e6, 0, 0]])
         assert dpf.exponential(scores, 1.0, candidates=np.arange(6).reshape(2, 3)).tolist() == [1, 3]
+        nested = [["a", "b", "c"], ["d", "e", "f"]]
+        assert dpf.exponential(scores, 1.0, candidates=nested) == ["b", "d"]
+        assert dpf.noisy_top_k(scores, 1, 1.0, candidates=nested) == [["b"], ["d"]]
+        pairs = [(1, 2), (3, 4), (5, 6)]
+        assert dpf.exponential(scores, 1.0, candidates=pairs) == [(3, 4), (1, 2)]
         names = [["a", "b"], None, ["c"], [], ["d", None]]
         lists = pl.Series([[0, 10**6], None, [5], [], [0, 10**6]])
         won = dpf.exponential(lists, 1.0, candidates=pl.Series("names", names))
