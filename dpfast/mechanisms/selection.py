@@ -225,7 +225,7 @@ def read_chunks(
             stop = min(start + chunk_size, size)
             drawn = words[: stop - start]
             reader.fill(chunk, drawn)
-            row = int(np.searchsorted(candidates.offsets, start, side="right")) - 1
+            row = int(candidates.offsets.searchsorted(start, "right")) - 1
             opened[chunk] = kernel(candidates.block(start, stop), drawn, start, row)
 
     in_threads(work, workers, failed)
