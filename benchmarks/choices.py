@@ -84,6 +84,43 @@ def quantiles(q: list[float], dtype: type) -> Callable[[int], Prepared]:
 
         return Prepared(ours, theirs, agree=agree)
 
+    return prepare
+
+
+def above_threshold(columns: int) -> Callable[[int], Prepared]:
+    """Sparse vector on rows of ``columns`` values, the last of each far above the threshold; 0: one row."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_124)
+        width = columns or size
+        values = generator.normal(0.0, 3.0, (size // width, width))
+        values[:, -1] = 1e6
+        given = values if columns else values[0]
+
+        def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+            return bool((mine.ravel() == theirs.ravel()).all() and (mine == width - 1).all())
+
+        def numpy_laplace() -> np.ndarray:
+            noisy = given + generator.laplace(0.0, 3.26, given.shape)
+            return np.argmax(noisy >= 1000.0 + generator.laplace(0.0, 2.59, (*given.shape[:-1], 1)), axis=-1)
+
+        return Prepared(lambda: dpf.above_threshold(given, 1000.0, epsilon=1.0), numpy_laplace, agree=agree)
+
+    return prepare
+
+
+def sparse_domain(size: int) -> Prepared:
+    """The exponential mechanism over 10^12 candidates of which ``size`` have a score."""
+    generator = np.random.default_rng(20_261_125)
+    indices = np.unique(generator.integers(0, 10**12, size))
+    scores = generator.exponential(3.0, indices.size)
+    scores[indices.size // 2] = 1e6
+    return Prepared(
+        lambda: dpf.exponential_sparse(indices, scores, 10**12, epsilon=1.0),
+        lambda: indices[np.argmax(scores * 0.5 + generator.gumbel(size=scores.size))],
+        agree=lambda mine, theirs: bool(mine == theirs),
+    )
+
 
 def lists(shortest: int, longest: int) -> Callable[[int], Prepared]:
     """The exponential mechanism on a Polars column of lists, beside an array of as many rows and candidates."""
@@ -107,26 +144,6 @@ def lists(shortest: int, longest: int) -> Callable[[int], Prepared]:
         return Prepared(ours, lambda: dpf.exponential(dense, epsilon=1.0, threads=1), agree=agree)
 
     return prepare
-
-
-def above_threshold(columns: int) -> Callable[[int], Prepared]:
-    """Sparse vector on rows of ``columns`` values, the last of each far above the threshold; 0: one row."""
-
-    def prepare(size: int) -> Prepared:
-        generator = np.random.default_rng(20_261_124)
-        width = columns or size
-        values = generator.normal(0.0, 3.0, (size // width, width))
-        values[:, -1] = 1e6
-        given = values if columns else values[0]
-
-        def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
-            return bool((mine.ravel() == theirs.ravel()).all() and (mine == width - 1).all())
-
-        def numpy_laplace() -> np.ndarray:
-            noisy = given + generator.laplace(0.0, 3.26, given.shape)
-            return np.argmax(noisy >= 1000.0 + generator.laplace(0.0, 2.59, (*given.shape[:-1], 1)), axis=-1)
-
-        return Prepared(lambda: dpf.above_threshold(given, 1000.0, epsilon=1.0), numpy_laplace, agree=agree)
 
 
 def two_threads(size: int) -> Prepared:
@@ -169,19 +186,6 @@ def top_k(k: int) -> Callable[[int], Prepared]:
         return Prepared(lambda: dpf.noisy_top_k(scores, k, epsilon=1.0, threads=1), numpy_gumbel, agree=agree)
 
     return prepare
-
-
-def sparse_domain(size: int) -> Prepared:
-    """The exponential mechanism over 10^12 candidates of which ``size`` have a score."""
-    generator = np.random.default_rng(20_261_125)
-    indices = np.unique(generator.integers(0, 10**12, size))
-    scores = generator.exponential(3.0, indices.size)
-    scores[indices.size // 2] = 1e6
-    return Prepared(
-        lambda: dpf.exponential_sparse(indices, scores, 10**12, epsilon=1.0),
-        lambda: indices[np.argmax(scores * 0.5 + generator.gumbel(size=scores.size))],
-        agree=lambda mine, theirs: bool(mine == theirs),
-    )
 
 
 def gap(size: int) -> Prepared:

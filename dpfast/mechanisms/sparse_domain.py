@@ -16,7 +16,8 @@ from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.additive import Tail, random_source
 from dpfast.mechanisms.ball import Bits
-from dpfast.mechanisms.selection import borrow_candidates, select_rows, slopes
+from dpfast.mechanisms.candidates import borrow_candidates
+from dpfast.mechanisms.selection import select_rows, slopes
 from dpfast.randomness import Keystream, Purpose
 
 __all__ = ["accepts", "exponential_sparse", "whole_number_below", "zero_score"]
