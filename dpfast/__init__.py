@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dpfast.answering import answer
     from dpfast.ledger import Ledger
     from dpfast.mechanisms.exponential import exponential
+    from dpfast.mechanisms.exponential_draws import exponential_draws
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
@@ -21,6 +22,7 @@ __all__ = [
     "bins",
     "count",
     "exponential",
+    "exponential_draws",
     "gaussian",
     "laplace",
     "mean",
@@ -37,6 +39,7 @@ _HOMES = {
     "bins": "dpfast.queries",
     "count": "dpfast.queries",
     "exponential": "dpfast.mechanisms.exponential",
+    "exponential_draws": "dpfast.mechanisms.exponential_draws",
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",

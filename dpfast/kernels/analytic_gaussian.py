@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4214f00aef80191c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ffcc92228daefa70

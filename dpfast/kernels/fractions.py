@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4214f00aef80191c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ffcc92228daefa70

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4214f00aef80191c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ffcc92228daefa70

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4214f00aef80191c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ffcc92228daefa70

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4214f00aef80191c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ffcc92228daefa70

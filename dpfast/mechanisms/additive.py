@@ -22,7 +22,7 @@ from dpfast.kernels.laplace import UNDECIDED
 from dpfast.mechanisms.lattice import Lattice, Rows
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
-__all__ = ["Buffers", "Noise", "Tail", "add_noise", "random_source", "thread_count"]
+__all__ = ["Buffers", "Noise", "Tail", "add_noise", "in_threads", "random_source", "thread_count"]
 
 #: Rows below which a second thread costs more than it saves.
 _ROWS_PER_THREAD = 2 * BLOCK_ROWS
@@ -196,11 +196,11 @@ def add_noise(
             if missing is not None:
                 joining.zero_missing(missing, together)
 
-    _in_threads(work, workers, failed)
+    in_threads(work, workers, failed)
     return released
 
 
-def _in_threads(work: Callable[[], None], workers: int, failed: threading.Event) -> None:
+def in_threads(work: Callable[[], None], workers: int, failed: threading.Event) -> None:
     """Run ``work`` in as many threads, this one among them; ``failed`` tells all of one's error, which is raised."""
     errors: list[BaseException] = []
 

@@ -1,11 +1,10 @@
-"""The exponential mechanism: the argmax of scores with Gumbel noise."""
+"""The exponential mechanism: one candidate, or one for every row."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dpfast.kernels.selection import GUMBEL
-from dpfast.mechanisms.selection import select
+from dpfast.mechanisms.exponential_routes import select_one
 
 __all__ = ["exponential"]
 
@@ -62,7 +61,8 @@ def exponential(
     The largest of a * score + G, G Gumbel noise, found from certified bounds on every key. Candidates whose bounds
     overlap at the top are compared in ball arithmetic with more bits of the same noise, all of them; so scores may
     differ by thousands of units of noise without a weight that underflows. Every candidate uses up one random
-    word, whatever the scores are.
+    word, whatever the scores are. In one column of 2**17 candidates or more the same distribution is inverted with
+    one random word in all, by certified partial sums of the weights.
 
     References
     ----------
@@ -83,4 +83,4 @@ def exponential(
     dpfast.errors.DataError: scores must be finite, but candidate 1 is NaN or infinite; leave it out or replace it first
 
     """
-    return select(scores, epsilon, sensitivity, monotonic, GUMBEL, random)
+    return select_one(scores, epsilon, sensitivity, monotonic, random)

@@ -75,6 +75,10 @@ class Candidates:
         """Return where in the column a candidate stands, nulls included."""
         return candidate if self._places is None else int(self._places[candidate])
 
+    def places(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where in the column candidates stand, nulls included."""
+        return candidates if self._places is None else self._places[candidates]
+
     def take(self, candidates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the scores of chosen candidates, in ascending order of their number."""
         taken = np.empty(candidates.size, self._column.dtype)

@@ -1,0 +1,86 @@
+"""Three ways to draw from the exponential mechanism, all with exactly the same distribution, and which is taken when.
+
+    keys    a * score + Gumbel noise, the largest: one word a candidate       dpfast/mechanisms/selection.py
+    sums    the inverse of the distribution function: one word a draw         dpfast/mechanisms/partial_sums.py
+    alias   an alias table: one word a draw, once the table is made           dpfast/mechanisms/alias_table.py
+
+The choice depends on public facts alone, the number of candidates and of draws:
+
+- one selection: keys below LONG candidates, and for every array of rows; sums from there on;
+- many draws from one column: alias if there are at most CANDIDATES_PER_DRAW candidates for every draw, else sums.
+
+A draw by sums weighs one block again, 2048 candidates, which takes as long as 256 candidates' share of making an alias
+table; the keys of a short column are drawn before the sums of one block are taken, and those of a long one cost twice
+as much as sums do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import ColumnError
+from dpfast.kernels.selection import GUMBEL
+from dpfast.mechanisms.additive import random_source
+from dpfast.mechanisms.alias_table import AliasTable
+from dpfast.mechanisms.partial_sums import draw_from_sums
+from dpfast.mechanisms.selection import Candidates, borrow_candidates, select_rows, slopes
+
+__all__ = ["LONG", "draw_many", "route", "select_one"]
+
+LONG = 131_072
+CANDIDATES_PER_DRAW = 256
+
+Route = Literal["keys", "sums", "alias"]
+
+
+def route(candidates: int, draws: int | None = None) -> Route:
+    """Return the way that is taken for so many candidates and draws; None for the one selection of `exponential`.
+
+    Examples
+    --------
+    >>> route(1000), route(10_000_000), route(1000, draws=10), route(10_000_000, draws=10)
+    ('keys', 'sums', 'alias', 'sums')
+
+    """
+    if draws is None:
+        return "keys" if candidates < LONG else "sums"
+    return "alias" if candidates <= CANDIDATES_PER_DRAW * draws else "sums"
+
+
+def select_one(scores: Any, epsilon: Any, sensitivity: Any, monotonic: object, random: object) -> Any:
+    """Return the winner of a column, or of every row of an array; see `exponential` for the parameters."""
+    candidates = borrow_candidates(scores)
+    a = slopes(epsilon, sensitivity, monotonic, candidates.rows)
+    source = random_source(random)
+    if candidates.single and route(candidates.width) == "sums":
+        return candidates.place(int(draw_from_sums(candidates, _only(a), 1, source)[0]))
+    winners = select_rows(candidates, a, GUMBEL, source)
+    return candidates.place(int(winners[0])) if candidates.single else winners
+
+
+def draw_many(
+    scores: Any, epsilon: Any, draws: int, sensitivity: Any, monotonic: object, threads: object, random: object
+) -> NDArray[np.int64]:
+    """Return the places of independent draws from one column; see `exponential_draws` for the parameters."""
+    candidates = borrow_candidates(scores)
+    if not candidates.single:
+        raise ColumnError(
+            "scores must be one column, but was an array of rows; call exponential_draws once for each row"
+        )
+    a = _only(slopes(epsilon, sensitivity, monotonic, 1))
+    source = random_source(random)
+    drawn = _draw(candidates, a, draws, threads, source)
+    return candidates.places(drawn)
+
+
+def _draw(candidates: Candidates, a: float, draws: int, threads: object, source: Any) -> NDArray[np.int64]:
+    if route(candidates.width, draws) == "alias":
+        return AliasTable(candidates, a).draw(draws, source, threads)
+    return draw_from_sums(candidates, a, draws, source)
+
+
+def _only(a: float | NDArray[np.float64]) -> float:
+    return a if isinstance(a, float) else float(a[0])
