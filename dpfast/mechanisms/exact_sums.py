@@ -88,7 +88,7 @@ class ExactSums:
 
     def place(self, bits: Bits) -> int:
         """Return the candidate in whose part U falls, U the number with these bits after the binary point."""
-        count = max(bits.known, 64)
+        count = bits.known or 64
         with PRECISION:
             while True:
                 self._compute(count + _GUARD_BITS)
