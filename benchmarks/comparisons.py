@@ -221,7 +221,18 @@ COMPARISONS = (
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
     Comparison("Exponential mechanism, 100 candidates a row", "NumPy", 10**6, choices.exponential(100), 4.0),
+    Comparison("Exponential mechanism, one row of 10^6", "NumPy", 10**6, choices.exponential(0), 4.0),
     Comparison("Exponential mechanism, one row of 10^7", "NumPy", 10**7, choices.exponential(0), 4.0),
+    Comparison(
+        "10^6 draws from one column of 1,000 scores", "NumPy", 10**6, choices.draws(by_choice=False), 50.0, rounds=1
+    ),
+    Comparison(
+        "10^6 draws from 1,000 scores, tables on both sides",
+        "NumPy's choice",
+        10**6,
+        choices.draws(by_choice=True),
+        4.0,
+    ),
     Comparison(
         "Answer 10^6 queries, each its own epsilon",
         "dpf.laplace, a scale a row",

@@ -41,6 +41,14 @@ NOISE_KERNELS = {
     "selection._keep_contenders": None,
     "selection.select_chunk": None,
     "selection.compare_groups": None,
+    "weights.highest": r"<(2|4|8) x i64>",
+    "weights.weigh": r"<(4|8) x double>",
+    "weights.sum_halves": r"<(4|8) x double>",
+    "weights.weigh_blocks": None,
+    "weights.locate": None,
+    "alias.floor_masses": None,
+    "alias.build_table": None,
+    "alias.draw_from_table": None,
 }
 INTEGER_KERNELS = ["joining.add_noise", "joining.join_multiples"]
 
