@@ -18,6 +18,8 @@ The bound, with u = 2**-53, n candidates, w_i = exp(-x_i), x_i = a * (best score
 
 That is `doubt` below. With 10**7 candidates it is 128 u, and one of 10**7 ends lies nearer than that to U with
 probability 2**-21.7 at most; with 10**6 candidates 2**-25.3. Sums within the block, taken in order, add 2**-30.
+Such a draw needs the exponentials of all candidates in ball arithmetic, one for equal scores, a microsecond each: at
+worst ten seconds with 10**7 candidates, on average less than 4 microseconds a draw.
 """
 
 from __future__ import annotations
