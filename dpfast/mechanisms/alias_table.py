@@ -6,12 +6,15 @@ draw that falls there takes candidate i with probability (2**64 p_i - f_i) / R, 
 continue its word. So candidate i is drawn with probability f_i / 2**64 + (2**64 p_i - f_i) / 2**64 = p_i, exactly. R is
 about 2**20 words, and the residual drawn about once in 2**44 draws.
 
-The bound, with the notation of dpfast/mechanisms/partial_sums.py: f_i = 0 is never too much. If 2**64 p_i >= 1, then
-x_i <= 64 ln 2 < 45, as W >= 1, so that weight and factor are off by (2.01 * 45 + 5.2) u; the sum of all is off by
-(2.01 ln n + 6.3 + 1.01 levels) u; the unit and the mass round four times. With ln n <= 44 and levels <= 64 that is less
-than 260 u, and 2**-44 is 512 u. If 2**64 p_i < 1, then either x_i <= 708, the error is below 2**-41, and what is
-computed is at most 2**64 p_i (1 - 2**-44 + 2**-41), or it is below 2**-900. Both may reach 1 only if 2**64 p_i >= 1 -
-2**-41, so that x_i < 45, and the first case holds.
+The bound, with the notation of dpfast/mechanisms/partial_sums.py and t_i = 2**64 p_i. f_i = 0 is never too much, so let
+the product that is rounded down be 1 or more. Neither of its two exponentials is below 2**-65 then, their arguments add
+up to x_i < 93, and the product is at most t_i (1 - 2**-44) (1 + e_i), where e_i counts
+
+- (2.01 x_i + 5.2) u for the weight and its block's factor, and 3 u for a quotient and two products;
+- (2.01 ln n + 6.3 + 1.01 levels) u for the sum of all.
+
+So e_i < 2**-43 and t_i > 1/2; as W >= 1, t_i <= 2**64 exp(-x_i), which leaves x_i < 65 ln 2 < 46. With ln n <= 44 and
+levels <= 64 e_i is therefore less than 261 u, and 2**-44 is 512 u: f_i <= t_i.
 """
 
 from __future__ import annotations
