@@ -204,3 +204,31 @@ def gap(size: int) -> Prepared:
         return _alike(scores[rows, mine[0]], scores[rows, theirs[0]]) and _alike(mine[1], theirs[1])
 
     return Prepared(lambda: dpf.noisy_max_with_gap(scores, epsilon=1.0, threads=1), numpy_exponential, agree=agree)
+
+
+def draws(*, by_choice: bool) -> Callable[[int], Prepared]:
+    """``size`` draws from one column of 1,000 scores, beside NumPy's Gumbel noise or its ``choice``."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_124)
+        scores = generator.normal(0.0, 3.0, 1000)
+
+        def numpy_gumbel() -> np.ndarray:
+            # 100 draws at a time stay in a cache.
+            noise = (generator.gumbel(size=(min(100, size - start), 1000)) for start in range(0, size, 100))
+            return np.concatenate([np.argmax(scores * 0.5 + each, axis=1) for each in noise])
+
+        def numpy_choice() -> np.ndarray:
+            weights = np.exp(0.5 * (scores - scores.max()))
+            return generator.choice(scores.size, size, p=weights / weights.sum())
+
+        def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+            return _alike(scores[mine], scores[theirs])
+
+        return Prepared(
+            lambda: dpf.exponential_draws(scores, 1.0, size, threads=1),
+            numpy_choice if by_choice else numpy_gumbel,
+            agree=agree,
+        )
+
+    return prepare

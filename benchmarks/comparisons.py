@@ -221,6 +221,7 @@ COMPARISONS = (
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
     Comparison("Exponential mechanism, 100 candidates a row", "NumPy", 10**6, choices.exponential(100), 4.0),
+    Comparison("Exponential mechanism, one row of 10^6", "NumPy", 10**6, choices.exponential(0), 4.0),
     Comparison("Exponential mechanism, one row of 10^7", "NumPy", 10**7, choices.exponential(0), 4.0),
     Comparison("Sparse vector, one run of 10^7", "NumPy", 10**7, choices.above_threshold(0), 8.0),
     Comparison("Sparse vector, 100 values a run", "NumPy", 10**6, choices.above_threshold(100), 4.0),
@@ -250,6 +251,16 @@ COMPARISONS = (
     Comparison("Exponential mechanism, 10^5 rows of 100, two threads", "one thread", 10**7, choices.two_threads, 1.6),
     Comparison("Top 3 of 100 candidates a row, in order", "NumPy", 10**6, choices.top_k(3), 2.0),
     Comparison("Noisy max with gap, 100 candidates a row", "NumPy", 10**6, choices.gap, 2.0),
+    Comparison(
+        "10^6 draws from one column of 1,000 scores", "NumPy", 10**6, choices.draws(by_choice=False), 50.0, rounds=1
+    ),
+    Comparison(
+        "10^6 draws from 1,000 scores, tables on both sides",
+        "NumPy's choice",
+        10**6,
+        choices.draws(by_choice=True),
+        4.0,
+    ),
     Comparison(
         "Answer 10^6 queries, each its own epsilon",
         "dpf.laplace, a scale a row",

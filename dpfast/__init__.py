@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.accuracy import selection_error, selection_miss, threshold_error
     from dpfast.mechanisms.auction import price_revenues, select_price
     from dpfast.mechanisms.exponential import exponential
+    from dpfast.mechanisms.exponential_draws import exponential_draws
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
     from dpfast.mechanisms.noisy_max_with_gap import noisy_max_with_gap
@@ -31,6 +32,7 @@ __all__ = [
     "bins",
     "count",
     "exponential",
+    "exponential_draws",
     "exponential_sparse",
     "gaussian",
     "laplace",
@@ -60,6 +62,7 @@ _HOMES = {
     "count": "dpfast.queries",
     "exponential": "dpfast.mechanisms.exponential",
     "exponential_sparse": "dpfast.mechanisms.sparse_domain",
+    "exponential_draws": "dpfast.mechanisms.exponential_draws",
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",

@@ -130,4 +130,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7

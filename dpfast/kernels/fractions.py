@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7

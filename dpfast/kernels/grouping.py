@@ -34,4 +34,4 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7

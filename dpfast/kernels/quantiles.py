@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7

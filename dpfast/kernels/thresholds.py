@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b4a2d68843103134
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7

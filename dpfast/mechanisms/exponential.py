@@ -1,10 +1,11 @@
-"""The exponential mechanism: the argmax of scores with Gumbel noise."""
+"""The exponential mechanism: one candidate, or one for every row."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dpfast.kernels.selection import GUMBEL
+from dpfast.mechanisms.exponential_routes import select_one
 from dpfast.mechanisms.selection import select
 
 __all__ = ["exponential"]
@@ -90,7 +91,8 @@ def exponential(
     The largest of a * score + G, G Gumbel noise, found from certified bounds on every key. Candidates whose bounds
     overlap at the top are compared in ball arithmetic with more bits of the same noise, all of them; so scores may
     differ by thousands of units of noise without a weight that underflows. Every candidate uses up one random
-    word, whatever the scores are.
+    word, whatever the scores are. In one column of 2**17 candidates or more the same distribution is inverted with
+    one random word in all, by certified partial sums of the weights.
 
     References
     ----------
@@ -128,4 +130,5 @@ def exponential(
         offsets=offsets,
         groups=groups,
         threads=threads,
+        draw=select_one,
     )

@@ -50,6 +50,14 @@ NOISE_KERNELS = {
     "thresholds._bound_above": r"<(4|8) x double>",
     "thresholds._count_reaching": r"<(4|8) x double>",
     "thresholds.scan_runs": None,
+    "weights.highest": r"<(2|4|8) x i64>",
+    "weights.weigh": r"<(4|8) x double>",
+    "weights.sum_halves": r"<(4|8) x double>",
+    "weights.weigh_blocks": None,
+    "weights.locate": None,
+    "alias.floor_masses": None,
+    "alias.build_table": None,
+    "alias.draw_from_table": None,
 }
 INTEGER_KERNELS = ["joining.add_noise", "joining.join_multiples"]
 
