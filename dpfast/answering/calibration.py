@@ -19,7 +19,7 @@ from dpfast.kernels.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
 from dpfast.mechanisms.calibration import analytic_gaussian_ratios
 
-__all__ = ["Floats", "Mechanism", "Part", "calibrated", "column_of"]
+__all__ = ["Floats", "Mechanism", "Part", "Rows", "calibrated", "column_of", "epsilon_of"]
 
 Floats = NDArray[np.float64]
 Mechanism = Literal["laplace", "gaussian"]
@@ -57,11 +57,11 @@ def calibrated(
     description: str = "queries of a table",
 ) -> list[Part]:
     """Return the noise and the charges of a table's rows, from its public columns alone; see `answer`."""
-    rows = _Rows(frame, accountant, value, sensitivity, description)
+    rows = Rows(frame, accountant, value, sensitivity, description)
     return rows.planned(epsilon, rho, delta, weight, mechanism)
 
 
-class _Rows:
+class Rows:
     """The public parameters of the rows, and the noise that they ask for."""
 
     def __init__(self, frame: pl.DataFrame, accountant: str, value: str, sensitivity: Any, description: str) -> None:
@@ -100,6 +100,17 @@ class _Rows:
 
     def planned(self, epsilon: Any, rho: Any, delta: Any, weight: Any, mechanism: Any) -> list[Part]:
         """Return the parts that the rows fall into."""
+        amounts = self.amounts(epsilon, rho, delta, weight)
+        deltas = None if delta is None else self.spread(self.numbers(delta, "delta"))
+        if deltas is not None and not deltas.max() < 1.0:
+            raise ParameterError("delta", float(deltas.max()), "below 1")
+        chosen = self._mechanisms(mechanism)
+        if rho is not None:
+            return self._by_rho(amounts, chosen)
+        return self._by_epsilon(amounts, deltas, chosen)
+
+    def amounts(self, epsilon: Any, rho: Any, delta: Any, weight: Any) -> Floats:
+        """Return each row's epsilon or rho, whichever was given."""
         if (epsilon is None) == (rho is None):
             raise ParameterError("epsilon", epsilon, "given, or else rho, and not both")
         if rho is not None:
@@ -109,14 +120,7 @@ class _Rows:
                 )
             if delta is not None:
                 raise ParameterError("delta", delta, "left out where rho is given")
-        amounts = self._amounts(epsilon if rho is None else rho, weight, "epsilon" if rho is None else "rho")
-        deltas = None if delta is None else self.spread(self.numbers(delta, "delta"))
-        if deltas is not None and not deltas.max() < 1.0:
-            raise ParameterError("delta", float(deltas.max()), "below 1")
-        chosen = self._mechanisms(mechanism)
-        if rho is not None:
-            return self._by_rho(amounts, chosen)
-        return self._by_epsilon(amounts, deltas, chosen)
+        return self._amounts(epsilon if rho is None else rho, weight, "epsilon" if rho is None else "rho")
 
     def _amounts(self, given: Any, weight: Any, argument: str) -> Floats:
         if weight is None:
@@ -162,7 +166,7 @@ class _Rows:
 
         def laplace_part(rows: NDArray[np.int64] | None) -> Part:
             size = self._taken(self.spread(self.sensitivity), rows)
-            return self._laplace(rows, _epsilon_of(self._taken(rho, rows), noise), size)
+            return self._laplace(rows, epsilon_of(self._taken(rho, rows), noise), size)
 
         return _split(chosen, gaussian_part, laplace_part)
 
@@ -243,7 +247,7 @@ def _split(gaussians: NDArray[np.bool_], gaussian_part: Any, laplace_part: Any) 
     return [gaussian_part(np.flatnonzero(gaussians)), laplace_part(np.flatnonzero(~gaussians))]
 
 
-def _epsilon_of(rho: Floats, noise: _LaplaceNoise) -> Floats:
+def epsilon_of(rho: Floats, noise: _LaplaceNoise) -> Floats:
     """Return an epsilon whose Laplace noise costs at most rho, by bisection, and then a little less.
 
     Continuous noise costs e + exp(-e) - 1, discrete noise e tanh(e/2): both increase, are at most e and e**2/2,

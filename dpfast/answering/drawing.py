@@ -17,7 +17,7 @@ from dpfast.kernels.calibrating import intervals_of_floats, intervals_of_integer
 from dpfast.mechanisms.gaussian import gaussian
 from dpfast.mechanisms.laplace import laplace
 
-__all__ = ["cleaned", "drawn", "series_of"]
+__all__ = ["cleaned", "cleaned_lists", "drawn", "series_of"]
 
 _MISS = 0.05
 _WIDENED = 1.0 + 2.0**-18
@@ -37,6 +37,22 @@ def cleaned(values: pl.Series, missing: float) -> pl.Series:
             values = values.clip(upper_bound=2**63 - 1)
         values = values.cast(pl.Int64)
     return values.fill_null(round(missing)) if values.null_count() else values
+
+
+def cleaned_lists(values: pl.Series, missing: float) -> pl.Series:
+    """Return lists of scores that kernels take, likewise; a null is no candidate and stays."""
+    lists = values.arr.to_list() if isinstance(values.dtype, pl.Array) else values
+    dtype = lists.dtype.inner  # type: ignore[attr-defined]
+    if dtype.is_float():
+        largest = float(np.finfo(np.float32 if dtype == pl.Float32 else np.float64).max)
+        if not lists.explode().is_finite().all():
+            lists = lists.list.eval(pl.element().fill_nan(missing).clip(-largest, largest))
+        return lists
+    if dtype in (pl.Int64, pl.Int32, pl.UInt32):
+        return lists
+    if dtype == pl.UInt64:
+        lists = lists.list.eval(pl.element().clip(upper_bound=2**63 - 1))
+    return lists.cast(pl.List(pl.Int64))
 
 
 def drawn(values: pl.Series, parts: Sequence[Part], threads: int | None) -> tuple[NDArray[Any], ...]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dpfast.answering.calibration import calibrated, column_of
-from dpfast.answering.drawing import cleaned, drawn, series_of
+from dpfast.answering.choosing import choices, is_list
+from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.ledger import Ledger
+from dpfast.ledger import ChargeColumns, Ledger
 from dpfast.ledger.charges import check_text
 from dpfast.mechanisms.additive import thread_count
 
@@ -37,6 +39,9 @@ def answer(
     weight: Any = None,
     mechanism: str = "auto",
     missing: float = 0,
+    monotonic: bool = False,
+    candidates: str | None = None,
+    k: int | None = None,
     name: str = "answer",
     description: str = "queries of a table",
     dataset: str | None = None,
@@ -44,14 +49,15 @@ def answer(
     neighbors: str | None = None,
     threads: int | None = None,
 ) -> Any:
-    """Answer a table of queries, one row each, with noise of its own for every row.
+    """Answer a table of queries, one row each: numbers by noise of their own, lists of scores by a selection.
 
     Guarantee
         Row i is (epsilon_i, delta_i)-differentially private, or rho_i-zCDP, if its value changes by at most
         ``sensitivity`` where one privacy unit changes; the ledger is charged for all rows together, before any
-        value is read, all or nothing. Sensitivities, epsilons and mechanisms are public parameters: they must
-        not depend on the data. Scales are rounded up and charges too, so that scale * epsilon charged is never
-        below the sensitivity.
+        value is read, all or nothing. A selection is epsilon_i-differentially private if none of its scores changes
+        by more than ``sensitivity``; its candidates are public, and so are the lists' lengths and nulls.
+        Sensitivities, epsilons and mechanisms are public parameters: they must not depend on the data. Scales are
+        rounded up and charges too, so that scale * epsilon charged is never below the sensitivity.
 
     Parameters
     ----------
@@ -59,7 +65,8 @@ def answer(
         A Polars DataFrame or a PyArrow Table, in memory.
     value
         The column of true values, private: integers (released as int64, int32 or int64 for uint32), Booleans
-        or floats. Nulls and NaN count as ``missing``; infinities as the largest finite float.
+        or floats. Nulls and NaN count as ``missing``; infinities as the largest finite float. Or lists of these,
+        the scores of a selection's candidates, the higher the better; a null in a list is no candidate.
     ledger
         The budget.
     sensitivity
@@ -74,9 +81,16 @@ def answer(
         A column's name: rows share the total in proportion to it. Shares are rounded down.
     mechanism
         "laplace", "gaussian", a column's name that holds these, or "auto": the least variance at the row's
-        charge.
+        charge. For selections "exponential", "permute_and_flip", "noisy_max", or "auto": the least error, which is
+        permute-and-flip by epsilon, and the exponential mechanism where a ledger adds up rho or k is given.
     missing
         What a null or NaN counts as: a number that the type of the answers can hold.
+    monotonic
+        For selections: whether no two scores can move in opposite directions, as of counts of added or removed units.
+    candidates
+        For selections: a column of lists that holds the candidates' values, public, one for each score.
+    k
+        For selections: how many winners, in order; epsilon or rho is for all of them.
     name
         The names of the new columns start so.
     description
@@ -90,7 +104,9 @@ def answer(
     -------
     same kind as ``table``
         The table without the column of true values, and with ``name`` (never null), ``name_scale`` (Laplace b
-        or Gaussian sigma), ``name_lower`` and ``name_upper`` (at least 95% of the noise lies within).
+        or Gaussian sigma), ``name_lower`` and ``name_upper`` (at least 95% of the noise lies within). For
+        selections just ``name``: the winner's place in its list, or with ``candidates`` its value, null for a row
+        without candidates; with ``k`` a list of them.
 
     Raises
     ------
@@ -103,11 +119,14 @@ def answer(
     -----
     Laplace noise on integers is discrete Laplace noise. By rho, Gaussian noise has the least variance up to a
     rho of 1.63 a query (3.67 on integers), beyond it Laplace noise. Gaussian noise by (epsilon, delta) is
-    calibrated for every row by itself (Balle, Wang 2018), within 2e-12 of the least scale.
+    calibrated for every row by itself (Balle, Wang 2018), within 2e-12 of the least scale. Selections are those of
+    `dpfast.exponential`, `dpfast.permute_and_flip` and `dpfast.noisy_top_k`; the winner's score is not part of the
+    answer and would cost extra.
 
     References
     ----------
     Dwork, Roth (2014), theorem 3.6. Bun, Steinke (2016), proposition 1.6, for rho. Balle, Wang (2018).
+    McSherry, Talwar (2007) and McKenna, Sheldon (2020) for selections.
 
     Examples
     --------
@@ -119,45 +138,62 @@ def answer(
     [10.0, 5.0, 1.428571]
     >>> ledger.remaining.epsilon
     0.0
+    >>> wards = pl.DataFrame({"ward": ["a", "b"], "cases": [[90, 300], [700, 20]], "illness": [["flu", "gout"]] * 2})
+    >>> answer(wards, value="cases", candidates="illness", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).rows()
+    [('a', 'gout'), ('b', 'flu')]
 
     """
     if not isinstance(ledger, Ledger):
         raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
     frame = _frame(table)
     values = column_of(frame, value, "value")
+    selects = is_list(values.dtype)
     _check_type(values)
     _check_missing(missing, values.dtype)
     check_text(name, "name", empty=True)
     thread_count(threads, 1)
-    new = [name, f"{name}_scale", f"{name}_lower", f"{name}_upper"]
-    if taken := sorted(set(new) & (set(frame.columns) - {value})):
+    new = [name] if selects else [name, f"{name}_scale", f"{name}_lower", f"{name}_upper"]
+    kept = [column for column in frame.columns if column not in (value, candidates)]
+    if taken := sorted(set(new) & set(kept)):
         raise ParameterError("name", name, f"one that leaves {', '.join(taken)} to the table", "give another name")
     if frame.height == 0:
         raise ParameterError("table", "0 rows", "one query or more")
-    parts = calibrated(
-        frame,
-        value,
-        accountant=ledger.accountant,
-        sensitivity=sensitivity,
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-        weight=weight,
-        mechanism=mechanism,
-        description=description,
-    )
-    about = ledger.identity
-    entries = ledger.charge_many(
-        [part.charge for part in parts],
-        dataset=dataset or about.dataset or "data",
-        privacy_unit=privacy_unit or about.privacy_unit or "row",
-        neighbors=neighbors or about.neighbors or "add_remove",
-    )
-    assert len(entries) == frame.height
-    columns = drawn(cleaned(values, missing), parts, threads)
-    named = [series_of(each, column) for each, column in zip(new, columns, strict=True)]
-    answered = frame.drop(value).with_columns(named)
+    public = {
+        "accountant": ledger.accountant,
+        "sensitivity": sensitivity,
+        "epsilon": epsilon,
+        "rho": rho,
+        "delta": delta,
+        "weight": weight,
+        "mechanism": mechanism,
+        "description": description,
+    }
+    about = {"dataset": dataset, "privacy_unit": privacy_unit, "neighbors": neighbors}
+    if selects:
+        choice = choices(frame, value, monotonic=monotonic, candidates=candidates, k=k, **public)
+        _charge(ledger, choice.charges, about)
+        columns = [choice.drawn(cleaned_lists(values, missing), threads).alias(name)]
+    else:
+        for argument, given in (("monotonic", monotonic or None), ("candidates", candidates), ("k", k)):
+            if given is not None:
+                raise ParameterError(argument, given, "left out where values are numbers: it is for lists of scores")
+        parts = calibrated(frame, value, **public)
+        _charge(ledger, [part.charge for part in parts], about)
+        drawn_columns = drawn(cleaned(values, missing), parts, threads)
+        columns = [series_of(each, column) for each, column in zip(new, drawn_columns, strict=True)]
+    answered = frame.drop(set(frame.columns) - set(kept)).with_columns(columns)
     return answered if isinstance(table, pl.DataFrame) else answered.to_arrow()
+
+
+def _charge(ledger: Ledger, charges: Sequence[ChargeColumns], about: dict[str, str | None]) -> None:
+    """Charge the ledger once, for the identity that is given, or else its own."""
+    own = ledger.identity
+    ledger.charge_many(
+        charges,
+        dataset=about["dataset"] or own.dataset or "data",
+        privacy_unit=about["privacy_unit"] or own.privacy_unit or "row",
+        neighbors=about["neighbors"] or own.neighbors or "add_remove",
+    )
 
 
 def _frame(table: Any) -> pl.DataFrame:
@@ -171,7 +207,8 @@ def _frame(table: Any) -> pl.DataFrame:
 
 
 def _check_type(values: pl.Series) -> None:
-    if values.dtype not in _TYPES:
+    dtype = values.dtype.inner if is_list(values.dtype) else values.dtype  # type: ignore[attr-defined]
+    if dtype not in _TYPES:
         raise ColumnError(
             "value must be a column of integers, Booleans or floats, of 64 bits at most and floats of 32 at least, but "
             f"{values.name!r} is {values.dtype}"
@@ -182,6 +219,8 @@ def _check_missing(missing: object, dtype: pl.DataType) -> None:
     """Refuse what the released type cannot hold, whether or not a value is missing."""
     if isinstance(missing, bool) or not isinstance(missing, (int, float)) or not -_LARGEST <= missing <= _LARGEST:
         raise ParameterError("missing", missing, "a finite number")
+    if is_list(dtype):
+        dtype = pl.Float64()  # what is no float has no NaN, and a null is no candidate
     if not dtype.is_float():
         least, most = _RANGES.get(dtype, (-(2**63), 2**63 - 1))
         if not least <= round(missing) <= most:

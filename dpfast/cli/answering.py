@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from dpfast.cli.output import FRAME_SUFFIXES, Target, rescue_frame, write_frame
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["answer"]
+    from dpfast.ledger import Ledger
+
+__all__ = ["answer", "answered_once", "read_table"]
 
 _COLUMN_OR_NUMBER = "COLUMN|NUMBER"
 _SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
@@ -53,22 +56,35 @@ def answer(
 
     for option in ("epsilon", "rho", "delta"):
         given[option] = None if given[option] is None else _column_or_number(given[option], option)
-    table = _read(queries)
-    opened = existing(ledger)
-    target = None
-    if out != "-":
-        target = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=(queries, ledger))
-    with suppress(ValueError):  # not in the main thread, which alone is interrupted
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
-    try:
-        answered = dpf.answer(
+    table = read_table(queries, "QUERIES")
+    answered_once(
+        lambda opened: dpf.answer(
             table,
             ledger=opened,
             sensitivity=_column_or_number(sensitivity, "sensitivity"),
             missing=missing,
             description=f"queries of {Path(queries).name}",
             **given,
-        )
+        ),
+        ledger,
+        out,
+        overwrite=overwrite,
+        keep=(queries, ledger),
+    )
+
+
+def answered_once(
+    ask: Callable[[Ledger], pl.DataFrame], ledger: str, out: str, *, overwrite: bool, keep: Sequence[str]
+) -> None:
+    """Have a ledger charged and answers drawn, and write them: the place is taken before the charge."""
+    opened = existing(ledger)
+    target = None
+    if out != "-":
+        target = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
+    with suppress(ValueError):  # not in the main thread, which alone is interrupted
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
+    try:
+        answered = ask(opened)
         if target is None:
             click.echo(answered.write_csv(), nl=False)
             return
@@ -96,13 +112,14 @@ def _column_or_number(text: str, option: str) -> str | float:
     return text
 
 
-def _read(path: str) -> pl.DataFrame:
+def read_table(path: str, argument: str) -> pl.DataFrame:
+    """Read a file whose columns have types of their own."""
     import polars as pl
 
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         # The types of a CSV file's columns depend on its values, and a wrong one is an error that tells of them.
-        raise CommandError(f"QUERIES {path!r} must end in one of {', '.join(_SUFFIXES)}; write CSV as Parquet first")
+        raise CommandError(f"{argument} {path!r} must end in one of {', '.join(_SUFFIXES)}; write CSV as Parquet first")
     if not Path(path).is_file():
         raise FileTroubleError(f"there is no file {path!r}")
     try:

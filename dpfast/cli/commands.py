@@ -19,6 +19,7 @@ from dpfast.cli.answering import answer
 from dpfast.cli.arguments import Request, draw_plan
 from dpfast.cli.errors import CommandError, ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import close_at_the_end, is_server, ledger, told
+from dpfast.cli.selecting import select
 from dpfast.errors import DpfastError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -256,3 +257,4 @@ def _opened(path: str, request: Request, epsilon: float | None, delta: float | N
 
 main.add_command(ledger)
 main.add_command(answer)
+main.add_command(select)

@@ -50,6 +50,8 @@ _OPTIONS = {
     "value": "--value",
     "weight": "--weight",
     "missing": "--missing",
+    "candidates": "--candidate",
+    "k": "--top",
     "keys": "--keys",
     "by": "--by",
     "schema": "--schema",
