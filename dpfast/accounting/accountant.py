@@ -131,7 +131,8 @@ def smallest_epsilon(delta_at: Callable[[float], float], delta: Fraction, guess:
     """Return an epsilon with ``delta_at(epsilon) <= delta``, next to the least, or infinity.
 
     Guarantee
-        The inequality was evaluated at the float returned, so that an upper bound ``delta_at`` gives one here.
+        The inequality was evaluated at the float below the one returned, so that an upper bound ``delta_at`` gives
+        one here, also where the float is read as the decimal that it denotes.
 
     Parameters
     ----------
@@ -153,4 +154,4 @@ def smallest_epsilon(delta_at: Callable[[float], float], delta: Fraction, guess:
             return high
     while high - low > 2.0**-50 * high and low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if delta_at(middle) <= limit else (middle, high)
-    return high
+    return math.nextafter(high, math.inf)

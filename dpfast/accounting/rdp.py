@@ -281,8 +281,13 @@ def caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
     target, slack = checked_epsilon(epsilon), checked_delta(delta)
     if slack == 0:
         return _NOTHING
+    return tuple(_cap(order, target, slack) for order in ORDERS)
+
+
+@lru_cache(maxsize=4096)
+def _cap(order: float, target: Fraction, slack: Fraction) -> int:
     with working_precision():
-        return tuple(units_below(ball(target) - _conversion_ball(order, slack)) for order in ORDERS)
+        return units_below(ball(target) - _conversion_ball(order, slack))
 
 
 def filter_caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
@@ -327,4 +332,7 @@ def filter_caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
             if max(excess / last, last / excess) >= _APART:
                 last, rank = excess, rank + 1
                 shares[index] = share / (rank * (rank + 1))
-    return tuple(caps(target, whole * shares[index])[index] if index in shares else 0 for index in range(len(ORDERS)))
+    return tuple(
+        _cap(order, target, whole * shares[index]) if index in shares and whole else 0
+        for index, order in enumerate(ORDERS)
+    )
