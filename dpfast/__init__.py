@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.exponential_draws import exponential_draws
     from dpfast.mechanisms.gaussian import gaussian
     from dpfast.mechanisms.laplace import laplace
+    from dpfast.mechanisms.noisy_max import report_noisy_max
     from dpfast.mechanisms.noisy_max_with_gap import noisy_max_with_gap
     from dpfast.mechanisms.noisy_top_k import noisy_top_k
     from dpfast.mechanisms.permute_and_flip import permute_and_flip
     from dpfast.mechanisms.quantiles import quantiles
+    from dpfast.mechanisms.selection_probabilities import selection_probabilities
     from dpfast.mechanisms.sparse_domain import exponential_sparse
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, quantile, sum
@@ -45,9 +47,11 @@ __all__ = [
     "quantile",
     "quantiles",
     "release",
+    "report_noisy_max",
     "select_price",
     "selection_error",
     "selection_miss",
+    "selection_probabilities",
     "sum",
     "threshold_error",
 ]
@@ -61,8 +65,8 @@ _HOMES = {
     "bins": "dpfast.queries",
     "count": "dpfast.queries",
     "exponential": "dpfast.mechanisms.exponential",
-    "exponential_sparse": "dpfast.mechanisms.sparse_domain",
     "exponential_draws": "dpfast.mechanisms.exponential_draws",
+    "exponential_sparse": "dpfast.mechanisms.sparse_domain",
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",
@@ -70,12 +74,14 @@ _HOMES = {
     "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
+    "price_revenues": "dpfast.mechanisms.auction",
     "quantile": "dpfast.queries",
     "quantiles": "dpfast.mechanisms.quantiles",
-    "price_revenues": "dpfast.mechanisms.auction",
+    "report_noisy_max": "dpfast.mechanisms.noisy_max",
     "select_price": "dpfast.mechanisms.auction",
     "selection_error": "dpfast.mechanisms.accuracy",
     "selection_miss": "dpfast.mechanisms.accuracy",
+    "selection_probabilities": "dpfast.mechanisms.selection_probabilities",
     "sum": "dpfast.queries",
     "threshold_error": "dpfast.mechanisms.accuracy",
 }
