@@ -94,7 +94,8 @@ def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> Publi
     Raises
     ------
     ParameterError
-        The step is no power of two, or leaves more than 2**36 points or a single one.
+        The step is no power of two, or leaves more than 2**36 points or a single one; or ``whole`` points do not fit
+        into an int64.
 
     Examples
     --------
@@ -130,6 +131,10 @@ def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> Publi
         if grid is not None:
             raise ParameterError("grid", grid, "coarser: at most 2**36 points between the bounds, of 53 bits each")
         exponent += 1
+    if whole and exponent >= 0 and not (low * 2**exponent >= -(2**63) and high * 2**exponent < 2**63):
+        # Points of a column of integers are released as int64.
+        allowed = "such that all points are at least -2**63 and below 2**63 for a column of integers"
+        raise ParameterError("bounds", bounds, allowed)
     if low == high:
         argument, given = ("bounds", bounds) if grid is None else ("grid", grid)
         raise ParameterError(argument, given, "such that the grid has more than one point between the bounds")

@@ -35,7 +35,8 @@ def read_quantiles(q: Any) -> tuple[tuple[int, ...], list[int], bool]:
         kind = type(number)
         if kind is bool or not issubclass(kind, (int, float, Decimal, Fraction, np.integer, np.floating)):
             raise ParameterError("q", q, allowed)
-        if not 0 <= number <= 1:
+        # A Decimal is asked first, because comparing its NaN raises.
+        if (isinstance(number, Decimal) and not number.is_finite()) or not 0 <= number <= 1:
             raise ParameterError("q", q, allowed)
         exact = number if kind in (int, Fraction, Decimal) else Decimal(repr(float(number)))
         parts.append(round(Fraction(exact) * PARTS))

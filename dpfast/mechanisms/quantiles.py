@@ -221,9 +221,8 @@ def place_points(
         return
     steps = values.astype(np.int64, copy=False)
     if grid.exponent > 0:
-        half_step = 1 << (grid.exponent - 1)
-        limit = 2**62
-        steps = (np.clip(steps, -limit, limit) + min(half_step, limit)) >> min(grid.exponent, 63)
+        # The last bit that is shifted out rounds; points fit into an int64, so that the exponent is below 63.
+        steps = (steps >> grid.exponent) + ((steps >> (grid.exponent - 1)) & 1)
     elif grid.exponent < 0:
         shift = -grid.exponent
         steps = np.clip(steps, -(2**53) >> min(shift, 54), 2**53 >> min(shift, 54)) << min(shift, 62)

@@ -85,6 +85,21 @@ def test_values_go_to_the_nearest_point(exponent):
     assert out[2] == grid.points
 
 
+@pytest.mark.parametrize("exponent", [28, 40, 61])
+def test_integers_up_to_the_ends_of_int64(exponent):
+    """Nothing wraps around or is clipped before the bounds; one half rounds up."""
+    grid = public_grid((-(2.0**63), 2.0**62), 2.0**exponent, whole=True)
+    ends = [-(2**63), -(2**63) + 1, -(2**62) - 1, -(2**62), 2**62 - 1, 2**62, 2**63 - 1]
+    half = 2 ** (exponent - 1)
+    values = np.array([*ends, 0, half - 1, half, -half - 1, -half], np.int64)
+    points = np.empty(values.size, np.int64)
+    place_points(values, None, grid, points)
+    expected = [min((value + half) // 2**exponent, grid.upper) - grid.lower + 1 for value in values.tolist()]
+    assert points.tolist() == expected
+    drawn = dpf.quantiles([-(2**63)] * 9, 0.5, bounds=(-(2.0**63), 2.0**62), grid=2.0**exponent, **SURE)
+    assert drawn == -(2**63)
+
+
 def test_q_is_read_to_seven_decimals():
     for q in (0.1, Decimal("0.1"), Fraction(1, 10), np.float64(0.1), np.float32(0.1)):
         assert dpf.quantiles(np.arange(100), q, bounds=(0, 100), **SURE) == pytest.approx(10, abs=2)
@@ -95,11 +110,16 @@ BAD = [
     ({"q": float("nan")}, "q must be a number from 0 to 1"),
     ({"q": True}, "q must be a number from 0 to 1"),
     ({"q": "median"}, "q must be a number from 0 to 1"),
+    ({"q": Decimal("NaN")}, "q must be a number from 0 to 1"),
+    ({"q": [0.5, Decimal("sNaN")]}, "q must be a number from 0 to 1"),
     ({"q": []}, "q must be a number from 0 to 1"),
     ({"q": [0.5, 0.5]}, "to seven decimals"),
     ({"q": [0.5, 0.50000001]}, "to seven decimals"),
     ({"bounds": (5, 5)}, "bounds must be two finite numbers"),
     ({"bounds": (0, float("inf"))}, "bounds must be two finite numbers"),
+    ({"bounds": (0, 1e19)}, "bounds must be such that all points are at least"),
+    ({"bounds": (-1e300, 1e300)}, "bounds must be such that all points are at least"),
+    ({"bounds": (0, 2**65), "grid": 2.0**64}, "bounds must be such that all points are at least"),
     ({"bounds": None}, "bounds must be two finite numbers"),
     ({"grid": 0.3}, "grid must be a power of two"),
     ({"grid": 0}, "grid must be a power of two"),
