@@ -80,7 +80,9 @@ class Values:
         """Return the winners' values, in the kind that the values were given in."""
         places = self._places(candidates, winners)
         if candidates.shape == "vector":
-            value = self._values[int(places[0])]
+            # A pandas Series looks a number up in its index.
+            positions = self._values.iloc if library_of(self._values) == "pandas" else self._values
+            value = positions[int(places[0])]
             return value.as_py() if library_of(value) == "pyarrow" else value
         return _take(self._values, places)
 

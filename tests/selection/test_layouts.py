@@ -247,6 +247,8 @@ class TestCandidates:
         for values in (list(self.names), self.names, np.array(self.names), pl.Series(self.names), pa.array(self.names)):
             assert dpf.exponential(scores, 1.0, candidates=values) == "c"
         assert dpf.exponential(pl.Series(scores), 1.0, candidates=pd.Series(self.names).to_numpy()) == "c"
+        for index in ([4, 3, 2, 1, 0], [1, 2, 3, 4, 0], [9] * 5, list("vwxyz")):
+            assert dpf.exponential(scores, 1.0, candidates=pd.Series(self.names, index=index)) == "c"
 
     def test_shared_by_rows(self):
         scores = np.array([[0, 1e6, 0], [1e6, 0, 0]])
