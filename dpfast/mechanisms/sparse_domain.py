@@ -104,6 +104,8 @@ def exponential_sparse(
     if not isinstance(a, float):
         raise ParameterError("epsilon", None, "one number, as must sensitivity", "write for example epsilon=0.5")
     source = random_source(random)
+    # The largest score that could be needed: whether it is a float depends on nothing that is private.
+    zero_score(a, size)
     scored = _borrow_indices(indices, size)
     given = _borrow_scores(scores, scored.size)
     zeros = size - scored.size

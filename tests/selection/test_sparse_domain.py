@@ -163,6 +163,11 @@ def test_bad_columns(indices, scores, kind):
     assert "\n" not in str(error.value)
 
 
-def test_an_overflow_is_refused():
+@pytest.mark.parametrize("scored", [0, 19_000, 20_000])
+def test_an_overflow_is_refused(scored):
+    """By the size of the domain: how many candidates have a score is private, and no error may tell of it."""
     with pytest.raises(ParameterError, match=r"^sensitivity must be smaller"):
         dpf.exponential_sparse([1], [1], 2**62, 1e-18, 2.0**960)
+    indices = np.arange(scored)
+    with pytest.raises(ParameterError, match=r"^sensitivity must be smaller"):
+        dpf.exponential_sparse(indices, np.zeros(scored), 20_000, 1e-18, 2.0**960)
