@@ -55,7 +55,8 @@ class Choice:
             winners = select_rows(borrowed, self.slope, kind, source, threads)
             selected = give_places(borrowed, winners) if values is None else values.take(borrowed, winners)
         else:
-            winners, _ = rank_rows(borrowed, self.slope, kind, self.k, Keystream(source.key()), threads)
+            wanted = min(self.k, max(1, int(borrowed.lengths.max(initial=0))))
+            winners, _ = rank_rows(borrowed, self.slope, kind, wanted, Keystream(source.key()), threads)
             selected = give_rankings(borrowed, winners) if values is None else values.take_rankings(borrowed, winners)
         return selected
 

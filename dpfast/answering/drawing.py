@@ -27,6 +27,7 @@ def cleaned(values: pl.Series, missing: float) -> pl.Series:
     """Return values that kernels take, with the declared number for what is missing: no error tells of a value."""
     if values.dtype.is_float():
         largest = float(np.finfo(np.float32 if values.dtype == pl.Float32 else np.float64).max)
+        missing = float(missing)  # Polars has no integers of more than 128 bits
         if values.null_count():
             values = values.fill_null(missing)
         if not values.is_finite().all():
@@ -46,7 +47,7 @@ def cleaned_lists(values: pl.Series, missing: float) -> pl.Series:
     if dtype.is_float():
         largest = float(np.finfo(np.float32 if dtype == pl.Float32 else np.float64).max)
         if not lists.explode().is_finite().all():
-            lists = lists.list.eval(pl.element().fill_nan(missing).clip(-largest, largest))
+            lists = lists.list.eval(pl.element().fill_nan(float(missing)).clip(-largest, largest))
         return lists
     if dtype in (pl.Int64, pl.Int32, pl.UInt32):
         return lists

@@ -226,6 +226,15 @@ def test_missing_fits_the_answers(dtype, fits, beyond):
     assert len(types) == 1
 
 
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
+def test_missing_of_hundreds_of_digits(dtype):
+    """Soundness rule 12: likewise for floats, which any finite number fits."""
+    for values in ([1.0, 2.0], [1.0, None], [math.nan, 2.0]):
+        table = pl.DataFrame({"x": pl.Series(values, dtype=dtype)})
+        answered = dpf.answer(table, value="x", epsilon=1, missing=10**308, ledger=dpf.Ledger(2))
+        assert answered.schema["answer"] == dtype
+
+
 def test_largest_epsilon():
     """10**6, the largest epsilon there is, is charged as written."""
     ledger = dpf.Ledger(1e6)

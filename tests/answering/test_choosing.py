@@ -11,7 +11,9 @@ import pytest
 
 import dpfast as dpf
 from dpfast.accounting.events import ExponentialMechanism, PermuteAndFlip, Pure
+from dpfast.answering import choosing
 from dpfast.errors import BudgetExceededError, ColumnError, ParameterError
+from dpfast.mechanisms.ranking import rank_rows
 
 SCORES = pl.DataFrame(
     {
@@ -63,6 +65,24 @@ def test_several_winners():
     assert 0.0299 < by_rho.spent.rho <= 0.03
 
 
+def test_more_winners_than_candidates(monkeypatch):
+    """All are charged, but no memory is taken for those that no row can have."""
+    wanted = []
+
+    def recorded(candidates, slope, kind, count, *others):
+        wanted.append(count)
+        return rank_rows(candidates, slope, kind, count, *others)
+
+    monkeypatch.setattr(choosing, "rank_rows", recorded)
+    for rows, longest in (([[1, 2], [3], None], 2), ([[], None], 1)):
+        table = pl.DataFrame({"s": rows}, schema={"s": pl.List(pl.Int64)})
+        ledger = dpf.Ledger(3)
+        answered = dpf.answer(table, value="s", epsilon=1, k=100, ledger=ledger)
+        assert answered["answer"].list.len().to_list() == [len(row or []) for row in rows]
+        assert wanted.pop() == longest
+        assert 0.99 * len(rows) < ledger.spent.epsilon <= len(rows)
+
+
 @pytest.mark.parametrize("mechanism", ["auto", "exponential", "permute_and_flip", "noisy_max"])
 def test_by_rho(mechanism):
     """Soundness rule 22: a rho buys more of the exponential mechanism, whose index alone is released."""
@@ -109,8 +129,9 @@ def test_no_error_depends_on_scores():
     table = pl.DataFrame({"s": [[math.nan, 1.0], [math.inf, 1.0], [-math.inf, 1.0], [None, -5.0], [2**63 * 1.0, 0.0]]})
     answered = dpf.answer(table, value="s", epsilon=100, ledger=dpf.Ledger(1000))
     assert answered["answer"].to_list() == [1, 0, 1, 1, 0]
-    answered = dpf.answer(table, value="s", epsilon=100, missing=9, ledger=dpf.Ledger(1000))
-    assert answered["answer"].to_list() == [0, 0, 1, 1, 0]
+    for missing in (9, 10**308):
+        answered = dpf.answer(table, value="s", epsilon=100, missing=missing, ledger=dpf.Ledger(1000))
+        assert answered["answer"].to_list() == [0, 0, 1, 1, 0]
 
 
 def test_rows_without_candidates():
