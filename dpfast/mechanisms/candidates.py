@@ -221,7 +221,8 @@ def _whole_numbers(given: Any, argument: str) -> NDArray[Any]:
 
 
 def _read_offsets(given: Any, length: int) -> NDArray[np.int64]:
-    offsets: NDArray[np.int64] = _whole_numbers(given, "offsets").astype(np.int64, copy=False)
+    # A copy: kernels write where it says, and another thread may write into what was given.
+    offsets: NDArray[np.int64] = _whole_numbers(given, "offsets").astype(np.int64)
     allowed = f"integers that rise from 0 to {length}, the number of scores"
     if offsets.size == 0 or offsets[0] != 0 or offsets[-1] != length:
         ends = [] if offsets.size == 0 else [offsets[0].item(), offsets[-1].item()]
@@ -246,11 +247,12 @@ def _read_groups(given: Any, length: int) -> tuple[NDArray[np.int64], NDArray[np
     if rises.all():
         changes = np.flatnonzero(groups[1:] != groups[:-1]) + 1
         return np.concatenate([[0], changes, [length]] if length else [[0]]).astype(np.int64), None
+    groups = groups.astype(np.int64)  # a copy, for the reason above
     lowest, highest = int(groups.min()), int(groups.max())
     if highest - lowest > 4 * length + 1024:
         distinct, groups = np.unique(groups, return_inverse=True)
         lowest, highest = 0, distinct.size - 1
-    groups = groups.astype(np.int64, copy=False)
+        groups = groups.astype(np.int64, copy=False)
     groups.setflags(write=False)
     counts = np.zeros(highest - lowest + 1, np.int64)
     count_rows(groups, lowest, counts)

@@ -242,8 +242,10 @@ class Runs:
         own = slice(first, first + runs)
         thresholds, lows, highs = self._thresholds[own], self._lows[own], self._highs[own]
         # 1 + slope * threshold is rounded up; only an int64 is not converted exactly (kernels/thresholds.py).
-        margins = 1.0 + (np.abs(self._noise.slope * thresholds) * (1 + 2.0**-50) if values.dtype == np.int64 else 0.0)
-        margins = np.broadcast_to(margins, (runs,)).copy()
+        margins = np.ones(runs)
+        if values.dtype == np.int64:
+            with np.errstate(over="ignore"):  # an infinite margin leaves all in doubt
+                margins += np.abs(self._noise.slope * thresholds) * (1 + 2.0**-50)
         positions = np.zeros(runs, np.int64)
 
         def decide(run: int) -> None:

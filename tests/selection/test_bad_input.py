@@ -14,6 +14,9 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, DpfastError, ParameterError
+from dpfast.kernels.ordering import count_rows
+from dpfast.mechanisms import candidates
+from dpfast.mechanisms.candidates import borrow_candidates
 from dpfast.mechanisms.noisy_max import report_noisy_max
 
 every = pytest.mark.parametrize("mechanism", [dpf.exponential, dpf.permute_and_flip, report_noisy_max])
@@ -227,3 +230,18 @@ def test_the_scores_are_left_alone(mechanism):
     mechanism(read_only, 1.0)
     assert scores.flags.writeable
     assert np.array_equal(scores, before)
+
+
+def test_what_says_where_kernels_write_is_copied(monkeypatch):
+    """Another thread may change a column during the call: what was checked must be what is used."""
+    offsets = np.array([0, 2, 4])
+    assert not np.shares_memory(borrow_candidates(np.ones(4), offsets).offsets, offsets)
+    groups = np.array([1, 0, 1, 0])
+
+    def changed_before(numbers, *others):
+        groups[:] = 2**40
+        assert numbers.max() == 1
+        count_rows(numbers, *others)
+
+    monkeypatch.setattr(candidates, "count_rows", changed_before)
+    assert borrow_candidates(np.ones(4), groups=groups).offsets.tolist() == [0, 2, 4]

@@ -205,6 +205,7 @@ def test_bounds_of_the_threshold(seed):
             assert r == 0 or high - low <= ratio * (5 / r + 1e-14)
 
 
+@pytest.mark.filterwarnings("error")
 def test_extreme_values_are_decided():
     """Sums that overflow, a threshold beside which the noise is nothing, int64 at its ends."""
     assert dpf.above_threshold([-1e308, 1e308], -1e308, 1.0, 1e280, count=2).tolist() in ([1], [0, 1])
@@ -214,6 +215,7 @@ def test_extreme_values_are_decided():
     assert dpf.above_threshold(np.array([lowest, highest]), 0, 1.0).tolist() == [1]
     near = np.array([2**62 - 10**6, 2**62 + 10**6])
     assert dpf.above_threshold(near, 2**62, 1e3).tolist() == [1]
+    assert dpf.above_threshold(np.array([1, highest, lowest]), 9e18, 1e6, 2.0**-960).tolist() == [1]
 
 
 class Recorder(FixedKey):
