@@ -17,6 +17,9 @@ from dpfast.mechanisms.threshold_runs import calibrate
 
 __all__ = ["selection_error", "selection_miss", "threshold_error"]
 
+#: Exponentials far below it underflow, and would be taken for 0.
+_LEAST_MISS = 1e-300
+
 
 def selection_error(
     candidates: int,
@@ -168,7 +171,7 @@ def threshold_error(
     epsilon, sensitivity, monotonic, count, numeric
         As for `above_threshold`.
     miss
-        The probability that one of the answers is further off, above 0 and below 1.
+        The probability that one of the answers is further off, from 1e-300 on and below 1.
 
     Returns
     -------
@@ -198,6 +201,8 @@ def threshold_error(
         raise ParameterError("values", values, "a whole number from 1 to 2**63")
     b0, b = calibrate(epsilon, sensitivity, monotonic, count, numeric).scales
     allowed = float(_probability(miss))
+    if not allowed >= _LEAST_MISS:
+        raise ParameterError("miss", miss, "a probability of 1e-300 or more", "write for example miss=0.05")
 
     def missed(x: float) -> float:
         return int(values) * b / (b0 + b) * math.exp(-x / b) + math.exp(-x / b0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -124,6 +125,8 @@ def test_error_of_a_sparse_vector():
         (dpf.selection_miss, {"error": math.inf, "candidates": 3}, "error"),
         (dpf.threshold_error, {"values": 0}, "values"),
         (dpf.threshold_error, {"values": 10, "miss": 2}, "miss"),
+        (dpf.threshold_error, {"values": 10, "miss": 5e-324}, "miss"),
+        (dpf.threshold_error, {"values": 10, "miss": Decimal("1e-400")}, "miss"),
         (dpf.threshold_error, {"values": 10, "count": 0}, "count"),
     ],
 )
