@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.selection_probabilities import selection_probabilities
     from dpfast.mechanisms.sparse_domain import exponential_sparse
     from dpfast.mechanisms.sparse_vector import SparseVector
-    from dpfast.queries import bins, count, mean, quantile, sum
+    from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan, release
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "gaussian",
     "laplace",
     "mean",
+    "mode",
     "noisy_max_with_gap",
     "noisy_top_k",
     "permute_and_flip",
@@ -70,6 +71,7 @@ _HOMES = {
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",
+    "mode": "dpfast.queries",
     "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
     "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",

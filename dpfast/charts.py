@@ -27,6 +27,7 @@ CHART_SUFFIXES = (".png", ".svg", ".pdf")
 
 _DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _LONGEST_LABEL = 42
+_LONGEST_ROW_OF_NAMES = 90
 _LARGEST_TOP = 500
 _WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 9.0, 0.27, 1.75
 _BAR, _DOT, _WHISKER, _INK, _FAINT = "#9dbfe0", "#1f5f99", "#2b3a48", "#1c2733", "#66727d"
@@ -48,7 +49,13 @@ def check_chart(path: str | os.PathLike[str] | None) -> None:
 
 
 def draw_groups(
-    frame: pl.DataFrame, by: Sequence[str], name: str, top: int, path: str | os.PathLike[str] | None = None
+    frame: pl.DataFrame,
+    by: Sequence[str],
+    name: str,
+    top: int,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    candidates: Sequence[Any] | None = None,
 ) -> Figure:
     """Draw one released query's largest groups with their 95% intervals.
 
@@ -63,9 +70,11 @@ def draw_groups(
         The query. Whole numbers are drawn as bars, others (means) as dots.
     top
         How many groups to show at most. Where every group has the same noise, those of the largest values;
-        where the noise differs (means), those of the least noise, which are the largest groups.
+        where the noise differs (means), those of the least noise, which are the largest groups. Of a mode, the first.
     path
         Where to write the chart as well; None for nowhere.
+    candidates
+        The values that a mode may have; those that it has in the groups shown are the places of its dots.
 
     Returns
     -------
@@ -84,6 +93,9 @@ def draw_groups(
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    groups, places_of = frame.height, None
+    if candidates is not None:
+        frame, places_of = _place_candidates(frame.head(top), name, candidates)
     scale, lower, upper = f"{name}_scale", f"{name}_lower", f"{name}_upper"
     known = scale in frame.columns
     if not known:
@@ -92,7 +104,7 @@ def draw_groups(
     scales = frame[scale].to_numpy()
     varies = scales.size > 0 and bool(scales.min() < scales.max())
     shown = frame.sort(scale, maintain_order=True) if varies else frame.sort(name, descending=True)
-    shown = shown.head(top).sort(name, descending=True)
+    shown = shown.head(top).sort(name, descending=candidates is None, maintain_order=candidates is not None)
 
     height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
     layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
@@ -112,17 +124,38 @@ def draw_groups(
             values, places, xerr=reach, fmt="o", color=_DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
         )
     _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
+    if places_of is not None:
+        _name_places(axes, places_of)
     axes.set_xlabel(name.replace("_", " "), color=_INK, fontsize=10, parse_math=False)
     axes.set_title(_title(name, by), loc="left", color=_INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
     if not shown.height:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
-    footnote = _footnote(frame.height, shown, scale if known else None)
+    footnote = _footnote(groups, shown, scale if known else None, "most common values" if candidates else "quantiles")
     figure.supxlabel(footnote, x=0.016, ha="left", fontsize=8, color=_FAINT)
     if path is not None:
         # Without a date, equal releases give equal files.
         figure.savefig(path, dpi=160, metadata=_DATELESS[Path(path).suffix.lower()])
     return figure
+
+
+def _place_candidates(frame: pl.DataFrame, name: str, candidates: Sequence[Any]) -> tuple[pl.DataFrame, list[str]]:
+    """Return the frame with places along the axis for candidates, and what stands at these: those that there are."""
+    found = frame[name].to_list()
+    seen = [candidate for candidate in candidates if candidate in found]
+    places = pl.Series(name, [seen.index(value) for value in found], dtype=pl.Int64)
+    return frame.with_columns(places), [_shortened("(null)" if value is None else str(value)) for value in seen]
+
+
+def _name_places(axes: Axes, names: list[str]) -> None:
+    """Put names below the axis, slanted where they would touch each other."""
+    slant = 30 if sum(map(len, names)) > _LONGEST_ROW_OF_NAMES else 0
+    axes.set_xticks(
+        range(len(names)), names, fontsize=9, color=_FAINT, rotation=slant, ha="right" if slant else "center"
+    )
+    for label in axes.get_xticklabels():
+        label.set_parse_math(False)
+    axes.set_xlim(-0.5, max(len(names), 2) - 0.5)
 
 
 def _dress(axes: Axes, labels: list[str]) -> None:
@@ -155,16 +188,19 @@ def _joined(parts: Sequence[str], last: str) -> str:
 def _label(shown: pl.DataFrame, by: Sequence[str], row: int) -> str:
     keys: list[Any] = [shown[column][row] for column in by]
     words = ["(null)" if key is None else " ".join(str(key).split()) or "(empty)" for key in keys]
-    text = (" → " if len(words) == 2 else ", ").join(words) or "all rows"
+    return _shortened((" → " if len(words) == 2 else ", ").join(words) or "all rows")
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
 
 
-def _footnote(groups: int, shown: pl.DataFrame, scale: str | None) -> str:
+def _footnote(groups: int, shown: pl.DataFrame, scale: str | None, drawn: str) -> str:
     if not shown.height:
         return "Differentially private: keys of few units are not shown."
     which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"
     if scale is None:
-        return f"Differentially private: quantiles drawn by the exponential mechanism. {which}."
+        return f"Differentially private: {drawn} drawn by the exponential mechanism. {which}."
     scales = shown[scale]
     low, high = float(scales.min()), float(scales.max())  # type: ignore[arg-type]
     size = f"{low:,.3g}" if low == high else f"{low:,.3g} to {high:,.3g}"

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from dpfast.aggregation.exact import Aggregates
 from dpfast.columns import borrow
+from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.gaussian import gaussian_noise
-from dpfast.mechanisms.grouped_points import GroupedPoints
 from dpfast.mechanisms.intervals import half_width
 from dpfast.mechanisms.key_selection import select_keys
 from dpfast.mechanisms.laplace import laplace_noise
+from dpfast.mechanisms.modes import draw_modes
 from dpfast.mechanisms.quantile_nodes import draw_quantiles
-from dpfast.planner import Blueprint, DrawnQuantiles, NoisyMeasure, PlannedQuery
+from dpfast.planner import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, PlannedQuery
 from dpfast.queries import QuantileQuery
 from dpfast.randomness import RandomSource, SystemRandom
 
@@ -55,11 +56,7 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
     for planned in blueprint.queries:
         noisy = []
         for part in planned.parts:
-            noisy.append(
-                _drawn(measures[place], part, source)
-                if isinstance(part, DrawnQuantiles)
-                else _noisy(measures[place], part, source)
-            )
+            noisy.append(_drawn(measures[place], part, source))
             place += 1
         columns.extend(_answer(planned, noisy))
     return pl.DataFrame({column.name: column for column in columns})
@@ -89,27 +86,28 @@ def _fresh(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, array, dtype=pl.String)
 
 
-def _noisy(values: NDArray[np.int64], part: NoisyMeasure, source: RandomSource) -> NDArray[np.int64]:
-    column = borrow(values)
+def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
+    """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
+    if isinstance(part, DrawnModes):
+        return draw_modes(exact, part.measure.points, part.slope, source)
+    if isinstance(part, DrawnQuantiles):
+        unit = part.unit
+        drawn = draw_quantiles(
+            exact, part.measure.points, part.tree, part.exact_epsilon, unit.max_rows_per_group, unit.neighbors, source
+        )
+        return drawn + part.measure.centre
     draw = laplace_noise if part.mechanism == "laplace" else gaussian_noise
-    noisy: NDArray[np.int64] = draw(column, part.scale, source)
+    noisy: NDArray[np.int64] = draw(borrow(exact), part.scale, source)
     return noisy
-
-
-def _drawn(points: GroupedPoints, part: DrawnQuantiles, source: RandomSource) -> NDArray[np.int64]:
-    """Return every group's quantiles in steps, ascending, one column each."""
-    unit = part.unit
-    drawn = draw_quantiles(
-        points, part.points, part.tree, part.exact_epsilon, unit.max_rows_per_group, unit.neighbors, source
-    )
-    return drawn + part.measure.centre
 
 
 def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
     """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
     part, total = planned.parts[0], noisy[0]
-    columns: tuple[NDArray[Any], ...]
-    if isinstance(part, DrawnQuantiles):
+    columns: tuple[pl.Series | NDArray[Any], ...]
+    if isinstance(part, DrawnModes):
+        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
+    elif isinstance(part, DrawnQuantiles):
         assert isinstance(planned.query, QuantileQuery)
         step = int(part.step) if planned.whole and part.measure.step_exponent >= 0 else part.step
         columns = (

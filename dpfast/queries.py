@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpfast.columns.candidates import read_candidates
 from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
 from dpfast.columns.ranks import PARTS, read_quantiles
 from dpfast.errors import ParameterError
@@ -18,13 +19,16 @@ from dpfast.errors import ParameterError
 __all__ = [
     "Bins",
     "Measure",
+    "ModeQuery",
     "PrivacyUnit",
     "QuantileQuery",
     "Query",
     "Sensitivity",
     "bins",
+    "choices_measure",
     "count",
     "mean",
+    "mode",
     "points_measure",
     "quantile",
     "sum",
@@ -96,18 +100,30 @@ class Measure:
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
     - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
-      group by group.
+      group by group;
+    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "values", "sum", "points"]
+    kind: Literal["rows", "values", "sum", "points", "choices"]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0
     upper: int = 1
     centre: int = 0
+    candidates: tuple[Any, ...] = ()
+
+    @property
+    def selects(self) -> bool:
+        """Whether answers are selected, by the exponential mechanism, and not sums with noise."""
+        return self.kind in ("points", "choices")
+
+    @property
+    def points(self) -> int:
+        """How many points or candidates there are."""
+        return self.upper - self.centre
 
 
 @dataclass(frozen=True)
@@ -125,7 +141,7 @@ class Query:
 
     """
 
-    kind: Literal["count", "sum", "mean", "quantile"]
+    kind: Literal["count", "sum", "mean", "quantile", "mode"]
     column: str | None = None
     bounds: tuple[float, float] | None = None
     computed: bool = field(default=False, repr=False, compare=False)
@@ -160,6 +176,13 @@ class QuantileQuery(Query):
             return ("",)
         percents = (Decimal(self.parts[place]) * 100 / PARTS for place in self.order)
         return tuple(f"_p{percent.normalize():f}" for percent in percents)
+
+
+@dataclass(frozen=True)
+class ModeQuery(Query):
+    """The most common value in every group, of public candidates: what `mode` returns."""
+
+    candidates: tuple[Any, ...] = ()
 
 
 def count() -> Query:
@@ -249,6 +272,34 @@ def quantile(column: str, q: Any, *, bounds: tuple[float, float], grid: float | 
     return QuantileQuery("quantile", *checked, parts, tuple(order), single, grid)
 
 
+def mode(column: str, *, candidates: Any) -> ModeQuery:
+    """Ask for the most common value of a column in every group, among public candidates.
+
+    Parameters
+    ----------
+    column
+        A column of strings, categories, integers, Booleans or dates. Rows of other values than the candidates
+        count for none of them, and so do nulls, unless None is a candidate.
+    candidates
+        The values that may be answered, at least one: a list of different strings, integers, Booleans or dates,
+        and None if null is to count as a value. Public, chosen without looking at the data.
+
+    Notes
+    -----
+    A release has a column of the query's name (String, Int64, UInt64 beyond it, Boolean or Date) with one of the
+    candidates for each group, and a column ``name_rows``: with probability 0.95 the answer has at most so many rows
+    fewer than the most common candidate (`Plan.error`), of those kept of each privacy unit. In a group without
+    rows all candidates are as likely. How many rows the answer has is not shown; a count by the column tells.
+
+    Examples
+    --------
+    >>> mode("dest", candidates=["IAH", "MIA"]).candidates
+    ('IAH', 'MIA')
+
+    """
+    return ModeQuery("mode", _checked_column(column), candidates=read_candidates(candidates))
+
+
 def bins(column: str, edges: Any) -> Bins:
     """Group by the bins of a numeric column; see `Bins`.
 
@@ -316,6 +367,11 @@ def points_measure(query: QuantileQuery, *, whole: bool) -> tuple[Measure, Publi
     assert query.bounds is not None
     grid = public_grid(query.bounds, query.grid, whole=whole)
     return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1), grid
+
+
+def choices_measure(query: ModeQuery) -> Measure:
+    """Return the measure of a mode."""
+    return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from dpfast.errors import ParameterError
 from dpfast.planner import Blueprint, explain
-from dpfast.queries import Bins
+from dpfast.queries import Bins, ModeQuery
 
 __all__ = ["Release"]
 
@@ -28,7 +28,9 @@ class Release:
         value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
         bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``. Quantiles
         have a column ``q``, or ``q_p25``, ``q_p50`` and so on, and ``q_ranks``: all of a group's are drawn within so
-        many ranks of the exact ones with probability 0.95 (and a 65,536th of the values equal to one of them).
+        many ranks of the exact ones with probability 0.95 (and a 65,536th of the values equal to one of them). A mode
+        has the column ``q``, one of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows
+        fewer than the most common candidate.
     spent
         What this release was charged, all its charges together: a `Budget` of (epsilon, delta), or of (rho,
         delta) where the plan was made with rho.
@@ -45,7 +47,10 @@ class Release:
         self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
         self._queries = [planned.name for planned in blueprint.queries]
         self._values = {name: name for name in self._queries}
+        self._candidates: dict[str, tuple[Any, ...]] = {}
         for planned in blueprint.queries:
+            if isinstance(planned.query, ModeQuery):
+                self._candidates[planned.name] = planned.query.candidates
             if planned.query.kind == "quantile":
                 *values, _ = planned.columns
                 self._values |= {planned.name: values[0]} | {value: value for value in values}
@@ -64,7 +69,7 @@ class Release:
         return self._explained
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int = 30) -> Any:
-        """Draw one query's groups with their intervals.
+        """Draw one query's groups with their intervals; a mode's with the candidate of each.
 
         Parameters
         ----------
@@ -74,7 +79,7 @@ class Release:
         query
             The query's name, or a quantile's column; by default the first.
         top
-            How many of the largest groups to show.
+            How many of the largest groups to show; of a mode, the first.
 
         Returns
         -------
@@ -92,7 +97,7 @@ class Release:
         name = self._queries[0] if query is None else query
         if name not in self._values:
             raise ParameterError("query", query, f"one of {list(self._values)}")
-        return draw_groups(self.frame, self._by, self._values[name], top, path)
+        return draw_groups(self.frame, self._by, self._values[name], top, path, candidates=self._candidates.get(name))
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""

@@ -136,7 +136,7 @@ def public_names() -> list[str]:
 
 
 #: What only describes a question or a failure and lets nothing out.
-WITHOUT_GUARANTEE = {"bins", "count", "mean", "quantile", "sum"}
+WITHOUT_GUARANTEE = {"bins", "count", "mean", "mode", "quantile", "sum"}
 
 
 def no_mechanism(name: str) -> bool:

@@ -130,12 +130,16 @@ class KeyCoder:
 
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block (uint64, good until the block moves on)."""
+        return self.read_slots(block, [f"key{i}" for i in range(len(self._columns))])
+
+    def read_slots(self, block: Block, names: Sequence[str]) -> np.ndarray:
+        """Return the slot of each row by columns of these names (uint64, good until slots are read again)."""
         codes: np.ndarray = block.codes[0]
         slots: np.ndarray = block.codes[1]
         codes[:] = 0
-        for i, column in enumerate(self._columns):
-            values, valid = column.read(block, f"key{i}")
-            add_key_codes(values, valid, *self._radices[i], codes)
+        for column, radix, name in zip(self._columns, self._radices, names, strict=True):
+            values, valid = column.read(block, name)
+            add_key_codes(values, valid, *radix, codes)
         if self._table is None:
             return codes
         find_codes(codes, self._table, slots)
@@ -145,10 +149,15 @@ class KeyCoder:
         """Return the entries of a table (or points by slot) in the order of the keys."""
         return table[: self.keys] if self._dense else table[self._key_slots]
 
+    def key_rows(self) -> np.ndarray:
+        """Return the key of each slot by its row among the keys (int32), -1 for slots of none."""
+        rows = np.full(self.slots, -1, np.int32)
+        rows[self._key_slots] = np.arange(self.keys, dtype=np.int32)
+        return rows
+
     def rows_of(self, frame: pl.DataFrame, out: np.ndarray) -> None:
         """Write the row of each row's key among the keys (int32), -1 if its key is none of them."""
-        key_rows = np.full(self.slots, -1, np.int32)
-        key_rows[self._key_slots] = np.arange(self.keys, dtype=np.int32)
+        key_rows = self.key_rows()
 
         def look_up(block: Block, start: int, stop: int) -> None:
             for _ in block.walk(start, stop):

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, find_values, round_floats
@@ -39,20 +40,26 @@ class Contribution:
         The expression of the column that ``fill`` reads block by block; None for rows.
     way
         What ``fill`` does with that column: ``"rows"`` nothing, ``"present"`` looks for NaN, ``"floats"`` and
-        ``"integers"`` compute the sum's contribution, ``"ready"`` takes it as it is.
+        ``"integers"`` compute the sum's contribution, ``"choices"`` finds the candidate, ``"ready"`` takes it as it
+        is.
+    coder
+        What finds candidates.
 
     """
 
     measure: Measure
     native: pl.Expr | None
     block: pl.Expr | None
-    way: Literal["rows", "present", "floats", "integers", "ready"]
+    way: Literal["rows", "present", "floats", "integers", "choices", "ready"]
+    coder: CandidateCoder | None = None
 
     def fill(self, block: Block, column: str, out: np.ndarray) -> None:
         """Write the contributions (int64) of a block's rows into ``out``."""
         measure = self.measure
         if self.way == "ready":
             block.read_integers(column, out)
+        elif self.coder is not None:
+            self.coder.read(block, column, out)
         elif self.way == "present":
             find_values(block.floats(column), block.validity(column), out)
         elif self.way == "floats":
@@ -88,7 +95,8 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
     Raises
     ------
     ColumnError
-        If a column is missing, or a sum or points are asked of one that is neither integer, float nor Boolean.
+        If a column is missing, or a sum or points are asked of one that is neither integer, float nor Boolean, or
+        choices of one that cannot be compared with the candidates.
     ParameterError
         If a measure's bounds could overflow: magnitude x 2**38 rows must stay below 2**62.
 
@@ -111,6 +119,12 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         native = (column.is_not_null() & column.is_not_nan()).cast(pl.Int64)
         return Contribution(measure, native, column, "present")
 
+    if measure.kind == "choices":
+        candidates, fitted = plan_candidates(measure, dtype)
+        native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
+        if coder is None:
+            return Contribution(measure, native, native, "ready")
+        return Contribution(measure, native, fitted, "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
     if dtype == pl.Null:

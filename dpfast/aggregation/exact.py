@@ -95,7 +95,7 @@ class Aggregates:
         would be the rows of public keys, which ``Measure("rows")`` gives.
     measures : int64
         One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
-        ``GroupedPoints``, as long as ``keys``.
+        ``GroupedPoints``, as long as ``keys``; for choices the same, or a row of counts for each key.
 
     """
 
@@ -264,7 +264,7 @@ class Aggregation:
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
             return Aggregates(self.public.given, None, self._scatter(self.public, self.coder, self.contributions))
-        if self.public is None and any(contribution.measure.kind == "points" for contribution in self.contributions):
+        if self.public is None and any(contribution.measure.selects for contribution in self.contributions):
             # Lists made by the engine cost more than a first pass that finds the keys.
             found, coder = self._find_keys()
             if coder is not None:

@@ -14,7 +14,16 @@ from dpfast.aggregation.strings import StringNumbers
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
 
-__all__ = ["KeyColumn", "PublicKeys", "adopt_keys", "label_keys", "plan_keys", "prepare_keys"]
+__all__ = [
+    "KeyColumn",
+    "PublicKeys",
+    "adopt_keys",
+    "code_keys",
+    "fit_keys",
+    "label_keys",
+    "plan_keys",
+    "prepare_keys",
+]
 
 _MOST_LONG_STRINGS = 1 << 16
 """With more distinct strings of over 12 bytes, looking each row up costs more than Polars' own group_by."""
@@ -140,7 +149,7 @@ def prepare_keys(keys: pl.DataFrame, columns: Sequence[KeyColumn]) -> PublicKeys
     if keys.height == 0:
         raise ParameterError("keys", keys, "a frame of at least one key", "write keys=None to select them")
     given = keys.select(names) if names else keys
-    cast = [_cast_keys(given[column.name], column) for column in columns]
+    cast = [fit_keys(given[column.name], column) for column in columns]
     return _code_columns(given, columns, [series for series, _ in cast], [native for _, native in cast])
 
 
@@ -171,7 +180,7 @@ def _code_columns(
             coded.append(CodedKeys(series, edges=edges))
             coded_exprs.append(column.values)
         else:
-            coded.append(_code_keys(series))
+            coded.append(code_keys(series))
             coded_exprs.append(native)
     complete = [codes for codes in coded if codes is not None]
     return PublicKeys(
@@ -183,7 +192,7 @@ def _code_columns(
     )
 
 
-def _code_keys(series: pl.Series) -> CodedKeys | None:
+def code_keys(series: pl.Series) -> CodedKeys | None:
     """Return a column of keys as integers; None for too many long strings."""
     if series.dtype != pl.String:
         return CodedKeys(series.to_physical())
@@ -191,7 +200,7 @@ def _code_keys(series: pl.Series) -> CodedKeys | None:
     return None if numbered is None else CodedKeys(numbered[1], strings=numbered[0])
 
 
-def _cast_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
+def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
     """Return the keys in the dtype of the data, and the expression of the data's keys in that dtype."""
     if column.bins is not None:
         return _cast_bins(series, column.bins), column.native

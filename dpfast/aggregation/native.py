@@ -21,7 +21,7 @@ def group_natively(
 ) -> pl.DataFrame:
     """Return one row per key found (null is one): the keys, ``rows``, and ``measure0``, ``measure1``, ...
 
-    These are Int64, or for points lists of them.
+    These are Int64, or for points and choices lists of them.
 
     Every expression is native, and sums are sums of Int64, so that neither the order of the rows nor the
     engine changes a figure.
@@ -63,10 +63,10 @@ def join_to_keys(grouped: pl.DataFrame, keys: PublicKeys) -> pl.DataFrame:
 
 
 def _together(native: pl.Expr, measure: Measure) -> pl.Expr:
-    """Return a group's sum, or the list of its points."""
-    if measure.kind != "points":
+    """Return a group's sum, or the list of its points or candidates."""
+    if not measure.selects:
         return native.sum()
-    dtype = point_dtype(measure.upper - measure.centre)
+    dtype = point_dtype(measure.points)
     return native.filter(native != 0).cast(pl.Int32 if dtype is np.int32 else pl.Int64)
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
-from dpfast.kernels.counting import add_to_slots, count_slots, narrow_slots
+from dpfast.kernels.counting import add_to_slots, count_choices, count_slots, narrow_slots
 from dpfast.mechanisms.grouped_points import Collector, GroupedPoints
 from dpfast.queries import Measure
 
@@ -21,6 +21,9 @@ _CACHE_BYTES = 1 << 22
 """What may be assumed to stay in the processor's last cache: the tables of all threads together."""
 
 _STRETCH_ROWS = 1 << 21
+
+_MOST_CELLS = 1 << 27
+"""With more cells of (slot, candidate) the rows themselves are kept, which take 8 bytes each, and sorted by slot."""
 
 
 def value_exprs(contributions: Sequence[Contribution]) -> list[pl.Expr]:
@@ -77,7 +80,8 @@ Table: TypeAlias = "np.ndarray | Collector"
 class Scatter:
     """Add rows to one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
 
-    Points, of which quantiles are drawn, are collected instead and sorted by slot at the end.
+    Choices are counted in a table of a row for each slot, one number for each candidate. Points, of which quantiles are
+    drawn, are collected instead and sorted by slot at the end, and so are choices whose table would be too large.
 
     Sums of integers do not depend on how threads share the rows.
 
@@ -98,7 +102,7 @@ class Scatter:
         self._slots = slots
         self._slots_of = slots_of
         self._contributions = contributions
-        self._bytes = 8 * len(contributions) * (slots + 1)
+        self._bytes = 8 * sum(_width(contribution.measure) * slots + 1 for contribution in contributions)
         self._free = [self._new_tables()]
         self._threads = max(1, _CACHE_BYTES // max(1, self._bytes))
 
@@ -110,26 +114,41 @@ class Scatter:
         """Return the tables, and points slot by slot; nothing can be added afterwards."""
         by_contribution = zip(*self._free, strict=True)
         self._free = []
-        return [_join(tables) for tables in by_contribution]
+        joined = [_join(tables) for tables in by_contribution]
+        return [
+            table[:-1].reshape(self._slots, -1)
+            if contribution.measure.kind == "choices" and isinstance(table, np.ndarray)
+            else table
+            for table, contribution in zip(joined, self._contributions, strict=True)
+        ]
 
     def _new_tables(self) -> list[Table]:
         return [self._new_table(contribution.measure) for contribution in self._contributions]
 
     def _new_table(self, measure: Measure) -> Table:
-        if measure.kind == "points":
-            return Collector(self._slots, measure.upper - measure.centre)
-        return np.zeros(self._slots + 1, np.int64)
+        cells = _width(measure) * self._slots
+        if measure.kind == "points" or cells > _MOST_CELLS:
+            return Collector(self._slots, measure.points)
+        return np.zeros(cells + 1, np.int64)
 
     def _work(self, block: Block, start: int, stop: int) -> None:
         try:
             tables = self._free.pop()
         except IndexError:
             tables = self._new_tables()
-        if len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2:
+        fits = len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2
+        # Finding candidates needs the scratch memory that the slots are in.
+        if fits and not any(contribution.coder for contribution in self._contributions):
             _scatter_blocks(block, start, stop, tables, self._slots_of, self._contributions)
         else:
-            _scatter_stretches(block, start, stop, tables, self._slots, self._slots_of, self._contributions)
+            rows = BLOCK_ROWS if fits else _STRETCH_ROWS
+            _scatter_stretches(block, start, stop, tables, self._slots, self._slots_of, self._contributions, rows)
         self._free.append(tables)
+
+
+def _width(measure: Measure) -> int:
+    """Return how many numbers a measure counts for each slot."""
+    return measure.points if measure.kind == "choices" else 1
 
 
 def _join(tables: Sequence[Table]) -> np.ndarray | GroupedPoints:
@@ -167,12 +186,16 @@ def _scatter_stretches(
     trash: int,
     slots_of: Callable[[Block], np.ndarray],
     contributions: Sequence[Contribution],
+    rows: int,
 ) -> None:
-    """Do the same where the tables together do not fit into the cache: one at a time, over many blocks."""
+    """Do the same with slots copied, so many rows at a time: where the tables together do not fit into the cache.
+
+    Then they are filled one at a time, over many blocks.
+    """
     filled = np.empty(BLOCK_ROWS, np.int64)
-    slots = np.empty(min(stop - start, _STRETCH_ROWS), np.uint32 if trash < 2**32 else np.uint64)
-    for low in range(start, stop, _STRETCH_ROWS):
-        high = min(low + _STRETCH_ROWS, stop)
+    slots = np.empty(min(stop - start, rows), np.uint32 if trash < 2**32 else np.uint64)
+    for low in range(start, stop, rows):
+        high = min(low + rows, stop)
         for _ in block.walk(low, high):
             narrow_slots(slots_of(block), np.uint64(trash), slots[block.start - low : block.stop - low])
         for i, contribution in enumerate(contributions):
@@ -196,5 +219,8 @@ def _add(
     contribution.fill(block, column, filled[: block.rows])
     if isinstance(table, Collector):
         table.add(slots, filled[: block.rows])
+        return
+    if contribution.measure.kind == "choices":
+        count_choices(slots, filled[: block.rows], np.uint64(contribution.measure.points), table)
         return
     add_to_slots(slots, filled[: block.rows], table)

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

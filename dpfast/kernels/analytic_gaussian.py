@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

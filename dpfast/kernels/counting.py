@@ -16,6 +16,7 @@ __all__ = [
     "add_key_codes",
     "add_to_slots",
     "clip_integers",
+    "count_choices",
     "count_slots",
     "find_bins",
     "find_values",
@@ -53,6 +54,19 @@ def count_slots(slots, table):
     trash = np.uint64(len(table) - 1)
     for i in range(len(slots)):
         table[min(np.uint64(slots[i]), trash)] += 1
+
+
+@kernel
+def count_choices(slots, choices, width, table):
+    """Add 1 to ``table[slot * width + choice - 1]`` for each row; the last entry of the table is the trash.
+
+    ``choices`` are int64 from 1 to ``width`` (uint64); rows of others, and of slots past the last, are trash.
+    """
+    trash = np.uint64(len(table) - 1)
+    known = trash // width
+    for i in range(len(choices)):
+        slot, choice = np.uint64(slots[i]), np.uint64(choices[i] - 1)
+        table[slot * width + choice if slot < known and choice < width else trash] += 1
 
 
 @kernel
@@ -130,4 +144,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

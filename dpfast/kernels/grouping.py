@@ -6,7 +6,7 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 
-__all__ = ["narrow_points", "sort_points"]
+__all__ = ["count_points", "narrow_points", "sort_points"]
 
 
 @kernel
@@ -34,4 +34,4 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 83bd5ee8ba256bf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dpfast.planner.blueprint import SUFFIXES, Blueprint, DrawnQuantiles, KeyShare, NoisyMeasure, PlannedQuery
+from dpfast.planner.blueprint import (
+    SUFFIXES,
+    Blueprint,
+    DrawnModes,
+    DrawnQuantiles,
+    KeyShare,
+    NoisyMeasure,
+    Part,
+    PlannedQuery,
+)
 from dpfast.planner.drawing_up import draw_up
 from dpfast.planner.explanation import error_frame, explain, measure_frame
 
 __all__ = [
     "SUFFIXES",
     "Blueprint",
+    "DrawnModes",
     "DrawnQuantiles",
     "KeyShare",
     "NoisyMeasure",
+    "Part",
     "PlannedQuery",
     "draw_up",
     "error_frame",

@@ -18,13 +18,16 @@ from dpfast.mechanisms.additive import thread_count
 from dpfast.mechanisms.gaussian import gaussian_kernel
 from dpfast.mechanisms.key_selection import SelectionTable
 from dpfast.mechanisms.laplace import laplace_kernel
+from dpfast.mechanisms.modes import count_error, count_slope
 from dpfast.mechanisms.quantile_nodes import QuantileTree, node_sensitivity, node_slope, rank_error
-from dpfast.queries import Bins, Measure, PrivacyUnit, QuantileQuery, Query, Sensitivity
+from dpfast.queries import Bins, Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
 
 __all__ = [
     "RANKS",
+    "ROWS",
     "SUFFIXES",
     "Blueprint",
+    "DrawnModes",
     "DrawnQuantiles",
     "KeyShare",
     "Mechanism",
@@ -43,6 +46,9 @@ SUFFIXES = ("", "_scale", "_lower", "_upper")
 
 #: What the name of quantiles is followed by where their error in ranks stands.
 RANKS = "_ranks"
+
+#: What the name of a mode is followed by where its error in rows stands.
+ROWS = "_rows"
 
 
 @dataclass(frozen=True)
@@ -90,26 +96,23 @@ class NoisyMeasure:
 
 
 @dataclass(frozen=True)
-class DrawnQuantiles:
-    """Points of which quantiles are drawn by the exponential mechanism.
+class Drawn:
+    """What the exponential mechanism selects in every group.
 
     Attributes
     ----------
     measure
-        What is collected: points of a grid, in steps.
-    tree
-        The nodes of a group.
+        What is aggregated.
     epsilon
-        What a node is drawn with, read as the decimal that it denotes.
+        What one draw is made with, read as the decimal that it denotes.
     unit
-        It fixes the nodes' sensitivities.
+        It fixes the sensitivities.
     charge
         What it costs: the exponential mechanism, as often as a privacy unit pays for it.
 
     """
 
     measure: Measure
-    tree: QuantileTree
     epsilon: float
     unit: PrivacyUnit
     charge: Charge
@@ -125,19 +128,58 @@ class DrawnQuantiles:
         return self.charge.delta_units
 
     @property
-    def step(self) -> float:
-        """The distance between points, in the column's unit."""
-        return 2.0**self.measure.step_exponent
-
-    @property
-    def nodes(self) -> int:
+    def draws(self) -> int:
         """How many draws, over all groups, a privacy unit pays for."""
         return self.charge.count
 
+
+@dataclass(frozen=True)
+class DrawnModes(Drawn):
+    """Counts of rows by candidate, of which the most common is selected."""
+
     @property
-    def points(self) -> int:
-        """The number of points of the grid."""
-        return self.measure.upper - self.measure.centre
+    def kernel(self) -> str:
+        """The kernel that will select."""
+        return "selection"
+
+    @property
+    def sensitivity(self) -> int:
+        """How far a unit can move one group's counts, in rows."""
+        return self.unit.max_rows_per_group
+
+    @property
+    def slope(self) -> float:
+        """What counts are multiplied by."""
+        return count_slope(self.epsilon, self.unit.max_rows_per_group, self.unit.neighbors)
+
+    @property
+    def scale(self) -> float:
+        """How many rows divide a probability by e."""
+        return 1 / self.slope
+
+    def strays(self, miss: float) -> int:
+        """Return how many rows less than the most common candidate the selected one has, but with this probability."""
+        unit = self.unit
+        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
+
+
+@dataclass(frozen=True)
+class DrawnQuantiles(Drawn):
+    """Points of which quantiles are drawn by the exponential mechanism.
+
+    Attributes
+    ----------
+    tree
+        The nodes of a group, each drawn with ``epsilon``; ``measure`` collects points of a grid, in steps.
+
+    """
+
+    tree: QuantileTree
+
+    @property
+    def step(self) -> float:
+        """The distance between points, in the column's unit."""
+        return 2.0**self.measure.step_exponent
 
     @property
     def kernel(self) -> str:
@@ -184,7 +226,7 @@ class DrawnQuantiles:
                 rank_error(
                     node,
                     node_slope(node, self.exact_epsilon, unit.max_rows_per_group, unit.neighbors),
-                    self.points,
+                    self.measure.points,
                     each,
                 )
                 for node in level
@@ -195,7 +237,7 @@ class DrawnQuantiles:
 
 
 #: What a query is answered from.
-Part: TypeAlias = NoisyMeasure | DrawnQuantiles
+Part: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnModes
 
 
 @dataclass(frozen=True)
@@ -322,11 +364,15 @@ def columns_of(name: str, query: Query) -> tuple[str, ...]:
     """Return the names of a query's columns in a release."""
     if isinstance(query, QuantileQuery):
         return (*(name + label for label in query.labels), name + RANKS)
+    if isinstance(query, ModeQuery):
+        return (name, name + ROWS)
     return tuple(name + suffix for suffix in SUFFIXES)
 
 
 def describe(query: Query) -> str:
     """Return a query in words."""
+    if isinstance(query, ModeQuery):
+        return f"most common of {len(query.candidates)} candidates in {query.column}"
     if query.bounds is None:
         return query.kind
     what: str = query.kind

@@ -18,9 +18,9 @@ from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
 from dpfast.planner.blueprint import (
     Blueprint,
-    DrawnQuantiles,
     KeyShare,
     Mechanism,
+    NoisyMeasure,
     Part,
     PlannedQuery,
     columns_of,
@@ -29,15 +29,26 @@ from dpfast.planner.blueprint import (
 )
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.noise import (
+    modes_of,
     noise_of_epsilon,
     noise_of_rho,
-    quantiles_of_epsilon,
-    quantiles_of_rho,
+    quantiles_of,
     selection_of_epsilon,
     selection_of_rho,
 )
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
-from dpfast.queries import Bins, Measure, PrivacyUnit, QuantileQuery, Query, Sensitivity, points_measure, sum_measure
+from dpfast.queries import (
+    Bins,
+    Measure,
+    ModeQuery,
+    PrivacyUnit,
+    QuantileQuery,
+    Query,
+    Sensitivity,
+    choices_measure,
+    points_measure,
+    sum_measure,
+)
 
 __all__ = ["draw_up"]
 
@@ -131,8 +142,8 @@ def draw_up(
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     budget = _budget(epsilon, delta, rho)
     rule = read_split(split, list(queries), selects=groups is None)
-    if rule.rule == "optimal" and any(isinstance(query, QuantileQuery) for query in queries.values()):
-        allowed = '"even" or weights where there are quantiles, whose variance is not known beforehand'
+    if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
+        allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
         raise ParameterError("split", split, allowed, 'write for example split={"n": 1, "delay": 3}')
     people = read_population(population)
     if dataset is not None and (not isinstance(dataset, str) or not dataset):
@@ -219,9 +230,7 @@ def _draft(task: _Task, budget: _Budget, rule: Split, mechanism: Mechanism) -> _
     if mechanism == "gaussian" and budget.kind == "epsilon":
         # The exponential mechanism needs none.
         even = [
-            Fraction(measure.kind != "points", len(measures))
-            for measures in task.measures.values()
-            for measure in measures
+            Fraction(not measure.selects, len(measures)) for measures in task.measures.values() for measure in measures
         ]
         takers = [*task.selection, *even]
         deltas = portions(budget.delta_units, takers)[task.selects :] if any(takers) else [0] * len(flat)
@@ -232,8 +241,9 @@ def _draft(task: _Task, budget: _Budget, rule: Split, mechanism: Mechanism) -> _
     def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
         description, query = task.description(name, measure), task.queries[name]
         if isinstance(query, QuantileQuery):
-            quantiles_of = quantiles_of_rho if budget.kind == "rho" else quantiles_of_epsilon
-            return quantiles_of(query, measure, task.unit, task.groups, share[0], description)
+            return quantiles_of(query, measure, task.unit, task.groups, (budget.kind, share[0]), description)
+        if measure.kind == "choices":
+            return modes_of(measure, task.unit, (budget.kind, share[0]), description)
         if budget.kind == "rho":
             return noise_of_rho(measure, task.unit, mechanism, share[0], description)
         return noise_of_epsilon(measure, task.unit, mechanism, *share, description)
@@ -251,7 +261,7 @@ def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechani
     error is, but for the number of values in a group, that of sum - (mean - middle) * count, and abs(mean - middle)
     is at most half the width of the bounds, which so weighs the count.
     """
-    if measure.kind == "points":
+    if measure.selects:
         # No stake in what only "optimal" splits look at.
         return Stake(Fraction(1))
     sensitivity = Sensitivity.of(measure, unit)
@@ -270,8 +280,8 @@ def _error(drawn: list[tuple[Part, ...]], stakes: Mapping[str, Sequence[Stake]],
     The weighted sum of variances where that is what the split minimises; else the product of all variances, by
     which the choice is the same for all units and weights.
     """
-    # Quantiles are drawn the same way whatever the noise of the others is.
-    parts = [tuple(part for part in query if not isinstance(part, DrawnQuantiles)) for query in drawn]
+    # Quantiles and modes are drawn the same way whatever the noise of the others is.
+    parts = [tuple(part for part in query if isinstance(part, NoisyMeasure)) for query in drawn]
     logs = [math.log(part.scale**2 * (2 if part.mechanism == "laplace" else 1)) for query in parts for part in query]
     if rule.rule != "optimal":
         return math.fsum(logs)
@@ -320,7 +330,9 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
     taken = set(by)
     for name, query in queries.items():
         if not isinstance(query, Query):
-            allowed = "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=) or dpf.quantile(...)"
+            allowed = (
+                "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...) or dpf.mode(...)"
+            )
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
@@ -340,6 +352,8 @@ def _is_whole(query: Query, columns: pl.Schema) -> bool:
 def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
     if query.kind == "count":
         return [Measure("rows")]
+    if isinstance(query, ModeQuery):
+        return [choices_measure(query)]
     if isinstance(query, QuantileQuery):
         return [points_measure(query, whole=_is_whole(query, columns))[0]]
     numerator = sum_measure(query, whole=_is_whole(query, columns))

@@ -12,11 +12,11 @@ from dpfast.accounting.amounts import to_float
 from dpfast.errors import ParameterError
 from dpfast.ledger import Budget
 from dpfast.mechanisms.intervals import half_width
-from dpfast.planner.blueprint import Blueprint, DrawnQuantiles, Part, describe, name_of
+from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, describe, name_of
 
 __all__ = ["error_frame", "explain", "measure_frame"]
 
-_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum", "points": "points of a grid"}
+_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
 _SCHEMA = {
     "query": pl.String,
     "measure": pl.String,
@@ -43,45 +43,54 @@ _RAREST = 1e-12
 
 
 def _measure(part: Part) -> str:
-    what = _MEASURES[part.measure.kind]
     if isinstance(part, DrawnQuantiles):
-        return f"{part.points} points, {part.step:g} apart"
+        return f"{part.measure.points} points, {part.step:g} apart"
+    if isinstance(part, DrawnModes):
+        return f"rows of {part.measure.points} candidates"
+    what = _MEASURES[part.measure.kind]
     return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
 
 
 def _reach(part: Part, miss: float) -> float:
-    """Return how far the noise strays but with this probability, in the column's unit; quantiles, in ranks."""
-    if isinstance(part, DrawnQuantiles):
+    """Return how far the noise strays but with this probability, in the column's unit; quantiles in ranks, modes in rows."""
+    if not isinstance(part, NoisyMeasure):
         return part.strays(miss)
     return half_width(part.mechanism, part.scale, miss) * part.step
 
 
-def _quantile_reason(part: DrawnQuantiles) -> str:
-    unit, tree = part.unit, part.tree
+def _reason(part: DrawnQuantiles | DrawnModes) -> str:
+    unit = part.unit
     rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
+    paid = f"a unit pays for {part.draws} {'draw' if part.draws == 1 else 'draws'}"
+    if isinstance(part, DrawnModes):
+        kind = (
+            "for one candidate, against another" if unit.neighbors == "replace" else "for one candidate, never against"
+        )
+        return f"{rows}1 ({kind}); {paid}"
+    tree = part.tree
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
     kind = "a rank replaced" if unit.neighbors == "replace" else "max(q, 1 - q)"
     levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
-    return f"{rows}{each} ({kind}); a unit pays for {part.nodes} {'draw' if part.nodes == 1 else 'draws'}{levels}"
+    return f"{rows}{each} ({kind}); {paid}{levels}"
 
 
 def _row(query: str, part: Part) -> dict[str, Any]:
-    size: Any = part.sensitivity
-    if isinstance(part, DrawnQuantiles):
+    if not isinstance(part, NoisyMeasure):
         return {
             "query": query,
             "measure": _measure(part),
             "norm": "score",
             "sensitivity": float(part.sensitivity),
-            "reason": _quantile_reason(part),
+            "reason": _reason(part),
             "mechanism": "exponential",
             "kernel": part.kernel,
             "scale": part.scale,
             "error95": _reach(part, 0.05),
             "epsilon": to_float(part.epsilon_units),
             "delta": to_float(part.delta_units),
-            "event": repr(part.charge.fact if part.nodes == 1 else part.charge.fact.times(part.nodes)),
+            "event": repr(part.charge.fact if part.draws == 1 else part.charge.fact.times(part.draws)),
         }
+    size = part.sensitivity
     if part.mechanism == "laplace":
         norm, steps, reason = "L1", float(size.l1), size.l1_reason
     else:
@@ -200,11 +209,12 @@ def _explain_keys(blueprint: Blueprint) -> str:
 
 def _explain_part(query: str, part: Part) -> str:
     row = _row(query, part)
-    if isinstance(part, DrawnQuantiles):
+    if not isinstance(part, NoisyMeasure):
+        what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (
-            f"{row['measure']}: score sensitivity {row['sensitivity']:g} ranks = {row['reason']}; "
-            f"exponential mechanism at epsilon {part.epsilon:.6g} a draw, a factor e every {row['scale']:g} ranks, "
-            f"95% within {row['error95']:g} ranks; epsilon {row['epsilon']:.6g}; {row['kernel']}"
+            f"{row['measure']}: score sensitivity {row['sensitivity']:g} {what} = {row['reason']}; "
+            f"exponential mechanism at epsilon {part.epsilon:.6g} a draw, a factor e every {row['scale']:g} {what}, "
+            f"95% within {row['error95']:g} {what}; epsilon {row['epsilon']:.6g}; {row['kernel']}"
         )
     return (
         f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
@@ -25,15 +26,15 @@ from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.key_selection import selection_table
 from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
-from dpfast.mechanisms.quantile_nodes import QuantileTree, quantile_tree
-from dpfast.planner.blueprint import DrawnQuantiles, KeyShare, Mechanism, NoisyMeasure
+from dpfast.mechanisms.quantile_nodes import quantile_tree
+from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism, NoisyMeasure
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
 __all__ = [
+    "modes_of",
     "noise_of_epsilon",
     "noise_of_rho",
-    "quantiles_of_epsilon",
-    "quantiles_of_rho",
+    "quantiles_of",
     "selection_of_epsilon",
     "selection_of_rho",
 ]
@@ -41,7 +42,9 @@ __all__ = [
 #: Gaussian noise planned by rho has an epsilon only beside a delta: the one at this delta stands in its charge.
 DECLARED_DELTA = 1e-6
 #: More would change nothing, as weights are below exp(-700) already.
-LARGEST_NODE_EPSILON = 1e6
+LARGEST_DRAW_EPSILON = 1e6
+
+BudgetKind: TypeAlias = Literal["epsilon", "rho"]
 
 
 def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
@@ -145,26 +148,20 @@ def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho:
     return NoisyMeasure(measure, sensitivity, mechanism, high, Charge(*basic.cost(event), description, event))
 
 
-def _quantiles(
-    query: QuantileQuery, measure: Measure, unit: PrivacyUnit, groups: int | None
-) -> tuple[QuantileTree, int]:
-    """Return the tree, and how many nodes over all groups a unit pays for (Soundness rule 24).
-
-    A unit lies in max_groups groups, a replaced one in as many before and after; but in no more than there are.
-    """
-    tree = quantile_tree(query.parts)
-    touched = unit.max_groups * (2 if unit.neighbors == "replace" else 1)
-    touched = touched if groups is None else max(min(touched, groups), 1)
-    return tree, touched * tree.touched(unit.max_rows_per_group, unit.neighbors)
-
-
-def quantiles_of_epsilon(
-    query: QuantileQuery, measure: Measure, unit: PrivacyUnit, groups: int | None, epsilon: int, description: str
+def quantiles_of(
+    query: QuantileQuery,
+    measure: Measure,
+    unit: PrivacyUnit,
+    groups: int | None,
+    share: tuple[BudgetKind, int],
+    description: str,
 ) -> DrawnQuantiles:
-    """Return quantiles at a share of epsilon.
+    """Return quantiles at a share of the budget.
 
     Guarantee
-        Every node is drawn at the share divided by the nodes that a unit pays for, rounded down.
+        Every node is drawn at the share divided by the nodes that a unit pays for; see `_draws`. A unit lies in
+        max_groups groups, a replaced one in as many before and after; but in no more than there are (Soundness rule
+        24).
 
     Parameters
     ----------
@@ -172,57 +169,72 @@ def quantiles_of_epsilon(
         What is drawn, for whom.
     groups
         How many groups there are, None where keys are selected.
-    epsilon
-        The share, in units of 1e-18.
+    share
+        Epsilon or rho, and how much of it in units of 1e-18.
     description
         For the ledger.
 
     """
-    tree, nodes = _quantiles(query, measure, unit, groups)
-    each = _written_below(epsilon // nodes)
-    if not each > 0:
-        allowed = f"at least {nodes}e-18 for this query: a unit pays for {nodes} draws"
-        raise ParameterError("epsilon", epsilon / UNITS_PER_ONE, allowed, "raise epsilon, or lower max_groups")
-    each = min(each, LARGEST_NODE_EPSILON)
-    charge = Charge(epsilon // nodes, 0, description, ExponentialMechanism(each), nodes)
-    return DrawnQuantiles(measure, tree, each, unit, charge)
+    tree = quantile_tree(query.parts)
+    touched = unit.max_groups * (2 if unit.neighbors == "replace" else 1)
+    touched = touched if groups is None else max(min(touched, groups), 1)
+    each, charge = _draws(share, touched * tree.touched(unit.max_rows_per_group, unit.neighbors), description)
+    return DrawnQuantiles(measure, each, unit, charge, tree)
 
 
-def quantiles_of_rho(
-    query: QuantileQuery, measure: Measure, unit: PrivacyUnit, groups: int | None, rho: int, description: str
-) -> DrawnQuantiles:
-    """Return quantiles at a share of rho: the bounded range of each node, epsilon**2 / 8, adds up.
+def modes_of(
+    measure: Measure,
+    unit: PrivacyUnit,
+    share: tuple[BudgetKind, int],
+    description: str,
+) -> DrawnModes:
+    """Return modes at a share of the budget.
 
     Guarantee
-        The event, so many exponential mechanisms, is rho-zCDP at the share, by `dpfast.accounting.zcdp.cost`.
+        Every group's is selected at the share divided by max_groups, for replaced units too: what such a unit takes
+        from one group and brings to another costs half each (`dpfast.mechanisms.modes`).
 
     Parameters
     ----------
-    query, measure, unit, groups, description
-        As for `quantiles_of_epsilon`.
-    rho
-        The share, in units of 1e-18.
+    measure, unit, share, description
+        As for `quantiles_of`.
 
     """
-    tree, nodes = _quantiles(query, measure, unit, groups)
+    each, charge = _draws(share, unit.max_groups, description)
+    return DrawnModes(measure, each, unit, charge)
+
+
+def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple[float, Charge]:
+    """Return the epsilon of one of so many draws by the exponential mechanism, and the charge for all of them.
+
+    Of a share of epsilon each gets an equal part, rounded down. Of a share of rho they get what is rho-zCDP at the
+    share by `dpfast.accounting.zcdp.cost`: the bounded range of each, epsilon**2 / 8, adds up.
+    """
+    kind, units = share
+    if kind == "epsilon":
+        each = min(_written_below(units // draws), LARGEST_DRAW_EPSILON)
+        if not each > 0:
+            allowed = f"at least {draws}e-18 for this query: a unit pays for {draws} draws"
+            raise ParameterError("epsilon", units / UNITS_PER_ONE, allowed, "raise epsilon, or lower max_groups")
+        return each, Charge(units // draws, 0, description, ExponentialMechanism(each), draws)
 
     def fits(epsilon: float) -> bool:
-        return zcdp.cost(ExponentialMechanism(epsilon).times(nodes))[0] <= rho
+        return zcdp.cost(ExponentialMechanism(epsilon).times(draws))[0] <= units
 
     # epsilon**2 / 8 is an upper bound of what one costs.
-    low = min(math.sqrt(8 * (rho / UNITS_PER_ONE) / nodes), LARGEST_NODE_EPSILON)
+    low = min(math.sqrt(8 * (units / UNITS_PER_ONE) / draws), LARGEST_DRAW_EPSILON)
     while not fits(low):
         low *= 1 - 2.0**-40
         if low < 1e-18:
-            raise ParameterError("rho", rho / UNITS_PER_ONE, f"larger: a unit pays for {nodes} draws", "raise rho")
+            raise ParameterError("rho", units / UNITS_PER_ONE, f"larger: a unit pays for {draws} draws", "raise rho")
     high = 2 * low
-    while fits(high) and high < LARGEST_NODE_EPSILON:
+    while fits(high) and high < LARGEST_DRAW_EPSILON:
         low, high = high, 2 * high
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if fits(middle) else (low, middle)
-    each = min(low, LARGEST_NODE_EPSILON)
+    each = min(low, LARGEST_DRAW_EPSILON)
     event = ExponentialMechanism(each)
-    return DrawnQuantiles(measure, tree, each, unit, Charge(*basic.cost(event), description, event, nodes))
+    return each, Charge(*basic.cost(event), description, event, draws)
 
 
 def _written_below(units: int) -> float:

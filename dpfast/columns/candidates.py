@@ -1,0 +1,77 @@
+"""Public candidates of a mode: plain values of one kind, each once."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpfast.errors import ParameterError
+
+__all__ = ["LARGEST_NUMBER", "as_series", "read_candidates"]
+
+#: More candidates than this are no list that anybody wrote down.
+LARGEST_NUMBER = 2**16
+
+_ALLOWED = "a list of different strings, integers, Booleans or dates, all of one kind, and None for null if it counts"
+_MEND = 'write for example candidates=["AA", "UA"]'
+
+
+def read_candidates(candidates: Any) -> tuple[Any, ...]:
+    """Return candidates as plain Python values, checked.
+
+    Parameters
+    ----------
+    candidates
+        A list, tuple, or one-dimensional array or Series.
+
+    Raises
+    ------
+    ParameterError
+        They are none, of several kinds or of another, repeated, too many, or integers that no type of 64 bits holds.
+
+    Examples
+    --------
+    >>> read_candidates(np.array([3, 1])), read_candidates(["a", None])
+    ((3, 1), ('a', None))
+
+    """
+    convert = getattr(candidates, "to_list", None) or getattr(candidates, "tolist", None)
+    listed = convert() if callable(convert) else candidates
+    if not isinstance(listed, (list, tuple)):
+        raise ParameterError("candidates", candidates, _ALLOWED, _MEND)
+    values = [value.item() if isinstance(value, np.generic) else value for value in listed]
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) != 1 or not kinds <= {str, int, bool, datetime.date}:
+        raise ParameterError("candidates", values[:8], _ALLOWED, _MEND)
+    if len(set(values)) < len(values):
+        raise ParameterError("candidates", values[:8], "different from each other", "leave repeated ones out")
+    if len(values) > LARGEST_NUMBER:
+        raise ParameterError("candidates", f"{len(values)} values", f"at most {LARGEST_NUMBER}", "take fewer")
+    if kinds == {int} and _dtype(values) is None:
+        raise ParameterError("candidates", values[:8], "integers that Int64 or UInt64 holds, all of them")
+    return tuple(values)
+
+
+def as_series(candidates: tuple[Any, ...]) -> pl.Series:
+    """Return candidates that were read as a series: String, Int64 (UInt64 beyond it), Boolean or Date.
+
+    Examples
+    --------
+    >>> as_series((3, 2**63)).dtype, as_series((True, None)).dtype
+    (UInt64, Boolean)
+
+    """
+    return pl.Series("candidates", list(candidates), dtype=_dtype(candidates))
+
+
+def _dtype(candidates: Any) -> pl.DataType | None:
+    values = [value for value in candidates if value is not None]
+    if type(values[0]) is not int:
+        return {str: pl.String(), bool: pl.Boolean(), datetime.date: pl.Date()}[type(values[0])]
+    lowest, largest = min(values), max(values)
+    if lowest >= -(2**63) and largest < 2**63:
+        return pl.Int64()
+    return pl.UInt64() if lowest >= 0 and largest < 2**64 else None
