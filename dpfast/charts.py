@@ -124,7 +124,9 @@ def draw_groups(
             values, places, xerr=reach, fmt="o", color=_DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
         )
     _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
-    if places_of is not None:
+    if places_of is None:
+        axes.axvline(0, color=_FAINT, linewidth=0.8, zorder=1)
+    else:
         _name_places(axes, places_of)
     axes.set_xlabel(name.replace("_", " "), color=_INK, fontsize=10, parse_math=False)
     axes.set_title(_title(name, by), loc="left", color=_INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
@@ -171,7 +173,6 @@ def _dress(axes: Axes, labels: list[str]) -> None:
     axes.tick_params(axis="x", labelsize=9, colors=_FAINT, length=0)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e3e7eb", linewidth=0.8, zorder=0)
-    axes.axvline(0, color=_FAINT, linewidth=0.8, zorder=1)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(False)

@@ -9,30 +9,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpfast.cli.asking import CSV_SUFFIXES, FILE_SUFFIXES, Asked, read_queries, shortened
 from dpfast.cli.errors import CommandError, FileTroubleError
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpfast.queries import Bins, Query
+    from dpfast.queries import Bins
     from dpfast.release import Plan
 
 __all__ = ["Request", "draw_plan"]
 
-_CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
-_FILE_SUFFIXES = (*_CSV_SUFFIXES, ".parquet", ".arrow", ".ipc", ".feather")
-
 
 @dataclass(frozen=True)
-class Request:
+class Request(Asked):
     """The arguments that `dpfast release` and `dpfast explain` share, as they were written."""
 
-    files: tuple[str, ...]
     by: tuple[str, ...]
-    count: str | None
-    sums: tuple[str, ...]
-    means: tuple[str, ...]
     bins: tuple[str, ...]
     unit: str | None
     max_groups: int | None
@@ -67,17 +61,17 @@ def draw_plan(request: Request) -> Plan:
 
     if request.epsilon is None and request.rho is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
-    queries = _read_queries(request)
-    by = _read_by(request)
     schema = _read_schema(request.schema)
-    has_csv = any(path.lower().endswith(_CSV_SUFFIXES) for path in request.files)
+    by = _read_by(request)
+    has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in request.files)
     if has_csv and schema is None:
         raise CommandError(
             "a CSV file does not know its dtypes, and guessing them would look at the data; "
             "declare the columns used: --schema carrier=str,dep_delay=float64"
         )
+    queries = read_queries(request, schema)
     keys = None if request.keys is None else _read_keys(request.keys, schema)
-    keys_use_schema = request.keys is not None and request.keys.lower().endswith(_CSV_SUFFIXES)
+    keys_use_schema = request.keys is not None and request.keys.lower().endswith(CSV_SUFFIXES)
     try:
         return dpf.plan(
             list(request.files),
@@ -107,69 +101,6 @@ def draw_plan(request: Request) -> Plan:
 _SPLIT_MEND = "write for example --split count=1,fare_sum=3"
 
 
-def _read_queries(request: Request) -> dict[str, Query]:
-    import dpfast as dpf
-
-    queries: dict[str, Query] = {}
-    if request.count is not None:
-        if request.count.lower().endswith(_FILE_SUFFIXES):
-            raise CommandError(
-                f"--count took the file {request.count!r} for its name; write FILES first, or --count NAME"
-            )
-        queries[request.count] = dpf.count()
-    for kind, ask, written in (("sum", dpf.sum, request.sums), ("mean", dpf.mean, request.means)):
-        for text in written:
-            name, column, bounds = _read_measure(text, kind)
-            if name in queries:
-                raise CommandError(f"two queries are called {name!r}; name one of them: --{kind} NAME={text}")
-            queries[name] = ask(column, bounds=bounds)
-    if not queries:
-        raise CommandError("nothing is asked for; add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH")
-    for name in queries:
-        if name in _RESERVED:
-            raise CommandError(f"a query cannot be called {name!r}; choose another name")
-    return queries
-
-
-# Queries are keyword arguments of `dpfast.plan`, whose own parameters they must not be mistaken for.
-_RESERVED = frozenset(
-    [
-        "data",
-        "by",
-        "epsilon",
-        "delta",
-        "rho",
-        "split",
-        "keys",
-        "privacy_unit",
-        "max_groups",
-        "max_rows_per_group",
-        "neighbors",
-        "mechanism",
-        "population",
-        "dataset",
-        "schema",
-    ]
-)
-
-
-def _read_measure(text: str, kind: str) -> tuple[str, str, tuple[float, float]]:
-    """Read ``[NAME=]COLUMN:LOW:HIGH``."""
-    name, equals, rest = text.partition("=")
-    parts = (rest if equals else text).rsplit(":", 2)
-    mend = f"write [NAME=]COLUMN:LOW:HIGH, for example --{kind} dep_delay:-60:600"
-    if len(parts) != 3 or not parts[0] or (equals and not name):
-        raise CommandError(f"--{kind} {_short(text)} cannot be read; {mend}")
-    column = parts[0]
-    try:
-        low, high = float(parts[1]), float(parts[2])
-    except ValueError:
-        raise CommandError(f"the bounds of --{kind} {_short(text)} are no numbers; {mend}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise CommandError(f"the bounds of --{kind} {_short(text)} must be finite, the lower one first; {mend}")
-    return name if equals else f"{column}_{kind}", column, (low, high)
-
-
 def _read_split(text: str) -> Any:
     """Read ``even``, ``optimal``, ``NAME=WEIGHT,...`` or ``optimal:NAME=WEIGHT,...``."""
     if text in ("even", "optimal"):
@@ -184,7 +115,7 @@ def _read_split(text: str) -> Any:
             number = math.nan
         if not equals or not name or math.isnan(number):
             raise CommandError(
-                f"--split {_short(text)} cannot be read; write even, optimal, NAME=WEIGHT,... or "
+                f"--split {shortened(text)} cannot be read; write even, optimal, NAME=WEIGHT,... or "
                 f"optimal:NAME=WEIGHT,...; {_SPLIT_MEND}"
             )
         if name in weights:
@@ -204,13 +135,13 @@ def _read_by(request: Request) -> list[str | Bins] | None:
         column, colon, written = text.rpartition(":")
         mend = "write COLUMN:EDGE,EDGE,..., for example --bins distance:0,500,1000"
         if not colon or not column:
-            raise CommandError(f"--bins {_short(text)} cannot be read; {mend}")
+            raise CommandError(f"--bins {shortened(text)} cannot be read; {mend}")
         try:
             edges = [_number(edge) for edge in written.split(",")]
         except ValueError:
-            raise CommandError(f"the edges of --bins {_short(text)} are no numbers; {mend}") from None
+            raise CommandError(f"the edges of --bins {shortened(text)} are no numbers; {mend}") from None
         if len(edges) < 2 or any(not left < right for left, right in pairwise(edges)):
-            raise CommandError(f"--bins {_short(text)} needs two edges or more, increasing; {mend}")
+            raise CommandError(f"--bins {shortened(text)} needs two edges or more, increasing; {mend}")
         if column not in names:
             raise CommandError(
                 f"--bins names {column!r}, which --by does not; add it: --by {','.join([*names, column])}"
@@ -248,7 +179,7 @@ def _read_schema(text: str | None) -> dict[str, Any] | None:
         name, equals, dtype = entry.strip().rpartition("=")
         if not equals or not name or dtype.strip().lower() not in dtypes:
             known = ", ".join(dtypes)
-            raise CommandError(f"--schema {_short(entry)} must be COLUMN=DTYPE with a dtype of {known}")
+            raise CommandError(f"--schema {shortened(entry)} must be COLUMN=DTYPE with a dtype of {known}")
         if name in schema:
             raise CommandError(f"--schema names {name!r} twice; leave one out")
         schema[name] = dtypes[dtype.strip().lower()]
@@ -270,7 +201,7 @@ def _read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
         raise FileTroubleError(f"there is no file {path!r} for --keys; give a Parquet, CSV or Arrow file")
     suffix = Path(path).suffix.lower()
     try:
-        if path.lower().endswith(_CSV_SUFFIXES):
+        if path.lower().endswith(CSV_SUFFIXES):
             return pl.read_csv(path, infer_schema=False, schema_overrides=_overrides(path, schema))
         if suffix == ".parquet":
             return pl.read_parquet(path)
@@ -280,7 +211,7 @@ def _read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
         # Public keys are public: the reason may be shown.
         reason = " ".join(str(error).split())[:160]
         raise FileTroubleError(f"the keys in {path!r} cannot be read ({reason}); mend the file or --schema") from None
-    raise CommandError(f"--keys {path!r} must end in one of {', '.join(_FILE_SUFFIXES)}")
+    raise CommandError(f"--keys {path!r} must end in one of {', '.join(FILE_SUFFIXES)}")
 
 
 def _overrides(path: str, schema: dict[str, Any] | None) -> dict[str, Any]:
@@ -288,8 +219,3 @@ def _overrides(path: str, schema: dict[str, Any] | None) -> dict[str, Any]:
 
     columns = pl.read_csv(path, infer_schema=False, n_rows=0).columns
     return {name: dtype for name, dtype in (schema or {}).items() if name in columns}
-
-
-def _short(text: str) -> str:
-    shown = " ".join(text.split())
-    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -96,6 +96,21 @@ def _shared_options(command: _Command) -> _Command:
             "--mean", "means", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a mean; repeatable."
         ),
         click.option(
+            "--quantile",
+            "quantiles",
+            multiple=True,
+            metavar="[NAME=]COLUMN:LOW:HIGH:Q,...",
+            help="Ask for quantiles, numbers from 0 to 1; repeatable.",
+        ),
+        click.option(
+            "--mode",
+            "modes",
+            multiple=True,
+            metavar="[NAME=]COLUMN:CANDIDATE,...",
+            help="Ask for the most common value among public candidates, quoted as in CSV files if they hold commas; "
+            "repeatable.",
+        ),
+        click.option(
             "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
         ),
         click.option("--unit", metavar="COLUMN", help="Whose privacy is kept; without it, each row is a unit."),

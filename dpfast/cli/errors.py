@@ -57,6 +57,7 @@ _OPTIONS = {
     "schema": "--schema",
     "dataset": "--dataset",
     "data": "FILES",
+    "candidates": "--mode",
     "queries": "--count, --sum and --mean",
 }
 

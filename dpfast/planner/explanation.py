@@ -52,7 +52,7 @@ def _measure(part: Part) -> str:
 
 
 def _reach(part: Part, miss: float) -> float:
-    """Return how far the noise strays but with this probability, in the column's unit; quantiles in ranks, modes in rows."""
+    """Return how far the noise strays but with this probability: in the column's unit, in ranks or in rows."""
     if not isinstance(part, NoisyMeasure):
         return part.strays(miss)
     return half_width(part.mechanism, part.scale, miss) * part.step

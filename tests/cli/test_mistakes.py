@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.cli.arguments import _RESERVED
+from dpfast.cli.asking import _RESERVED
 
 from .conftest import ASKED, SCHEMA, one_line
 

@@ -193,7 +193,7 @@ def test_a_closed_pipe_does_not_lose_the_release(folder, monkeypatch):
 
 
 def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
-    def fail(*_):
+    def fail(*given, **named):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dpfast.charts.draw_groups", fail)
