@@ -72,7 +72,7 @@ class Plan:
         ``kernel``, ``scale``, and ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and
         ``delta``, its charge; ``event``, the fact that the ledger keeps. Sensitivity, scale and error are in the
         unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the column's unit has
-        a power of two.
+        a power of two. A mode's error is how many rows fewer its answer may have than the most common candidate.
         """
         return measure_frame(self._blueprint)
 
@@ -284,9 +284,9 @@ def plan(
     schema
         The dtypes of a CSV file's columns.
     **queries
-        `dpf.count`, `dpf.sum`, `dpf.mean` and `dpf.quantile` by the name that they get in the release; the names of
-        the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and Float64
-        beyond, like every other sum.
+        `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
+        names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
+        Float64 beyond, like every other sum.
 
     Returns
     -------

@@ -127,7 +127,7 @@ class Scatter:
 
     def _new_table(self, measure: Measure) -> Table:
         cells = _width(measure) * self._slots
-        if measure.kind == "points" or cells > _MOST_CELLS:
+        if measure.kind == "points" or (measure.kind == "choices" and cells > _MOST_CELLS):
             return Collector(self._slots, measure.points)
         return np.zeros(cells + 1, np.int64)
 

@@ -63,9 +63,7 @@ def _reason(part: DrawnQuantiles | DrawnModes) -> str:
     rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
     paid = f"a unit pays for {part.draws} {'draw' if part.draws == 1 else 'draws'}"
     if isinstance(part, DrawnModes):
-        kind = (
-            "for one candidate, against another" if unit.neighbors == "replace" else "for one candidate, never against"
-        )
+        kind = "a row may change its candidate" if unit.neighbors == "replace" else "no count rises as another falls"
         return f"{rows}1 ({kind}); {paid}"
     tree = part.tree
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import signal
@@ -190,6 +191,50 @@ def test_a_closed_pipe_does_not_lose_the_release(folder, monkeypatch):
     assert result.returncode == 4
     assert "Traceback" not in result.stderr
     assert len(list(folder.glob("dpfast-release-*.csv"))) == 1
+
+
+QUANTILES = ["--quantile", "fare:0:50:0.5", "--quantile", "tail=fare:0:50:0.25,0.9"]
+MODES = ["--mode", "hour:3,7,12", "--mode", "favourite=city:Oslo,Rome,Lima"]
+
+
+@pytest.mark.parametrize("file", ["trips.parquet", "trips.csv"])
+def test_quantiles_and_modes(folder, run, file):
+    """Candidates are of the column's type; a quantile's columns are called as in the library."""
+    schema = ["--schema", SCHEMA] if file.endswith(".csv") else []
+    asked = [*QUANTILES, *MODES, *BOUNDS, "--epsilon", "1", "--delta", "1e-6", *schema]
+    result = run("release", file, *asked, *BUDGET, "--out", "out.parquet", "--plot", "chart.svg")
+    assert result.exit_code == 0, result.output
+    frame = pl.read_parquet("out.parquet")
+    quantiles = ["fare_quantile", "fare_quantile_ranks", "tail_p25", "tail_p90", "tail_ranks"]
+    assert frame.columns == [*quantiles, "hour_mode", "hour_mode_rows", "favourite", "favourite_rows"]
+    assert frame["hour_mode"].dtype == pl.Int64
+    assert frame["hour_mode"][0] in (3, 7, 12)
+    assert frame["favourite"][0] in ("Oslo", "Rome", "Lima")
+    assert charged() == 1.0
+    told = run("explain", file, *asked)
+    assert told.exit_code == 0
+    assert "quantiles 0.25, 0.9 of fare" in told.stdout
+    assert "most common of 3 candidates in hour" in told.stdout
+
+
+def test_candidates_of_every_type(folder, run):
+    """Flags, dates, strings with commas, equal signs and colons; names before the column's colon alone."""
+    pl.DataFrame(
+        {
+            "flag": [True] * 9,
+            "day": pl.Series(["2024-02-29"] * 9).str.to_date(),
+            "income": ["<=50K"] * 9,
+            "at:hour": ["a, b"] * 9,
+        }
+    ).write_parquet("types.parquet")
+    modes = ["flag:True,false", "day:2024-02-29,2023-01-01", "income:<=50K,>50K", 'x=at:hour:"a, b",c']
+    asked = [part for mode in modes for part in ("--mode", mode)]
+    result = run("release", "types.parquet", *asked, "--epsilon", "1e5", "--ledger", "ledger.db",
+                 "--budget-epsilon", "1e6", "--out", "out.parquet")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    frame = pl.read_parquet("out.parquet")
+    values = frame.select("flag_mode", "day_mode", "income_mode", "x").row(0)
+    assert values == (True, datetime.date(2024, 2, 29), "<=50K", "a, b")
 
 
 def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
