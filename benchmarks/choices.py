@@ -87,6 +87,32 @@ def quantiles(q: list[float], dtype: type) -> Callable[[int], Prepared]:
     return prepare
 
 
+def modes(candidates: int) -> Callable[[int], Prepared]:
+    """The most common of so many strings among ``size`` in 1,000 public groups, as a release with its ledger."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_126)
+        names = [f"candidate {place}" for place in range(candidates)]
+        # A common one for each group, in three rows of four.
+        groups, others = generator.integers(0, 1_000, size), generator.integers(0, candidates, size)
+        chosen = np.where(generator.random(size) < 0.75, groups % candidates, others)
+        frame = pl.DataFrame({"key": groups, "x": pl.Series(names).gather(chosen)})
+        keys = pl.DataFrame({"key": np.arange(1_000)})
+        query = dpf.mode("x", candidates=names)
+
+        def ours() -> pl.DataFrame:
+            return dpf.release(frame, "key", keys=keys, x=query, epsilon=10.0, ledger=dpf.Ledger(epsilon=10.0)).frame
+
+        def agree(mine: pl.DataFrame, exact: pl.DataFrame) -> bool:
+            # In groups of 100 rows the next candidate lies some 70 rows below, and is drawn with probability e**-700.
+            both = mine.join(exact, on="key", suffix="_exact")
+            return both["x"].equals(both["x_exact"])
+
+        return Prepared(ours, lambda: frame.group_by("key").agg(pl.col("x").mode().first()), agree=agree)
+
+    return prepare
+
+
 def above_threshold(columns: int) -> Callable[[int], Prepared]:
     """Sparse vector on rows of ``columns`` values, the last of each far above the threshold; 0: one row."""
 

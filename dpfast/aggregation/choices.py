@@ -15,6 +15,8 @@ from dpfast.queries import Measure
 
 __all__ = ["CandidateCoder", "native_choices", "plan_candidates"]
 
+_MOST_PLACES = 1 << 16
+
 
 def plan_candidates(measure: Measure, dtype: pl.DataType) -> tuple[pl.Series, pl.Expr]:
     """Return the candidates in the dtype of the data's column, and the expression of the column in that dtype.
@@ -72,7 +74,9 @@ class CandidateCoder:
         coded = code_keys(candidates)
         if coded is None or not KeyCoder.fits([coded]):
             return None
-        return cls(KeyCoder([coded], len(candidates)))
+        # A hash table stays in the cache where a table of all values between the candidates would not.
+        _, size, _ = coded.digits
+        return cls(KeyCoder([coded], len(candidates), hashed=size > _MOST_PLACES))
 
     def read(self, block: Block, column: str, out: np.ndarray) -> None:
         """Write each row's candidate as a number from 1 on (int64), 0 for none."""

@@ -37,6 +37,7 @@ def flights(size=3000):
             "word": pl.Series(["IAH", LONG, "", "a long name that nobody asked for", "MIA", None]).gather(kinds),
             "number": pl.Series([7, -(2**63), 2**63 - 1, 0, 8, None], dtype=pl.Int64).gather(kinds),
             "large": pl.Series([0, 2**63, 2**64 - 1, 1, 2, None], dtype=pl.UInt64).gather(kinds),
+            "code": pl.Series([7, 10**9, -1, 2**40, 8, None]).gather(kinds),
             "flag": pl.Series([True, False, None, True, True, True]).gather(kinds),
             "day": pl.Series([*days, None]).gather(kinds),
         }
@@ -46,6 +47,7 @@ def flights(size=3000):
 CANDIDATES = {
     "word": ["MIA", LONG, "IAH", "nowhere"],
     "number": [8, 7, -5],
+    "code": [8, 7, 10**9],
     "large": [2**63, 0, 5],
     "flag": [False, True],
     "day": [days := DAY + datetime.timedelta(days=1), DAY, DAY - datetime.timedelta(days=9)],
@@ -88,7 +90,14 @@ def test_every_type(kind, null, caught):
         data, "carrier", keys=KEYS, m=dpf.mode(name, candidates=candidates), ledger=dpf.Ledger(epsilon=1e6), **LARGE
     ).frame
     assert released.columns == ["carrier", "m", "m_rows"]
-    dtypes = {"word": pl.String, "number": pl.Int64, "large": pl.UInt64, "flag": pl.Boolean, "day": pl.Date}
+    dtypes = {
+        "word": pl.String,
+        "number": pl.Int64,
+        "code": pl.Int64,
+        "large": pl.UInt64,
+        "flag": pl.Boolean,
+        "day": pl.Date,
+    }
     assert released["m"].dtype == dtypes[name]
     (table,) = caught
     assert table.shape == (5, len(candidates))
