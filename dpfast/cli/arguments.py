@@ -92,6 +92,8 @@ def draw_plan(request: Request) -> Plan:
             **queries,
         )
     except ParameterError as error:
+        if error.argument == "candidates":
+            raise CommandError(f"--mode does not serve: {error}") from None
         if error.argument != "split":
             raise
         # What the library would have written instead is no option of a shell.

@@ -57,7 +57,6 @@ _OPTIONS = {
     "schema": "--schema",
     "dataset": "--dataset",
     "data": "FILES",
-    "candidates": "--mode",
     "queries": "--count, --sum and --mean",
 }
 

@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977

@@ -34,4 +34,14 @@ def sort_points(slots, points, trash, cursors, out):
             cursors[slot] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d
+@kernel
+def count_points(points, starts, stops, counts):
+    """Add 1 to ``counts[g, point - 1]`` for each point of each group g, from 1 on; others than the columns are left."""
+    for g in range(starts.size):
+        for j in range(starts[g], stops[g]):
+            place = points[j] - 1
+            if 0 <= place < counts.shape[1]:
+                counts[g, place] += 1
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977

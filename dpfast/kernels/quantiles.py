@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 996c69eaaaa7d27d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977

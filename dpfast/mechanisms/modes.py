@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from dpfast.kernels.grouping import count_points
 from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.accuracy import selection_error
+from dpfast.mechanisms.candidates import borrow_candidates
 from dpfast.mechanisms.grouped_points import GroupedPoints
 from dpfast.mechanisms.quantile_nodes import Neighbors
-from dpfast.mechanisms.selection import borrow_candidates, select_rows, slopes
+from dpfast.mechanisms.selection import select_rows, slopes
 from dpfast.randomness import RandomSource
 
 __all__ = ["count_error", "count_slope", "draw_modes"]
@@ -92,7 +93,7 @@ def draw_modes(
 
     """
     if not isinstance(counts, GroupedPoints):
-        return select_rows(borrow_candidates(counts), slope, GUMBEL, source)
+        return _select(counts, slope, source)
     groups = len(counts)
     drawn = np.empty(groups, np.int64)
     step = max(STRETCH_CELLS // candidates, 1)
@@ -100,5 +101,10 @@ def draw_modes(
         part = counts[first : first + step]
         table = np.zeros((len(part), candidates), np.int64)
         count_points(part.points, part.starts, part.stops, table)
-        drawn[first : first + step] = select_rows(borrow_candidates(table), slope, GUMBEL, source)
+        drawn[first : first + step] = _select(table, slope, source)
     return drawn
+
+
+def _select(counts: NDArray[np.int64], slope: float, source: RandomSource) -> NDArray[np.int64]:
+    candidates = borrow_candidates(counts)
+    return candidates.places(select_rows(candidates, slope, GUMBEL, source))

@@ -68,7 +68,7 @@ MISTAKES = [
       for text in ("city", "city:", ":Oslo", "city:Oslo,,Rome", "=city:Oslo")),
     ([*FULL, "--mode", "hour:3,noon"], 2, "must be values of the column's dtype Int64"),
     ([*FULL, "--mode", "hour:3,3"], 2, "candidates must be different from each other"),
-    ([*FULL, "--mode", "hour:3,9999999999999999999"], 2, "--mode must be values that the column 'hour'"),
+    ([*FULL, "--mode", "hour:3,9999999999999999999"], 2, "--mode does not serve: candidates must be values that"),
     ([*FULL, "--mode", "fare:3,4"], 2, "the column 'fare' of dtype Float64 cannot be compared"),
     ([*FULL, "--mode", "citty:Oslo"], 2, "near are ['city']"),
     ([*FULL, "--mode", "hour:3", "--mode", "hour:4"], 2, "name one of them: --mode NAME=hour:4"),
