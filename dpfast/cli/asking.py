@@ -117,9 +117,9 @@ def _unreadable(kind: str, text: str) -> CommandError:
 
 
 def _read_name(text: str, kind: str) -> tuple[str, str]:
-    """Read ``[NAME=]REST``: the name, if there is one, ends before the column's colon."""
+    """Read ``[NAME=]REST``; candidates may have equal signs, and so a mode's name ends before the column's colon."""
     name, equals, rest = text.partition("=")
-    if not equals or ":" in name:
+    if not equals or (kind == "mode" and ":" in name):
         return "", text
     if not name:
         raise _unreadable(kind, text)
