@@ -23,18 +23,19 @@ FLOORS = [
     ("errors", "kernels"),
     ("accounting", "columns", "randomness", "testing", "announcement"),
     ("ledger", "mechanisms", "queries"),
-    ("aggregation", "charts"),
+    ("aggregation", "charts", "workloads"),
+    ("strategies",),
     ("planner",),
     # What draws, and what holds the drawn: both know the blueprint, neither the ledger.
     ("drawing", "released"),
     ("release", "answering"),
     # The rest of the book, one room each.
-    ("workloads", "synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),
+    ("synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),
     ("__init__",),
     ("integrations", "cli", "demo", "__main__"),
 ]
-#: Rooms on one floor that know each other: the demonstration is a command, and synthesis answers workloads.
-NEIGHBOURS = {("cli", "demo"), ("demo", "cli"), ("synthesis", "workloads"), ("learning", "synthesis")}
+#: Rooms on one floor that know each other: the demonstration is a command, and learning plays with synthesis's weights.
+NEIGHBOURS = {("cli", "demo"), ("demo", "cli"), ("learning", "synthesis")}
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 KERNELS_MAY_IMPORT = {"numba", "llvmlite", "numpy"}
 

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7

@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpfast.columns import BLOCK_ROWS
 from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.alias import build_table, draw_from_table, floor_masses
-from dpfast.kernels.weights import BLOCK
+from dpfast.kernels.exponential_weights import BLOCK
 from dpfast.mechanisms.additive import Tail, in_threads, thread_count
 from dpfast.mechanisms.candidates import Candidates
 from dpfast.mechanisms.exact_sums import ExactSums

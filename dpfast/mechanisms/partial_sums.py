@@ -1,7 +1,7 @@
 """The exponential mechanism by inverting its distribution function: one random word a draw.
 
 The line [0, 1) is cut into parts as long as the candidates' probabilities, in their order; a draw is the candidate in
-whose part U lies. Sums are taken block by block (dpfast/kernels/weights.py); a draw looks for its block, and weighs
+whose part U lies. Sums are taken block by block (dpfast/kernels/exponential_weights.py); a draw looks for its block, and weighs
 that block again. The ends of parts are known up to a proven bound; a draw that lies nearer than that to one of them is
 decided in ball arithmetic, with more bits of the same U.
 
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels.weights import BLOCK, highest, locate, sum_halves, weigh, weigh_blocks
+from dpfast.kernels.exponential_weights import BLOCK, highest, locate, sum_halves, weigh, weigh_blocks
 from dpfast.mechanisms.additive import Tail
 from dpfast.mechanisms.candidates import Candidates
 from dpfast.mechanisms.exact_sums import ExactSums

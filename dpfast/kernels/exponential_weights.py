@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e2bd9694553df977
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7

@@ -1,0 +1,153 @@
+"""What a workload is: linear queries over the cells of a histogram, answered without their matrix."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+
+__all__ = ["LARGEST_GRAM", "Workload", "checked_histogram"]
+
+#: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
+LARGEST_GRAM = 2**13
+
+#: Rows of a matrix are formed in blocks of about so many numbers.
+_BLOCK_NUMBERS = 2**22
+
+
+class Workload(ABC):
+    """Linear queries w_1, ..., w_q over a histogram h: query i has the answer <w_i, h>.
+
+    Cells are numbered as NumPy does: the last attribute runs fastest. No subclass holds the q-by-cells matrix W; each
+    knows how to multiply by it and by its transpose.
+
+    Attributes
+    ----------
+    shape
+        How many cells the histogram has along each attribute.
+
+    """
+
+    shape: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """How many cells the histogram has."""
+        return math.prod(self.shape)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of queries."""
+
+    @abstractmethod
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return all answers W h: int64, exact, for a histogram of integers and queries of integers, else float64.
+
+        Takes an array of `shape` or of as many cells in one dimension.
+        """
+
+    @abstractmethod
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the queries, each times its coefficient: W' c, of `shape`."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return queries start to stop (exclusive) as rows of a matrix with `cells` columns: uint8 if `binary`."""
+
+    @property
+    @abstractmethod
+    def range(self) -> tuple[float, float]:
+        """The least and the largest coefficient of any query in any cell."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether every coefficient is 0 or 1."""
+        return False
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """Offsets of groups of consecutive queries that are disjoint: a cell is in one query of a group at most.
+
+        Group g has the queries offsets[g] to offsets[g + 1]; measuring all of a group costs what one query does.
+        None where each query is a group of its own.
+        """
+        return None
+
+    @abstractmethod
+    def frame(self) -> pl.DataFrame:
+        """Return what each query asks, a row each: bounds of a range, values of attributes."""
+
+    def query(self, index: int) -> NDArray[Any]:
+        """Return one query as an array of `shape`."""
+        return self.rows(index, index + 1).reshape(self.shape)
+
+    def gram(self) -> NDArray[np.float64]:
+        """Return W' W, cells by cells, for at most `LARGEST_GRAM` cells."""
+        if self.cells > LARGEST_GRAM:
+            needed = 8 * self.cells**2
+            raise ParameterError(
+                "workload",
+                f"one over {self.cells:,} cells",
+                f"one over at most {LARGEST_GRAM:,} cells where its Gram matrix is needed (this one takes {needed:,} "
+                "bytes)",
+                "use a strategy with a closed form, or coarser cells",
+            )
+        total = np.zeros((self.cells, self.cells))
+        for block in self.blocks():
+            dense = block.astype(np.float64)
+            total += dense.T @ dense
+        return total
+
+    def energy(self, edges: NDArray[np.int64]) -> float:
+        """Return the sum over all queries and blocks of cells of (the query's sum over the block) squared.
+
+        Block j has the cells edges[j] to edges[j + 1], in the order of the flattened histogram; blocks cover all cells.
+        That is what the error of strategies made of blocks takes.
+        """
+        starts = edges[:-1]
+        return math.fsum(
+            float(np.square(np.add.reduceat(block.astype(np.float64), starts, axis=1)).sum()) for block in self.blocks()
+        )
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Give the rows of the matrix in blocks of a few megabytes."""
+        step = max(1, _BLOCK_NUMBERS // self.cells)
+        for start in range(0, len(self), step):
+            yield self.rows(start, min(start + step, len(self)))
+
+    def __repr__(self) -> str:
+        """Show the kind, the number of queries and the shape."""
+        return f"{type(self).__name__}({len(self)} queries over {' x '.join(map(str, self.shape))} cells)"
+
+
+def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[Any]:
+    """Return a histogram as an int64 or float64 array in one dimension, borrowed where possible.
+
+    Raises
+    ------
+    ParameterError
+        It has another number of cells, or another type.
+
+    """
+    if isinstance(histogram, pl.Series):
+        histogram = histogram.to_numpy()
+    array = np.asarray(histogram)
+    cells = math.prod(shape)
+    if array.shape not in {shape, (cells,)}:
+        raise ParameterError(
+            argument,
+            f"of shape {array.shape}",
+            f"of shape {shape}, or of {cells:,} cells in one dimension",
+            "count over the workload's cells",
+        )
+    if array.dtype.kind not in "iuf":
+        raise ParameterError(argument, f"of type {array.dtype}", "of integers or floats")
+    wanted = np.float64 if array.dtype.kind == "f" else np.int64
+    return np.ascontiguousarray(array, dtype=wanted).reshape(-1)
