@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
-from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_left, shift_right, subtract
 from dpfast.kernels.exponential_weights import BLOCK, weigh
+from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_left, shift_right, subtract
 
 __all__ = ["build_table", "draw_from_table", "floor_masses"]
 
@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537

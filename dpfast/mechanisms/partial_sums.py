@@ -1,9 +1,9 @@
 """The exponential mechanism by inverting its distribution function: one random word a draw.
 
 The line [0, 1) is cut into parts as long as the candidates' probabilities, in their order; a draw is the candidate in
-whose part U lies. Sums are taken block by block (dpfast/kernels/exponential_weights.py); a draw looks for its block, and weighs
-that block again. The ends of parts are known up to a proven bound; a draw that lies nearer than that to one of them is
-decided in ball arithmetic, with more bits of the same U.
+whose part U lies. Sums are taken block by block (dpfast/kernels/exponential_weights.py); a draw looks for its block,
+and weighs that block again. The ends of parts are known up to a proven bound; a draw that lies nearer than that to one
+of them is decided in ball arithmetic, with more bits of the same U.
 
 The bound, with u = 2**-53, n candidates, w_i = exp(-x_i), x_i = a * (best score - score_i), W the sum of all w_i >= 1:
 

@@ -244,9 +244,12 @@ def _draft(task: _Task, budget: _Budget, rule: Split, mechanism: Mechanism) -> _
             return quantiles_of(query, measure, task.unit, task.groups, (budget.kind, share[0]), description)
         if measure.kind == "choices":
             return modes_of(measure, task.unit, (budget.kind, share[0]), description)
+        sensitivity = Sensitivity.of(measure, task.unit)
         if budget.kind == "rho":
-            return noise_of_rho(measure, task.unit, mechanism, share[0], description)
-        return noise_of_epsilon(measure, task.unit, mechanism, *share, description)
+            noise = noise_of_rho(sensitivity, mechanism, share[0], description)
+        else:
+            noise = noise_of_epsilon(sensitivity, mechanism, *share, description)
+        return NoisyMeasure(measure, sensitivity, mechanism, *noise)
 
     parts = [
         tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()

@@ -27,7 +27,7 @@ from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.key_selection import selection_table
 from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
 from dpfast.mechanisms.quantile_nodes import quantile_tree
-from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism, NoisyMeasure
+from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
 __all__ = [
@@ -53,19 +53,19 @@ def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
 
 
 def noise_of_epsilon(
-    measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, epsilon: int, delta: int, description: str
-) -> NoisyMeasure:
-    """Return a measure with the least noise that a share of (epsilon, delta) allows.
+    sensitivity: Sensitivity, mechanism: Mechanism, epsilon: int, delta: int, description: str
+) -> tuple[float, Charge]:
+    """Return the scale of the least noise that a share of (epsilon, delta) allows, and the charge for it.
 
     Guarantee
         The event is (epsilon, delta)-private at the share: its scale is at least its sensitivity / epsilon, in
         rationals, or the analytic Gaussian mechanism's, in balls; and the event's sensitivity is at least the
-        measure's (Soundness rules 10 and 14).
+        one given (Soundness rules 10 and 14).
 
     Parameters
     ----------
-    measure, unit
-        They fix the sensitivity.
+    sensitivity
+        Of all that is drawn with this noise, together.
     mechanism
         The noise.
     epsilon, delta
@@ -74,7 +74,6 @@ def noise_of_epsilon(
         For the ledger.
 
     """
-    sensitivity = Sensitivity.of(measure, unit)
     share = Fraction(epsilon, UNITS_PER_ONE)
     event: DiscreteLaplace | Laplace | Gaussian
     if mechanism == "laplace":
@@ -88,8 +87,7 @@ def noise_of_epsilon(
         scale = analytic_gaussian_scale(Fraction(spread), share, Fraction(delta, UNITS_PER_ONE))
         _check_scale(scale, "epsilon", share)
         event = Gaussian(scale, spread)
-    charge = Charge(epsilon, delta, description, event)
-    return NoisyMeasure(measure, sensitivity, mechanism, scale, charge)
+    return scale, Charge(epsilon, delta, description, event)
 
 
 def _check_scale(scale: float, argument: str, share: Fraction) -> None:
@@ -99,8 +97,8 @@ def _check_scale(scale: float, argument: str, share: Fraction) -> None:
         raise ParameterError(argument, float(share), allowed, mend)
 
 
-def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho: int, description: str) -> NoisyMeasure:
-    """Return a measure with the least noise that a share of rho allows.
+def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, description: str) -> tuple[float, Charge]:
+    """Return the scale of the least noise that a share of rho allows, and the charge for it.
 
     Guarantee
         The event is rho-zCDP at the share: `dpfast.accounting.zcdp.cost` says so of the very event that the
@@ -109,7 +107,7 @@ def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho:
 
     Parameters
     ----------
-    measure, unit, mechanism, description
+    sensitivity, mechanism, description
         As for `noise_of_epsilon`.
     rho
         The share, in units of 1e-18.
@@ -120,7 +118,6 @@ def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho:
     and e + exp(-e) - 1 = rho where it is continuous, by halving.
 
     """
-    sensitivity = Sensitivity.of(measure, unit)
     share = Fraction(rho, UNITS_PER_ONE)
     if mechanism == "gaussian":
         spread = round_up_root(Fraction(sensitivity.l2_squared))
@@ -131,7 +128,7 @@ def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho:
         gaussian = Gaussian(scale, spread)
         epsilon = zcdp.ZCDP(gaussian).epsilon(DECLARED_DELTA)
         declared = charge_units(max(epsilon, 1e-18), "epsilon"), charge_units(DECLARED_DELTA, "delta")
-        return NoisyMeasure(measure, sensitivity, mechanism, scale, Charge(*declared, description, gaussian))
+        return scale, Charge(*declared, description, gaussian)
 
     def suffices(scale: float) -> bool:
         return zcdp.cost(_laplace_event(scale, sensitivity.l1))[0] <= rho
@@ -145,7 +142,7 @@ def noise_of_rho(measure: Measure, unit: PrivacyUnit, mechanism: Mechanism, rho:
         low, high = (low, middle) if suffices(middle) else (middle, high)
     _check_scale(high, "rho", share)
     event = _laplace_event(high, sensitivity.l1)
-    return NoisyMeasure(measure, sensitivity, mechanism, high, Charge(*basic.cost(event), description, event))
+    return high, Charge(*basic.cost(event), description, event)
 
 
 def quantiles_of(

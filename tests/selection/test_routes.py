@@ -19,8 +19,8 @@ from noise.oracles import FixedKey, Tape, TapeEndsError, continued, noise_bytes
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, ParameterError
-from dpfast.kernels.selection import GUMBEL
 from dpfast.kernels.exponential_weights import BLOCK
+from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms import alias_table, exponential_routes, partial_sums
 from dpfast.mechanisms.alias_table import AliasTable
 from dpfast.mechanisms.candidates import borrow_candidates
