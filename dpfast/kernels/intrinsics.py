@@ -145,4 +145,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2

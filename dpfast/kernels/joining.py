@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2

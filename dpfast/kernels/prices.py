@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5936455168904ce7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2
