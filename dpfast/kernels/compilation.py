@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08

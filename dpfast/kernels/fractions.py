@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08

@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08

@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1b4cc811e0e29be2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08

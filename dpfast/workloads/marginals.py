@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -12,12 +13,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
+from dpfast.kernels.marginals import spread_marginals, sum_marginals
+from dpfast.workloads.marginal_tree import MarginalTree
 from dpfast.workloads.shapes import (
     check_size,
     check_sums,
     checked_coefficients,
     checked_integer,
     checked_shape,
+    read_only,
 )
 from dpfast.workloads.workload import Workload, checked_histogram
 
@@ -52,6 +56,7 @@ class Marginals(Workload):
         sizes = [math.prod(self.shape[a] for a in marginal) for marginal in self.attributes]
         check_size(sum(sizes), "attributes" if k is None else "k", "queries")
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._trees: dict[int, MarginalTree] = {}
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -61,16 +66,21 @@ class Marginals(Workload):
         return tuple(self.shape[attribute] for attribute in self.attributes[index])
 
     def answer(self, histogram: Any) -> NDArray[Any]:
-        """Return all marginals, one after another."""
-        cells = checked_histogram(histogram, self.shape)
-        check_sums(cells)
-        return np.concatenate([self.answer_one(cells, index).reshape(-1) for index in range(len(self.attributes))])
+        """Return all marginals, one after another, in a few passes over the histogram."""
+        return self._sum(self._tree, histogram, len(self))
 
     def answer_one(self, histogram: Any, index: int) -> NDArray[Any]:
         """Return one marginal, of `marginal_shape`."""
-        cells = checked_histogram(histogram, self.shape).reshape(self.shape)
-        others = tuple(set(range(len(self.shape))) - set(self.attributes[index]))
-        return np.asarray(cells.sum(axis=others))
+        shape = self.marginal_shape(index)
+        return self._sum(self._tree_of_one(index), histogram, math.prod(shape)).reshape(shape)
+
+    def _sum(self, tree: MarginalTree, histogram: Any, answers: int) -> NDArray[Any]:
+        cells = checked_histogram(histogram, self.shape)
+        check_sums(cells)
+        tables = np.empty(tree.size, cells.dtype)
+        sum_marginals(read_only(cells), tree.steps, tables)
+        # A copy lets the other tables go.
+        return tables if answers == tree.size else tables[:answers].copy()
 
     def split(self, answers: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the answers of each marginal as a table of `marginal_shape`: views."""
@@ -80,11 +90,19 @@ class Marginals(Workload):
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of all marginals' coefficients in every cell."""
-        out = np.zeros(self.shape)
-        for index, table in enumerate(self.split(checked_coefficients(coefficients, len(self)))):
-            kept = self.attributes[index]
-            out += table.reshape([size if axis in kept else 1 for axis, size in enumerate(self.shape)])
-        return out
+        tables = np.zeros(self._tree.size)
+        tables[: len(self)] = checked_coefficients(coefficients, len(self))
+        out = np.zeros(self.cells)
+        spread_marginals(self._tree.steps, tables, out)
+        return out.reshape(self.shape)
+
+    def transposed_one(self, coefficients: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+        """Return one marginal's coefficients in every cell."""
+        shape = self.marginal_shape(index)
+        given = checked_coefficients(np.reshape(coefficients, -1), math.prod(shape))
+        kept = self.attributes[index]
+        spread = given.reshape([size if axis in kept else 1 for axis, size in enumerate(self.shape)])
+        return np.broadcast_to(spread, self.shape).copy()
 
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows with ones where a cell has the query's values."""
@@ -122,6 +140,19 @@ class Marginals(Workload):
             attributes += [list(self.attributes[index])] * (stop - start)
         kind = pl.List(pl.Int64)
         return pl.DataFrame({"attributes": attributes, "values": values}, schema={"attributes": kind, "values": kind})
+
+    def _gram(self) -> NDArray[np.float64]:
+        units = np.eye(self.cells)
+        return np.stack([self.transposed(self.answer(unit)).reshape(-1) for unit in units])
+
+    @cached_property
+    def _tree(self) -> MarginalTree:
+        return MarginalTree(self.shape, self.attributes)
+
+    def _tree_of_one(self, index: int) -> MarginalTree:
+        if index not in self._trees:
+            self._trees[index] = MarginalTree(self.shape, [self.attributes[index]])
+        return self._trees[index]
 
     def _values(self, index: int, start: int, stop: int) -> NDArray[np.int64]:
         """Return the values of queries of one marginal: queries by attributes."""

@@ -24,6 +24,7 @@ from dpfast.workloads.shapes import (
     checked_indices,
     checked_integer,
     checked_shape,
+    read_only,
 )
 from dpfast.workloads.workload import Workload, checked_histogram
 
@@ -63,7 +64,7 @@ class Intervals(Workload):
         check_sums(cells)
         prefixes = np.empty(cells.size + 1, cells.dtype)
         prefixes[0] = 0
-        sum_prefixes(cells, prefixes[1:])
+        sum_prefixes(read_only(cells), prefixes[1:])
         return prefixes
 
 
@@ -90,14 +91,14 @@ class Prefixes(Intervals):
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
         out = np.empty_like(cells)
-        sum_prefixes(cells, out)
+        sum_prefixes(read_only(cells), out)
         return out
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the running sums from the end."""
         given = checked_coefficients(coefficients, len(self))
         out = np.empty_like(given)
-        sum_suffixes(given, out)
+        sum_suffixes(read_only(given), out)
         return out
 
     @property
@@ -156,8 +157,8 @@ class AllRanges(Intervals):
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
         differences = np.zeros(self.cells + 1)
-        add_all_range_differences(given, differences)
-        sum_prefixes(differences, differences)
+        add_all_range_differences(read_only(given), differences)
+        sum_prefixes(read_only(differences), differences)
         return differences[:-1]
 
     @property
@@ -220,8 +221,8 @@ class Ranges(Intervals):
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
         differences = np.zeros(self.cells + 1)
-        add_range_differences(self.lower, self.upper, given, differences)
-        sum_prefixes(differences, differences)
+        add_range_differences(self.lower, self.upper, read_only(given), differences)
+        sum_prefixes(read_only(differences), differences)
         return differences[:-1]
 
     @property

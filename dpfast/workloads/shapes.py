@@ -20,6 +20,7 @@ __all__ = [
     "checked_indices",
     "checked_integer",
     "checked_shape",
+    "read_only",
 ]
 
 #: The most cells of a histogram, and the most answers of a workload: 2**30 take 8 GiB.
@@ -96,9 +97,16 @@ def check_sums(cells: NDArray[Any], largest: int = 1) -> None:
     """
     if cells.dtype.kind == "f":
         return
-    covered = int(cover_magnitudes(cells))
+    covered = int(cover_magnitudes(read_only(cells)))
     if cells.size * largest << covered.bit_length() < 2**63:
         return
     # Pairwise summation of so many numbers is off by far less than a billionth.
     if float(np.abs(cells.astype(np.float64)).sum()) * largest * (1 + 1e-9) >= 2.0**63:
         raise DataError("histogram must have counts whose sum stays below 2**63; divide them, or pass floats")
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to: kernels are compiled for such inputs alone, whatever users pass."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
