@@ -99,6 +99,10 @@ class Workload(ABC):
                 "bytes)",
                 "use a strategy with a closed form, or coarser cells",
             )
+        return self._gram()
+
+    def _gram(self) -> NDArray[np.float64]:
+        """Return W' W where it is small enough."""
         total = np.zeros((self.cells, self.cells))
         for block in self.blocks():
             dense = block.astype(np.float64)

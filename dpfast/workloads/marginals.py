@@ -1,0 +1,194 @@
+"""Marginals: the counts of every combination of values of a few attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.kernels.marginals import spread_marginals, sum_marginals
+from dpfast.workloads.marginal_tree import MarginalTree
+from dpfast.workloads.shapes import (
+    check_size,
+    check_sums,
+    checked_coefficients,
+    checked_integer,
+    checked_shape,
+    read_only,
+)
+from dpfast.workloads.workload import Workload, checked_histogram
+
+__all__ = ["Marginals"]
+
+
+class Marginals(Workload):
+    """Marginal tables: a query for every combination of values of some attributes, summed over all others.
+
+    Parameters
+    ----------
+    shape
+        How many values each attribute has.
+    k
+        All marginals of so many attributes, in lexicographic order.
+    attributes
+        Or these marginals: tuples of attributes, counted from 0. A marginal's attributes are put in ascending order;
+        () is the total.
+
+    Attributes
+    ----------
+    attributes
+        The attributes of each marginal.
+    offsets
+        Marginal m has the queries offsets[m] to offsets[m + 1], in the order of a histogram over its attributes.
+
+    """
+
+    def __init__(self, shape: Any, k: Any = None, attributes: Any = None) -> None:
+        self.shape = checked_shape(shape)
+        self.attributes = _checked_marginals(len(self.shape), k, attributes)
+        sizes = [math.prod(self.shape[a] for a in marginal) for marginal in self.attributes]
+        check_size(sum(sizes), "attributes" if k is None else "k", "queries")
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._trees: dict[int, MarginalTree] = {}
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    def marginal_shape(self, index: int) -> tuple[int, ...]:
+        """Return how many values each attribute of a marginal has."""
+        return tuple(self.shape[attribute] for attribute in self.attributes[index])
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return all marginals, one after another, in a few passes over the histogram."""
+        return self._sum(self._tree, histogram, len(self))
+
+    def answer_one(self, histogram: Any, index: int) -> NDArray[Any]:
+        """Return one marginal, of `marginal_shape`."""
+        shape = self.marginal_shape(index)
+        return self._sum(self._tree_of_one(index), histogram, math.prod(shape)).reshape(shape)
+
+    def _sum(self, tree: MarginalTree, histogram: Any, answers: int) -> NDArray[Any]:
+        cells = checked_histogram(histogram, self.shape)
+        check_sums(cells)
+        tables = np.empty(tree.size, cells.dtype)
+        sum_marginals(read_only(cells), tree.steps, tables)
+        # A copy lets the other tables go.
+        return tables if answers == tree.size else tables[:answers].copy()
+
+    def split(self, answers: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the answers of each marginal as a table of `marginal_shape`: views."""
+        return [
+            answers[start:stop].reshape(self.marginal_shape(index)) for index, start, stop in self._parts(0, len(self))
+        ]
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of all marginals' coefficients in every cell."""
+        tables = np.zeros(self._tree.size)
+        tables[: len(self)] = checked_coefficients(coefficients, len(self))
+        out = np.zeros(self.cells)
+        spread_marginals(self._tree.steps, tables, out)
+        return out.reshape(self.shape)
+
+    def transposed_one(self, coefficients: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+        """Return one marginal's coefficients in every cell."""
+        shape = self.marginal_shape(index)
+        given = checked_coefficients(np.reshape(coefficients, -1), math.prod(shape))
+        kept = self.attributes[index]
+        spread = given.reshape([size if axis in kept else 1 for axis, size in enumerate(self.shape)])
+        return np.broadcast_to(spread, self.shape).copy()
+
+    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows with ones where a cell has the query's values."""
+        out = np.zeros((stop - start, *self.shape), np.uint8)
+        row = 0
+        for index, first, last in self._parts(start, stop):
+            for values in self._values(index, first, last):
+                place: list[Any] = [slice(None)] * len(self.shape)
+                for attribute, value in zip(self.attributes[index], values, strict=True):
+                    place[attribute] = value
+                out[(row, *place)] = 1
+                row += 1
+        return out.reshape(stop - start, self.cells)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From 0, or 1 where every query counts all cells, to 1."""
+        return float(len(self) == len(self.attributes)), 1.0
+
+    @property
+    def binary(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """The queries of one marginal are disjoint."""
+        return self.offsets
+
+    def frame(self) -> pl.DataFrame:
+        """Return the ``attributes`` of each query's marginal and their ``values``, as lists."""
+        attributes, values = [], []
+        for index, start, stop in self._parts(0, len(self)):
+            values += self._values(index, start, stop).tolist()
+            attributes += [list(self.attributes[index])] * (stop - start)
+        kind = pl.List(pl.Int64)
+        return pl.DataFrame({"attributes": attributes, "values": values}, schema={"attributes": kind, "values": kind})
+
+    def _gram(self) -> NDArray[np.float64]:
+        units = np.eye(self.cells)
+        return np.stack([self.transposed(self.answer(unit)).reshape(-1) for unit in units])
+
+    @cached_property
+    def _tree(self) -> MarginalTree:
+        return MarginalTree(self.shape, self.attributes)
+
+    def _tree_of_one(self, index: int) -> MarginalTree:
+        if index not in self._trees:
+            self._trees[index] = MarginalTree(self.shape, [self.attributes[index]])
+        return self._trees[index]
+
+    def _values(self, index: int, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the values of queries of one marginal: queries by attributes."""
+        own = np.arange(start, stop) - self.offsets[index]
+        shape = self.marginal_shape(index)
+        return np.stack(np.unravel_index(own, shape), axis=1) if shape else np.empty((own.size, 0), np.int64)
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Give each marginal with queries from start to stop, and which of its queries these are."""
+        index = int(np.searchsorted(self.offsets, start, side="right")) - 1
+        while start < stop:
+            end = min(int(self.offsets[index + 1]), stop)
+            yield index, start, end
+            start, index = end, index + 1
+
+
+def _checked_marginals(axes: int, k: Any, attributes: Any) -> tuple[tuple[int, ...], ...]:
+    """Return the attributes of each marginal in ascending order."""
+    if (k is None) == (attributes is None):
+        given = "neither" if k is None else "both"
+        raise ParameterError("k or attributes", given, "one of the two", "write for example k=2")
+    if attributes is None:
+        size = checked_integer(k, "k")
+        if size > axes:
+            raise ParameterError("k", size, f"at most the {axes} attributes of the shape")
+        check_size(math.comb(axes, size), "k", "marginals")
+        return tuple(combinations(range(axes), size))
+    try:
+        marginals = [tuple(checked_integer(a, "attributes") for a in marginal) for marginal in attributes]
+    except TypeError:
+        raise ParameterError(
+            "attributes", attributes, "a list of tuples of attributes", "write for example [(0, 3), (1,)]"
+        ) from None
+    if not marginals:
+        raise ParameterError("attributes", attributes, "at least one marginal", "write for example [(0, 3), (1,)]")
+    for marginal in marginals:
+        if len(set(marginal)) < len(marginal) or any(attribute >= axes for attribute in marginal):
+            raise ParameterError("attributes", marginal, f"different integers below {axes} in each marginal")
+    return tuple(tuple(sorted(marginal)) for marginal in marginals)

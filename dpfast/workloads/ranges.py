@@ -1,0 +1,281 @@
+"""Ranges of one attribute: prefixes, all ranges, and any others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.kernels.prefixes import (
+    add_all_range_differences,
+    add_range_differences,
+    answer_all_ranges,
+    answer_ranges,
+    sum_prefixes,
+    sum_suffixes,
+)
+from dpfast.workloads.shapes import (
+    check_size,
+    check_sums,
+    checked_coefficients,
+    checked_indices,
+    checked_integer,
+    checked_shape,
+    read_only,
+)
+from dpfast.workloads.workload import Workload, checked_histogram
+
+__all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges", "check_bounds", "count_both"]
+
+
+class Intervals(Workload):
+    """Queries that count the cells from a lower bound up to, not including, an upper bound, of one attribute."""
+
+    def __init__(self, n: Any) -> None:
+        size = checked_integer(n, "n", 1)
+        self.shape = checked_shape(size, "n")
+
+    def bounds(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the lower and the upper bounds of queries start to stop (exclusive)."""
+        raise NotImplementedError
+
+    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows with ones between the bounds."""
+        lower, upper = self.bounds(start, stop)
+        cells = np.arange(self.cells)
+        return ((cells >= lower[:, None]) & (cells < upper[:, None])).view(np.uint8)
+
+    @property
+    def binary(self) -> bool:
+        """True."""
+        return True
+
+    def frame(self) -> pl.DataFrame:
+        """Return the bounds, ``lower`` and ``upper``."""
+        lower, upper = self.bounds()
+        return pl.DataFrame({"lower": lower, "upper": upper})
+
+    def _prefixes(self, histogram: Any) -> NDArray[Any]:
+        """Return the sums of the first 0, 1, ..., n cells."""
+        cells = checked_histogram(histogram, self.shape)
+        check_sums(cells)
+        prefixes = np.empty(cells.size + 1, cells.dtype)
+        prefixes[0] = 0
+        sum_prefixes(read_only(cells), prefixes[1:])
+        return prefixes
+
+
+class Prefixes(Intervals):
+    """The sums of the first 1, 2, ..., n cells.
+
+    Parameters
+    ----------
+    n
+        The number of cells.
+
+    """
+
+    def __len__(self) -> int:
+        return self.cells
+
+    def bounds(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the lower and the upper bounds of queries start to stop (exclusive)."""
+        upper = np.arange(start + 1, (len(self) if stop is None else stop) + 1)
+        return np.zeros_like(upper), upper
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return the running sums."""
+        cells = checked_histogram(histogram, self.shape)
+        check_sums(cells)
+        out = np.empty_like(cells)
+        sum_prefixes(read_only(cells), out)
+        return out
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the running sums from the end."""
+        given = checked_coefficients(coefficients, len(self))
+        out = np.empty_like(given)
+        sum_suffixes(read_only(given), out)
+        return out
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From 0, or 1 where there is but one cell, to 1."""
+        return (0.0 if self.cells > 1 else 1.0), 1.0
+
+    def _gram(self) -> NDArray[np.float64]:
+        # Cells i and j are both in the prefixes that end after the later one.
+        left = np.arange(self.cells, 0, -1, dtype=np.float64)
+        return np.minimum(left[:, None], left)
+
+    def energy(self, edges: NDArray[np.int64]) -> float:
+        """Return the sum of squares: a block of s cells is whole in all later prefixes, and in its own by parts."""
+        size = np.diff(edges).astype(np.float64)
+        whole = (self.cells + 1) - edges[1:]
+        parts = (size - 1) * size * (2 * size - 1) / 6
+        return float((whole * size**2 + parts).sum())
+
+
+class AllRanges(Intervals):
+    """All n(n+1)/2 ranges [l, u): by l, then by u.
+
+    Parameters
+    ----------
+    n
+        The number of cells.
+
+    """
+
+    def __init__(self, n: Any) -> None:
+        super().__init__(n)
+        check_size(len(self), "n", "queries")
+
+    def __len__(self) -> int:
+        return self.cells * (self.cells + 1) // 2
+
+    def bounds(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the lower and the upper bounds of queries start to stop (exclusive)."""
+        n = self.cells
+        queries = np.arange(start, len(self) if stop is None else stop)
+        # Ranges from l on begin at l(2n - l + 1)/2.
+        lows = np.arange(n, dtype=np.int64)
+        first = lows * (2 * n - lows + 1) // 2
+        lower = np.searchsorted(first, queries, side="right") - 1
+        return lower, lower + 1 + queries - first[lower]
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return the sums over all ranges."""
+        prefixes = self._prefixes(histogram)
+        out = np.empty(len(self), prefixes.dtype)
+        answer_all_ranges(prefixes, out)
+        return out
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the ranges, each times its coefficient."""
+        given = checked_coefficients(coefficients, len(self))
+        differences = np.zeros(self.cells + 1)
+        add_all_range_differences(read_only(given), differences)
+        sum_prefixes(read_only(differences), differences)
+        return differences[:-1]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From 0, or 1 where there is but one cell, to 1."""
+        return (0.0 if self.cells > 1 else 1.0), 1.0
+
+    def _gram(self) -> NDArray[np.float64]:
+        # Cells i <= j are both in the ranges with l <= i and u > j.
+        first = np.arange(1, self.cells + 1, dtype=np.float64)
+        left = first[::-1]
+        return np.minimum(first[:, None], first) * np.minimum(left[:, None], left)
+
+    def energy(self, edges: NDArray[np.int64]) -> float:
+        """Return the sum of squares over ranges that hold a block, end in it, begin in it or lie within it."""
+        size = np.diff(edges).astype(np.float64)
+        before, after = edges[:-1] + 1.0, (self.cells + 1.0) - edges[1:]
+        parts = (size - 1) * size * (2 * size - 1) / 6
+        # Ranges of t of the m inner cells: (m + 1 - t) of them, t squared each; they add up to m(m+1)^2(m+2)/12.
+        inner = size - 2
+        within = inner * (inner + 1) ** 2 * (inner + 2) / 12
+        return float((before * after * size**2 + (before + after) * parts + within).sum())
+
+
+class Ranges(Intervals):
+    """Ranges [lower, upper) of one attribute.
+
+    Parameters
+    ----------
+    n
+        The number of cells.
+    lower, upper
+        Integers with 0 <= lower <= upper <= n, one for each query; a range with lower = upper is empty.
+
+    """
+
+    def __init__(self, n: Any, lower: Any, upper: Any) -> None:
+        super().__init__(n)
+        self.lower = checked_indices(lower, "lower", (None,))
+        self.upper = checked_indices(upper, "upper", (self.lower.size,))
+        if self.lower.size == 0:
+            raise ParameterError("lower", "no query", "at least one query")
+        check_bounds(self.lower[:, None], self.upper[:, None], self.shape)
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+    def bounds(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the lower and the upper bounds of queries start to stop (exclusive)."""
+        return self.lower[start:stop], self.upper[start:stop]
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return the sums over the ranges."""
+        prefixes = self._prefixes(histogram)
+        out = np.empty(len(self), prefixes.dtype)
+        answer_ranges(prefixes, self.lower, self.upper, out)
+        return out
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the ranges, each times its coefficient."""
+        given = checked_coefficients(coefficients, len(self))
+        differences = np.zeros(self.cells + 1)
+        add_range_differences(self.lower, self.upper, read_only(given), differences)
+        sum_prefixes(read_only(differences), differences)
+        return differences[:-1]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest coefficient."""
+        length = self.upper - self.lower
+        return float((length == self.cells).all()), float((length > 0).any())
+
+    def _gram(self) -> NDArray[np.float64]:
+        return count_both(self.lower[:, None], self.upper[:, None], self.shape)
+
+    def energy(self, edges: NDArray[np.int64]) -> float:
+        """Return the sum of squares: of the two blocks where a range ends, and of all between by prefix sums."""
+        lower, upper = (bound[self.upper > self.lower] for bound in (self.lower, self.upper))
+        first = np.searchsorted(edges, lower, side="right") - 1
+        last = np.searchsorted(edges, upper, side="left") - 1
+        # Squares of sizes sum up to at most the square of the number of cells, which int64 holds.
+        squares = np.concatenate([[0], np.cumsum(np.square(np.diff(edges)))])
+        between = squares[last] - squares[np.minimum(first + 1, last)]
+        ends = np.square(edges[first + 1] - lower) + np.square(upper - edges[last])
+        alone = np.square(upper - lower)
+        return float(np.where(first == last, alone, between + ends).sum(dtype=np.float64))
+
+
+def check_bounds(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> None:
+    """Refuse bounds (queries by axes) that are not 0 <= lower <= upper <= size, and say the first of them."""
+    wrong = ((lower < 0) | (lower > upper) | (upper > np.array(shape))).any(axis=1)
+    if wrong.any():
+        query = int(wrong.argmax())
+        raise ParameterError(
+            "lower and upper",
+            f"{lower[query].tolist()} and {upper[query].tolist()} in query {query}",
+            f"bounds with 0 <= lower <= upper <= {list(shape)}",
+            "upper is the first cell that is not counted",
+        )
+
+
+def count_both(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return for each two cells how many rectangles hold both.
+
+    They are those whose first corner is at most the smaller place along every axis, and whose last corner at least the
+    larger: a sum over a table of (first corner, last corner).
+    """
+    axes = len(shape)
+    filled = (upper > lower).all(axis=1)
+    corners = [tuple((bound[filled] - past).T) for bound, past in ((lower, 0), (upper, 1))]
+    table = np.zeros((*shape, *shape))
+    np.add.at(table, corners[0] + corners[1], 1.0)
+    for axis in range(axes):
+        np.cumsum(table, axis=axis, out=table)
+        turned = np.flip(table, axes + axis)
+        np.cumsum(turned, axis=axes + axis, out=turned)
+    places = np.indices(shape).reshape(axes, -1)
+    smaller = tuple(np.minimum(place[:, None], place) for place in places)
+    larger = tuple(np.maximum(place[:, None], place) for place in places)
+    return table[smaller + larger]

@@ -1,0 +1,112 @@
+"""Shapes of histograms, sizes of results and sums that fit: checked before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import DataError, ParameterError
+from dpfast.kernels.prefixes import cover_magnitudes
+
+__all__ = [
+    "LARGEST_ARRAY",
+    "check_size",
+    "check_sums",
+    "checked_coefficients",
+    "checked_indices",
+    "checked_integer",
+    "checked_shape",
+    "read_only",
+]
+
+#: The most cells of a histogram, and the most answers of a workload: 2**30 take 8 GiB.
+LARGEST_ARRAY = 2**30
+
+
+def checked_integer(number: Any, argument: str, least: int = 0) -> int:
+    """Return an argument that must be an integer of at least so much."""
+    allowed = f"an integer of at least {least}"
+    if isinstance(number, (bool, np.bool_)):
+        raise ParameterError(argument, number, allowed)
+    try:
+        integer = operator.index(number)
+    except TypeError:
+        raise ParameterError(argument, number, allowed) from None
+    if integer < least:
+        raise ParameterError(argument, number, allowed)
+    return integer
+
+
+def checked_shape(shape: Any, argument: str = "shape") -> tuple[int, ...]:
+    """Return a shape as a tuple of positive integers; one integer stands for one dimension."""
+    allowed = "a positive integer for each attribute"
+    if isinstance(shape, (str, bytes)) or getattr(shape, "ndim", 0) > 1:
+        raise ParameterError(argument, shape, allowed, "write for example (4, 3)")
+    sizes = tuple(checked_integer(size, argument, 1) for size in (shape if np.iterable(shape) else (shape,)))
+    if not sizes:
+        raise ParameterError(argument, shape, allowed, "write for example (4, 3)")
+    check_size(math.prod(sizes), argument, "cells")
+    return sizes
+
+
+def check_size(numbers: int, argument: str, what: str) -> None:
+    """Refuse what needs an array of more than LARGEST_ARRAY numbers, and say the bytes that it takes."""
+    if numbers > LARGEST_ARRAY:
+        raise ParameterError(
+            argument,
+            f"{numbers:,} {what} ({8 * numbers:,} bytes)",
+            f"of at most {LARGEST_ARRAY:,} {what}",
+            "use coarser cells, fewer attributes or fewer queries",
+        )
+
+
+def checked_indices(given: Any, argument: str, shape: tuple[int | None, ...]) -> NDArray[np.int64]:
+    """Return an int64 copy of an array of integers of a shape, None standing for any length."""
+    array = np.asarray(given)
+    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
+    if not fits or (array.dtype.kind not in "iu" and array.size):
+        wanted = " by ".join("queries" if length is None else f"{length}" for length in shape)
+        raise ParameterError(
+            argument, f"of shape {array.shape} and type {array.dtype}", f"an array of integers, {wanted}"
+        )
+    return array.astype(np.int64)
+
+
+def checked_coefficients(coefficients: Any, queries: int) -> NDArray[np.float64]:
+    """Return coefficients, one for each query, as contiguous float64."""
+    array = np.asarray(coefficients)
+    if array.shape != (queries,) or array.dtype.kind not in "biuf":
+        raise ParameterError(
+            "coefficients", f"of shape {array.shape} and type {array.dtype}", f"{queries:,} numbers, one for each query"
+        )
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_sums(cells: NDArray[Any], largest: int = 1) -> None:
+    """Refuse a histogram of integers of which a query, with coefficients up to ``largest``, could pass int64.
+
+    Raises
+    ------
+    DataError
+        The magnitudes of all cells, times ``largest``, make 2**63 or more (or come within a billionth of it).
+
+    """
+    if cells.dtype.kind == "f":
+        return
+    covered = int(cover_magnitudes(read_only(cells)))
+    if cells.size * largest << covered.bit_length() < 2**63:
+        return
+    # Pairwise summation of so many numbers is off by far less than a billionth.
+    if float(np.abs(cells.astype(np.float64)).sum()) * largest * (1 + 1e-9) >= 2.0**63:
+        raise DataError("histogram must have counts whose sum stays below 2**63; divide them, or pass floats")
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to: kernels are compiled for such inputs alone, whatever users pass."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
