@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 09c00d778652561a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc

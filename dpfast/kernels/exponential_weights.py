@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 09c00d778652561a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc

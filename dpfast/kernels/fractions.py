@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 09c00d778652561a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc

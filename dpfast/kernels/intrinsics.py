@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 __all__ = [
     "absolute",
     "add",
+    "add_in_any_order",
     "bit_and",
     "bit_or",
     "bit_xor",
@@ -109,6 +110,8 @@ spread_sign = _same_type(1, types.Integer, lambda b, a: b.ashr(a[0], ir.Constant
 
 fused_multiply_add = _same_type(3, types.Float, lambda b, a: b.fma(*a))
 """``x * y + z`` with one rounding (IEEE 754 fusedMultiplyAdd), on every machine."""
+add_in_any_order = _same_type(2, types.Float, lambda b, a: b.fadd(*a, flags=("reassoc",)))
+"""A sum that the compiler may regroup, so that a loop of them fills whole vectors: for what decides no outcome."""
 absolute = _same_type(1, types.Float, _call("llvm.fabs"))
 square_root = _same_type(1, types.Float, _call("llvm.sqrt"))
 round_half_even = _same_type(1, types.Float, _call("llvm.rint"))
@@ -145,4 +148,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 09c00d778652561a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 09c00d778652561a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 09c00d778652561a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpfast.kernels import weights as kernels
+from dpfast.kernels import exponential_weights as kernels
 from dpfast.kernels.exponential_weights import BLOCK, POLYNOMIAL, exp_f64, highest, locate, sum_halves, weigh
 from dpfast.mechanisms.alias_table import LOWERED, AliasTable
 from dpfast.mechanisms.candidates import borrow_candidates

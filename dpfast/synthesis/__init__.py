@@ -1,0 +1,1 @@
+"""Histograms and synthetic records that answer many linear queries."""

@@ -1,0 +1,180 @@
+"""Many linear queries that are updated at once, each at its own rate: all cells of a marginal, many ranges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.kernels import weights as dense_kernels
+from dpfast.kernels import weights_of_marginals as kernels
+from dpfast.synthesis.linear_queries import LARGEST_RATE, LinearQuery, Weights, blocks_of
+from dpfast.synthesis.slab_queries import checked_attributes, checked_shape
+
+__all__ = ["Marginal", "Ranges"]
+
+#: Runs of the last axis that are shorter than this go by a pattern of indices, of at least as many cells as that.
+_SHORT_RUN, _PATTERN = 16, 512
+
+_Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Marginal(LinearQuery):
+    """All cells of the marginal over the attributes at the places ``attributes``; the other attributes are summed over.
+
+    Rates and answers are arrays of the marginal's shape.
+
+    Examples
+    --------
+    >>> Marginal((2, 3), attributes=(1,)).answer(np.arange(6.0))
+    array([3., 5., 7.])
+
+    """
+
+    shape: tuple[int, ...]
+    attributes: tuple[int, ...]
+    _walk: _Walk = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        shape = checked_shape(self.shape)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "attributes", checked_attributes(self.attributes, len(shape)))
+        object.__setattr__(self, "_walk", self._walked())
+
+    def _walked(self) -> _Walk:
+        """Return how the kernels walk: sizes and steps of the outer axes; length, form and pattern of a run."""
+        sizes: list[int] = []
+        steps: list[int] = []
+        step = 1
+        for axis in range(len(self.shape) - 1, -1, -1):
+            kept, size = axis in self.attributes, self.shape[axis]
+            if sizes and kept == (steps[-1] > 0):
+                sizes[-1] *= size
+            else:
+                sizes.append(size)
+                steps.append(step if kept else 0)
+            step *= size if kept else 1
+        form = kernels.CONSECUTIVE if steps[0] else kernels.ALIKE
+        length, outer, pattern = sizes[0], 1, np.zeros(0, np.int64)
+        if length < _SHORT_RUN:
+            form, pattern = kernels.LISTED, np.arange(length) * steps[0]
+            while outer < len(sizes) and pattern.size < _PATTERN:
+                pattern = (np.arange(sizes[outer])[:, None] * steps[outer] + pattern).reshape(-1)
+                outer += 1
+            length = pattern.size
+        rest = np.array([sizes[outer:][::-1], steps[outer:][::-1]], np.int64)
+        return rest[0], rest[1], length, form, pattern.astype(np.int32)
+
+    @property
+    def table(self) -> tuple[int, ...]:
+        """The sizes of the attributes that are kept."""
+        return tuple(self.shape[place] for place in self.attributes)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a histogram of a shape that the query is not over."""
+        if shape != self.shape:
+            raise ParameterError("query", f"a marginal of shape {self.shape}", f"one of shape {shape}")
+
+    def answer(self, weights: Weights, workers: int = 1) -> NDArray[np.float64]:
+        """Return the sum of the weights, each times its coefficient."""
+        sums = np.zeros(math.prod(self.table))
+        kernels.sum_marginal(weights, *self._walk, sums)
+        return sums.reshape(self.table)
+
+    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
+        factors = np.exp(rate).reshape(-1) / total
+        return float(kernels.multiply_marginal(weights, *self._walk, factors))
+
+    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
+        """Add rate * coefficient to every cell, in place."""
+        terms = np.ascontiguousarray(rate, np.float64).reshape(-1)
+        kernels.add_marginal(logarithms, *self._walk, terms)
+
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the coefficients as an array of the shape."""
+        self.check(shape)
+        queries = math.prod(self.table)
+        places = np.zeros(math.prod(shape))
+        self.add(places, np.arange(queries).astype(np.float64))
+        coefficients: NDArray[Any] = np.arange(queries)[:, None] == places
+        return coefficients.astype(np.uint8).reshape(*self.table, *shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(LinearQuery):
+    """The cells from starts[i] up to stops[i], exclusive, for every i: int64 arrays of one length.
+
+    Rates and answers are arrays of that length. An update adds up all rates of a cell, by a difference at both ends
+    of each range and partial sums: it takes a pass over the cells, however many ranges there are.
+
+    Examples
+    --------
+    >>> Ranges([0, 1], [2, 3]).answer(np.array([8.0, 4.0, 1.0]))
+    array([12.,  5.])
+
+    """
+
+    starts: Any
+    stops: Any
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "stops"):
+            ends = np.asarray(getattr(self, name))
+            if ends.ndim != 1 or ends.dtype.kind not in "iu" or not ends.size:
+                raise ParameterError(name, f"of shape {ends.shape} and type {ends.dtype}", "one column of integers")
+            object.__setattr__(self, name, ends.astype(np.int64))
+        if self.starts.size != self.stops.size:
+            raise ParameterError("stops", f"{self.stops.size} of them", f"{self.starts.size}, as many as the starts")
+        if not ((self.starts >= 0) & (self.starts <= self.stops)).all():
+            raise ParameterError("stops", "an array", "at least the starts, and these at least 0")
+
+    @property
+    def table(self) -> tuple[int, ...]:
+        """How many ranges there are."""
+        return (self.starts.size,)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a histogram of a shape that the query is not over."""
+        if self.stops.max() > math.prod(shape):
+            raise ParameterError("query", f"ranges up to {self.stops.max()}", f"ranges up to {math.prod(shape)} cells")
+
+    def answer(self, weights: Weights, workers: int = 1) -> NDArray[np.float64]:
+        """Return the sum of the weights, each times its coefficient."""
+        before = np.zeros(weights.size + 1)
+        np.cumsum(weights, out=before[1:])
+        answers: NDArray[np.float64] = before[self.stops] - before[self.starts]
+        return answers
+
+    def _exponents(self, rate: Any, cells: int) -> NDArray[np.float64]:
+        edges = np.zeros(cells + 1)
+        np.add.at(edges, self.starts, rate)
+        np.subtract.at(edges, self.stops, rate)
+        return np.cumsum(edges[:-1])
+
+    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
+        exponents = self._exponents(rate, weights.size)
+        if not (exponents.max() <= LARGEST_RATE and exponents.min() >= -LARGEST_RATE):
+            raise ParameterError(
+                "rate", "an array", f"such that no cell's add up to more than {LARGEST_RATE:g}", "use LogWeights"
+            )
+        sums = np.empty(blocks_of(weights.size))
+        dense_kernels.multiply_blocks(weights, exponents, (1.0, 1.0 / total), sums)
+        return float(sums.sum())
+
+    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
+        """Add rate * coefficient to every cell, in place."""
+        logarithms += self._exponents(rate, logarithms.size)
+
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the coefficients as an array of the shape."""
+        self.check(shape)
+        cells = np.arange(math.prod(shape))
+        inside: NDArray[Any] = (self.starts[:, None] <= cells) & (cells < self.stops[:, None])
+        return inside.astype(np.uint8).reshape(-1, *shape)

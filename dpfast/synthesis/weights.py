@@ -1,0 +1,225 @@
+"""Multiplicative weights: a histogram learnt from linear queries, one update after the other."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.kernels import weights as kernels
+from dpfast.mechanisms.additive import thread_count
+from dpfast.synthesis.linear_queries import LARGEST_RATE, LinearQuery, linear_query, sum_of
+from dpfast.synthesis.slab_queries import checked_shape
+
+__all__ = ["Weights", "checked_positive", "checked_rate", "checked_weights", "worker_count"]
+
+#: Cells below which a second thread costs more than it saves.
+_CELLS_PER_THREAD = 2**20
+#: After so many updates of a few cells the sum is taken afresh: it has lost 12 bits at most.
+_LONGEST_UNSUMMED = 4096
+#: An update that leaves less than this share of the sum has lost the bits of the difference.
+_LEAST_SHARE = 1.0 / 16.0
+#: Sums beyond these are normalised before an update of a few cells.
+_LOWEST_SUM, _HIGHEST_SUM = 1e-30, 1e30
+
+
+def worker_count(threads: object, cells: int) -> int:
+    """Return how many threads to use for so many cells; None means as many as pay."""
+    if threads is None:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, min(available, cells // _CELLS_PER_THREAD))
+    return thread_count(threads, cells)
+
+
+def checked_positive(value: object, argument: str) -> float:
+    """Return a positive finite number."""
+    number = _number(value)
+    if not 0.0 < number < math.inf:
+        raise ParameterError(argument, value, "a positive finite number")
+    return number
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
+        return math.nan
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def checked_rate(rate: object, table: tuple[int, ...] | None, largest: float, argument: str = "rate") -> Any:
+    """Return a rate as a float, or those of a table as an array of its shape."""
+    allowed = "a finite number" if largest == math.inf else f"a number from {-largest:g} to {largest:g}"
+    mend = "" if largest == math.inf else "use dpfast.synthesis.log_weights.LogWeights for larger ones"
+    if table is None:
+        number = _number(rate)
+        if not abs(number) <= largest or math.isinf(number):
+            raise ParameterError(argument, rate, allowed, mend)
+        return number
+    try:
+        rates = np.broadcast_to(np.asarray(rate, np.float64), table)
+    except (TypeError, ValueError):
+        raise ParameterError(argument, rate, f"one number, or an array of shape {table}") from None
+    if not (np.abs(rates) <= largest).all() or not np.isfinite(rates).all():
+        raise ParameterError(argument, "an array", f"{allowed} everywhere", mend)
+    return rates
+
+
+def checked_weights(given: Any, argument: str) -> NDArray[np.float64]:
+    """Return a copy of a histogram of numbers of 0 or more, not all of them 0, as float64 in C order."""
+    array = given.to_numpy() if isinstance(given, pl.Series) else np.asarray(given)
+    if array.dtype.kind not in "biuf":
+        raise ParameterError(argument, f"of type {array.dtype}", "of integers or floats")
+    weights = np.array(array, np.float64, order="C")
+    refuse_weights(weights.reshape(-1), float(weights.sum()), argument)
+    return weights
+
+
+def refuse_weights(weights: NDArray[np.float64], total: float, argument: str) -> None:
+    """Raise if a weight is negative or NaN, or if their sum is not positive and finite."""
+    if kernels.check_weights(weights):
+        raise ParameterError(argument, "an array with one that is negative or NaN", "numbers of 0 or more")
+    if not 0.0 < total < math.inf:
+        raise ParameterError(argument, f"an array with the sum {total:g}", "numbers with a positive finite sum")
+
+
+class Weights:
+    """A histogram that multiplicative weights learn, kept as weights up to a factor.
+
+    An update costs one pass over the cells that the query touches: the sum of the new weights comes with it, and the
+    division by that sum waits for the next pass. Everything here is floating-point post-processing of what was
+    released: give it noisy answers, never exact private ones.
+
+    Guarantee
+        None of its own: it keeps what privacy the rates and the queries have.
+
+    Parameters
+    ----------
+    shape
+        The number of cells, or the number along each attribute.
+    total
+        What all cells together count: n, if that is public, else a noisy n.
+    initial
+        A histogram to begin with, of the shape, up to a factor; without one all cells are equal.
+    threads
+        How many threads share a pass; None uses all cores where that pays. Results do not depend on it.
+
+    Raises
+    ------
+    ParameterError
+        The shape, the total or the initial histogram is not as above.
+
+    Examples
+    --------
+    >>> weights = Weights(4, total=100.0)
+    >>> weights.update((0, 2), math.log(3.0))
+    >>> weights.answer((0, 1)), weights.histogram().round(6).tolist()
+    (37.5, [37.5, 37.5, 12.5, 12.5])
+
+    """
+
+    def __init__(self, shape: Any, total: object = 1.0, *, initial: Any = None, threads: object = None) -> None:
+        self.shape = checked_shape(shape)
+        self.total = checked_positive(total, "total")
+        cells = math.prod(self.shape)
+        self._workers = worker_count(threads, cells)
+        if initial is None:
+            self._weights = np.full(cells, 1.0 / cells)
+        else:
+            weights = checked_weights(initial, "initial")
+            if weights.shape not in {self.shape, (cells,)}:
+                raise ParameterError("initial", f"of shape {weights.shape}", f"of shape {self.shape}")
+            self._weights = weights.reshape(-1)
+        self._sum = sum_of(self._weights, self._workers)
+        self._unsummed = 0
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return self._weights.size
+
+    def update(self, query: Any, rate: Any, then: Any = None) -> Any:
+        """Multiply every cell by exp(rate * its coefficient), and all of them so that their total stays.
+
+        Parameters
+        ----------
+        query
+            A `dpfast.synthesis.linear_queries.LinearQuery`; or an array of coefficients from 0 to 1, one for each
+            cell (bool, integers 0 and 1, or floats), which is checked at every call; or a pair (start, stop).
+        rate
+            A number from -500 to 500; for a table of queries one for each, or one for all.
+        then
+            A query to answer afterwards, in the same pass where it is of the same kind.
+
+        Returns
+        -------
+        float, numpy.ndarray or None
+            The answer of ``then``, or None without it.
+
+        Raises
+        ------
+        ParameterError
+            The query is over another shape or has a coefficient outside [0, 1], the rate is not as above, or the
+            weights left are all 0 or add up to more than a float64 can hold. The weights stay as they were, except in
+            the last case.
+
+        """
+        query = linear_query(query, self.shape)
+        rate = checked_rate(rate, query.table, LARGEST_RATE)
+        following = None if then is None else linear_query(then, self.shape)
+        answer = None
+        if query.is_sparse:
+            self._update_few(query, rate)
+            if following is not None:
+                answer = following.answer(self._weights, self._workers)
+        elif following is None:
+            self._sum = query.multiply(self._weights, self._sum, rate, self._workers)
+            self._unsummed = 0
+        else:
+            self._sum, answer = query.multiply_and_answer(self._weights, self._sum, rate, following, self._workers)
+            self._unsummed = 0
+        if not 0.0 < self._sum < math.inf:
+            raise ParameterError("rate", rate, "such that some weight is left", "use LogWeights, or smaller rates")
+        return None if answer is None else answer * (self.total / self._sum)
+
+    def _update_few(self, query: LinearQuery, rate: float) -> None:
+        if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
+            self._normalise()
+        before = self._sum
+        self._sum = query.multiply(self._weights, before, rate, self._workers)
+        self._unsummed += 1
+        if self._unsummed >= _LONGEST_UNSUMMED or not self._sum >= _LEAST_SHARE * before:
+            self._sum = sum_of(self._weights, self._workers)
+            self._unsummed = 0
+
+    def _normalise(self) -> None:
+        kernels.scale(self._weights, 1.0 / self._sum)
+        self._sum = sum_of(self._weights, self._workers)
+        self._unsummed = 0
+
+    def answer(self, query: Any) -> Any:
+        """Return the query's answer to the histogram: a float, or an array for a table of queries."""
+        query = linear_query(query, self.shape)
+        return query.answer(self._weights, self._workers) * (self.total / self._sum)
+
+    def histogram(self) -> NDArray[np.float64]:
+        """Return the cells as a new array of the shape; they add up to the total."""
+        cells: NDArray[np.float64] = (self._weights * (self.total / self._sum)).reshape(self.shape)
+        return cells
+
+    def copy(self) -> Weights:
+        """Return weights that are updated independently of these."""
+        other: Weights = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._weights = self._weights.copy()
+        return other
+
+    def __repr__(self) -> str:
+        """Show the shape and the total."""
+        return f"{type(self).__name__}({' x '.join(map(str, self.shape))} cells, total {self.total:g})"
