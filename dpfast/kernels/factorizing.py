@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 238d9bb3074fbae1

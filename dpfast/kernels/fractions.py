@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 238d9bb3074fbae1

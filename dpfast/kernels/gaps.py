@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 238d9bb3074fbae1

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 238d9bb3074fbae1

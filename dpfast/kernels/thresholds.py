@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4365e36f3487537
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 238d9bb3074fbae1
