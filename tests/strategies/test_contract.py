@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast.errors import ParameterError
 from dpfast.queries import PrivacyUnit
+
 from .dense import all_ranges, matrix_of, of_matrix, parts_like, prefixes
 
 made = dpf.strategies

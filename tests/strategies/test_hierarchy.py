@@ -7,6 +7,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
+
 from .dense import all_ranges, prefixes, rmse
 
 made = dpf.strategies
