@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8

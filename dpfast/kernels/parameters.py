@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c45454098316c8fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8

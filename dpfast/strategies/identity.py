@@ -1,0 +1,81 @@
+"""The identity: every cell is measured by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.strategies.strategy import LineStrategy, Strategy, checked_cells, integer_histogram
+from dpfast.workloads.workload import Workload
+
+__all__ = ["Identity", "identity"]
+
+
+class Identity(LineStrategy):
+    """Every cell, once: L1 = L2 = 1, and the histogram with noise is the reconstruction."""
+
+    name = "identity"
+    l1 = l2_squared = row = 1
+    inner = 0
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return self.cells
+
+    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+        """See `Strategy.measure`; the column is the histogram's own memory where that is possible."""
+        return [integer_histogram(histogram, self, clipped=False)]
+
+    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+        """See `Strategy.reconstruct`."""
+        return noisy[0].astype(np.float64).reshape(self.shape)
+
+    def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `LineStrategy.measure_rows`."""
+        return rows
+
+    def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `LineStrategy.reconstruct_rows`."""
+        return noisy
+
+    def error(self, workload: Workload) -> float:
+        """Return the sum of all squared coefficients; see `Strategy.error`."""
+        return workload.energy(np.arange(self.cells + 1))
+
+    def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
+        # The columns are orthogonal.
+        return (groups, groups) if neighbors == "add_remove" else (2 * groups, 2 * groups)
+
+
+def identity(shape: int | tuple[int, ...]) -> Strategy:
+    """Measure every cell by itself.
+
+    Parameters
+    ----------
+    shape
+        The number of cells, or of cells along each attribute.
+
+    Raises
+    ------
+    ParameterError
+        A number of cells is no whole number of at least 1.
+
+    Examples
+    --------
+    >>> from dpfast.queries import PrivacyUnit
+    >>> identity((24, 7)).sensitivity(PrivacyUnit(None, 1, 1, "replace")).l1
+    2
+
+    """
+    if not isinstance(shape, tuple):
+        return Identity((checked_cells(shape, "shape"),))
+    if not shape:
+        raise ParameterError("shape", shape, "at least one number of cells")
+    return Identity(tuple(checked_cells(cells, "shape") for cells in shape))

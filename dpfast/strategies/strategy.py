@@ -1,0 +1,188 @@
+"""What a strategy is: a matrix of whole numbers that is measured exactly, and the way back to the cells."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.accounting.balls import round_up
+from dpfast.columns.fresh import fresh_array
+from dpfast.errors import ParameterError
+from dpfast.mechanisms.calibration import round_up_root
+from dpfast.queries import PrivacyUnit, Sensitivity
+from dpfast.workloads.workload import Workload, checked_histogram
+
+__all__ = ["LARGEST_TOTAL", "LineStrategy", "Strategy", "checked_cells", "integer_histogram"]
+
+#: Measurements stay at or below this magnitude, whatever the histogram: the sums in int64 never wrap.
+LARGEST_TOTAL = 2**62
+
+
+class Strategy(ABC):
+    """Whole-number queries A that are measured of a histogram h, with noise, and least squares back to its cells.
+
+    What is measured is A h, exactly, in int64 columns; noise goes onto every number of them, of one scale for all.
+    `reconstruct` returns the histogram x that makes the sum of squares of A x - (A h + noise) least: without bias, and
+    of all unbiased linear ways the one with the least error in every query (Gauss and Markov).
+
+    Attributes
+    ----------
+    shape
+        How many cells the histogram has along each attribute.
+    name
+        What the strategy is called in an explanation.
+    l1, l2_squared
+        The largest sum of magnitudes, and of squares, in any column of A: how far one count moves A h. Exact, of the
+        matrix as it is measured (Soundness rule 25).
+    inner
+        At most the inner product of any two columns.
+    row
+        The largest sum of magnitudes in any row.
+
+    """
+
+    shape: tuple[int, ...]
+    name: str
+
+    @property
+    def cells(self) -> int:
+        """How many cells the histogram has."""
+        return math.prod(self.shape)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of measurements, the rows of A."""
+
+    @property
+    @abstractmethod
+    def l1(self) -> int:
+        """The largest sum of magnitudes in a column."""
+
+    @property
+    @abstractmethod
+    def l2_squared(self) -> int:
+        """The largest sum of squares in a column."""
+
+    @property
+    def inner(self) -> int:
+        """A lower bound of the inner product of any two columns."""
+        return -self.l2_squared
+
+    @property
+    @abstractmethod
+    def row(self) -> int:
+        """The largest sum of magnitudes in a row."""
+
+    @abstractmethod
+    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+        """Return A h, exactly, in one or more int64 columns.
+
+        Counts of a magnitude above ``largest_count`` are moved to that, so that no sum leaves int64 whatever the data:
+        neighbours are no further apart for it.
+        """
+
+    @abstractmethod
+    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the least-squares histogram, float64 of `shape`, for columns like those of `measure` with noise."""
+
+    @abstractmethod
+    def error(self, workload: Workload) -> float:
+        """Return the sum of the variances of all answers to a workload where each measurement has variance 1.
+
+        That is the trace of W'W (A'A)^-1; where a strategy's closed form only bounds it, it is a bound from above.
+        """
+
+    @property
+    def largest_count(self) -> int:
+        """The largest magnitude of a count that is measured as it is; public, as it depends on the matrix alone."""
+        return LARGEST_TOTAL // self.row
+
+    def norm(self, order: Literal[1, 2]) -> float:
+        """Return the largest L1 or L2 norm of a column, rounded up."""
+        if order not in (1, 2):
+            raise ParameterError("order", order, "1 for Laplace noise or 2 for Gaussian noise")
+        return round_up(Fraction(self.l1)) if order == 1 else round_up_root(Fraction(self.l2_squared))
+
+    def sensitivity(self, unit: PrivacyUnit) -> Sensitivity:
+        """Return how far A h can move between neighbours, exactly or bounded from above.
+
+        Notes
+        -----
+        G groups of R rows a unit. Adding a unit moves A h by a sum of G R columns of A at most, R times each of G
+        different ones, so by the triangle inequality L1 = G R l1 and L2 = G R sqrt(l2_squared); strategies that know
+        better overrule `_moved`. Replacing one takes such a sum away and adds another: the L1 doubles; in L2 the two
+        are paired column by column, and two columns differ by at most sqrt(2 l2_squared - 2 inner). A row may also
+        leave all cells or come from outside: sqrt(l2_squared).
+
+        """
+        groups, rows = min(unit.max_groups, self.cells), unit.max_rows_per_group
+        l1, l2_squared = self._moved(groups, unit.neighbors)
+        form = (
+            f"{groups} groups x {rows} rows: {l1} x {rows}",
+            f"{groups} groups x {rows} rows: sqrt({l2_squared}) x {rows}",
+        )
+        return Sensitivity(rows * l1, rows**2 * l2_squared, *form)
+
+    def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
+        """Return the L1 and the squared L2 by which units of one row in each of so many groups move A h."""
+        if neighbors == "add_remove":
+            return groups * self.l1, groups**2 * self.l2_squared
+        pair = max(2 * self.l2_squared - 2 * self.inner, self.l2_squared)
+        return 2 * groups * self.l1, groups**2 * pair
+
+    def __repr__(self) -> str:
+        """Show the name and the shape."""
+        return f"{self.name} over {' x '.join(map(str, self.shape))} cells"
+
+
+class LineStrategy(Strategy):
+    """A strategy over one attribute, which a product applies along an axis of many."""
+
+    @abstractmethod
+    def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return A h for every row h of a matrix, as rows; the caller knows that the sums fit."""
+
+    @abstractmethod
+    def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the least-squares histogram for every row, as rows."""
+
+    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+        """See `Strategy.measure`."""
+        counts = integer_histogram(histogram, self)
+        return [self.measure_rows(counts.reshape(1, -1)).reshape(-1)]
+
+    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+        """See `Strategy.reconstruct`."""
+        rows = np.concatenate(noisy, dtype=np.float64).reshape(1, -1)
+        return self.reconstruct_rows(rows).reshape(self.shape)
+
+
+def checked_cells(cells: object, argument: str = "cells") -> int:
+    """Return a number of cells, or refuse it."""
+    if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
+        raise ParameterError(argument, cells, "a whole number of at least 1")
+    return int(cells)
+
+
+def integer_histogram(histogram: Any, strategy: Strategy, *, clipped: bool = True) -> NDArray[np.int64]:
+    """Return a histogram of integers in one dimension, moved into the range that the strategy measures.
+
+    Raises
+    ------
+    ParameterError
+        It is of floats, or has another number of cells.
+
+    """
+    counts = checked_histogram(histogram, strategy.shape)
+    if counts.dtype != np.int64:
+        raise ParameterError("histogram", f"of type {counts.dtype}", "of integers", "count in int64")
+    if not clipped or strategy.largest_count >= 2**62:
+        return counts
+    limit = strategy.largest_count
+    return np.clip(counts, -limit, limit, out=fresh_array(counts.size, counts.dtype))
