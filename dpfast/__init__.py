@@ -94,11 +94,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
-<<<<<<< HEAD
-    if name in {"errors", "release", "testing", "workloads"}:
-=======
     if name in {"errors", "release", "strategies", "testing", "workloads"}:
->>>>>>> strategies
         # The module `release` can be called like the function in it.
         return import_module(f"{__name__}.{name}")
     message = f"module {__name__!r} has no attribute {name!r}"
