@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpfast.aggregation.exact import Aggregates
 from dpfast.drawing import draw
-from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Ledger
-from dpfast.ledger.filters import ConcentratedBudget
 from dpfast.planner import Blueprint, draw_up, error_frame, explain, measure_frame
 from dpfast.queries import Bins, Query
-from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 from dpfast.released import Release
+from dpfast.running import RunOnce
 
 __all__ = ["Plan", "Release", "plan", "release"]
 
 
-class Plan:
+class Plan(RunOnce[Release]):
     """A release that can be run, once: made by `plan`, without looking at the data."""
 
     def __init__(self, blueprint: Blueprint) -> None:
+        super().__init__(blueprint)
         self._blueprint = blueprint
-        self._lock = threading.RLock()
-        self._running = False
-        self._ledger: Ledger | None = None
-        self._release: Release | None = None
-        self._entry: int | None = None
-
-    @property
-    def epsilon(self) -> float:
-        """The sum of the epsilons of all charges (of a plan with rho, for information: its ledger adds up rho)."""
-        return self._blueprint.epsilon_units / 10**18
-
-    @property
-    def delta(self) -> float:
-        """The sum of the deltas of all charges."""
-        return self._blueprint.delta_units / 10**18
-
-    @property
-    def rho(self) -> float | None:
-        """What running this plan costs a ledger that adds up rho; None for a plan made with epsilon."""
-        budget = self._blueprint.budget
-        return budget.rho if isinstance(budget, ConcentratedBudget) else None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the parameters give reason to warn of; no warning is no proof that nothing is wrong."""
-        return self._blueprint.warnings
 
     def explain(self, *, measures: bool = True) -> str:
         """Return queries, sensitivities with their reasons, mechanisms, kernels, scales, errors and charge.
@@ -111,108 +81,8 @@ class Plan:
         """
         return error_frame(self._blueprint, alpha)
 
-    def run(
-        self,
-        ledger: Ledger,
-        *,
-        random: RandomSource | None = None,
-        progress: Callable[[str], None] | None = None,
-    ) -> Release:
-        """Charge the ledger, read the data, draw the noise once, and keep the result.
-
-        Guarantee
-            The charge is durable before any row is read, whatever the data (an empty frame is charged too).
-            A second call returns the same release and charges nothing. If the run fails after the charge,
-            the plan is dead and its charge stays spent; no error after the charge depends on values.
-
-        Parameters
-        ----------
-        ledger
-            The budget; its dataset, privacy unit and neighbour relation must be this plan's.
-        random
-            Must be None: a ledger accepts no repeatable randomness.
-        progress
-            Called with the name of each stage as it begins; a stage's name says nothing of the data.
-
-        Raises
-        ------
-        BudgetExceededError
-            The charge does not fit; nothing is spent or read.
-        LedgerError
-            The ledger is for other data or another unit, or adds up epsilons where the plan was made with rho; or
-            this plan was charged to another ledger, or failed after it was charged.
-        ParameterError
-            ``ledger`` is no ledger, ``random`` was given, or a file has changed since it was planned; nothing is
-            charged.
-
-        """
-        if not isinstance(ledger, Ledger):
-            raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
-        if random is not None:
-            raise ParameterError(
-                "random", random, "None: a ledger accepts only fresh system randomness", "leave it out"
-            )
-        with self._lock:
-            if self._running:
-                raise LedgerError("this plan is being run; a progress callback cannot run it again")
-            if self._ledger is not None and self._ledger is not ledger and self._entry is not None:
-                raise LedgerError(
-                    f"this plan was charged to another ledger (entry {self._entry} there); make a new plan to "
-                    "charge this one"
-                )
-            if self._release is None:
-                if self._entry is not None:
-                    raise LedgerError(
-                        f"this plan failed after it was charged (entry {self._entry}), and its charge stays spent; "
-                        "make a new plan, which will be charged anew"
-                    )
-                self._running = True
-                self._ledger = ledger
-                try:
-                    self._release = self._run(ledger, progress or _silent)
-                finally:
-                    self._running = False
-            return self._release
-
-    def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
-        blueprint = self._blueprint
-        process = os.getpid()
-        if blueprint.concentrated and ledger.accountant == "basic":
-            raise LedgerError(
-                "this plan was made with rho, but the ledger adds up epsilons; nothing was charged: make the plan "
-                'with epsilon=, or a ledger with accountant="zcdp"'
-            )
-        blueprint.aggregation.check_source()
-        progress("charging the ledger")
-        charged = ledger.charge_many(
-            blueprint.charges,
-            dataset=blueprint.dataset or ledger.identity.dataset or "data",
-            privacy_unit=blueprint.privacy_unit,
-            neighbors=blueprint.unit.neighbors,
-        )
-        self._entry = charged[0]
-        progress("reading and aggregating")
-        exact = blueprint.aggregation.run(_bounding_words)
-        progress("drawing the noise")
-        frame = draw(blueprint, exact)
-        # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
-        if os.getpid() != process:
-            raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
-        return Release(frame, blueprint, self._entry)
-
-    def __reduce__(self) -> NoReturn:
-        raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")
-
-
-def _silent(stage: str) -> None:
-    pass
-
-
-def _bounding_words(count: int) -> NDArray[np.uint64]:
-    """Return fresh words for choosing what a privacy unit keeps."""
-    words = np.empty(count, np.uint64)
-    Keystream(SystemRandom().key()).words(Purpose.BOUNDING).fill(0, words)
-    return words
+    def _finish(self, exact: Aggregates, entry: int) -> Release:
+        return Release(draw(self._blueprint, exact), self._blueprint, entry)
 
 
 def plan(

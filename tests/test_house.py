@@ -28,6 +28,7 @@ FLOORS = [
     ("planner",),
     # What draws, and what holds the drawn: both know the blueprint, neither the ledger.
     ("drawing", "released"),
+    ("running",),
     ("release", "answering"),
     # The rest of the book, one room each.
     ("synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),

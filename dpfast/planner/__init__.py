@@ -12,12 +12,14 @@ from dpfast.planner.blueprint import (
     Part,
     PlannedQuery,
 )
+from dpfast.planner.charged import Charged
 from dpfast.planner.drawing_up import draw_up
 from dpfast.planner.explanation import error_frame, explain, measure_frame
 
 __all__ = [
     "SUFFIXES",
     "Blueprint",
+    "Charged",
     "DrawnModes",
     "DrawnQuantiles",
     "KeyShare",

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from dpfast.accounting import zcdp
-from dpfast.accounting.amounts import to_float
 from dpfast.accounting.balls import as_written
-from dpfast.aggregation.exact import Aggregation
 from dpfast.columns.ranks import PARTS
-from dpfast.ledger import Budget, Charge
-from dpfast.ledger.filters import ConcentratedBudget
+from dpfast.ledger import Charge
 from dpfast.mechanisms.additive import thread_count
 from dpfast.mechanisms.gaussian import gaussian_kernel
 from dpfast.mechanisms.key_selection import SelectionTable
 from dpfast.mechanisms.laplace import laplace_kernel
 from dpfast.mechanisms.modes import count_error, count_slope
 from dpfast.mechanisms.quantile_nodes import QuantileTree, node_sensitivity, node_slope, rank_error
+from dpfast.planner.charged import Charged
 from dpfast.queries import Bins, Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
 
 __all__ = [
@@ -274,39 +271,24 @@ class KeyShare:
         return self.charge.delta_units
 
 
-@dataclass(frozen=True)
-class Blueprint:
-    """What a release will do and cost, from schema and parameters alone.
+@dataclass(frozen=True, kw_only=True)
+class Blueprint(Charged):
+    """What a release by group will do and cost, from schema and parameters alone.
 
     Attributes
     ----------
-    aggregation
-        The checked, exact aggregation, not yet run.
     queries
         The queries with their noise.
-    unit
-        Whose presence is hidden.
     key_share
         How keys are selected; None where they are public.
-    dataset
-        The name under which the ledger knows the data, None for the ledger's own.
-    concentrated
-        Whether the budget was given as rho, for ledgers that add that up.
     split
         In words, how the budget was split.
-    warnings
-        What the parameters give reason to warn of.
 
     """
 
-    aggregation: Aggregation
     queries: tuple[PlannedQuery, ...]
-    unit: PrivacyUnit
     key_share: KeyShare | None
-    dataset: str | None
-    concentrated: bool
     split: str
-    warnings: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -318,29 +300,6 @@ class Blueprint:
         """What the ledger is charged, in one call: the selection of keys, then every measure."""
         selection = () if self.key_share is None else (self.key_share.charge,)
         return *selection, *(part.charge for part in self.parts)
-
-    @property
-    def epsilon_units(self) -> int:
-        """The sum of the charges' epsilons."""
-        return sum(charge.epsilon_units * charge.count for charge in self.charges)
-
-    @property
-    def delta_units(self) -> int:
-        """The sum of the charges' deltas."""
-        return sum(charge.delta_units * charge.count for charge in self.charges)
-
-    @property
-    def budget(self) -> Budget | ConcentratedBudget:
-        """What the release costs, in the kind of budget that was given."""
-        if not self.concentrated:
-            return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
-        rho, delta = zcdp.cost([charge.fact.times(charge.count) for charge in self.charges])
-        return ConcentratedBudget(to_float(rho), to_float(delta))
-
-    @property
-    def privacy_unit(self) -> str:
-        """The privacy unit's name for the ledger."""
-        return "row" if self.unit.column is None else f"column:{self.unit.column}"
 
     @property
     def groups(self) -> int | None:

@@ -162,7 +162,15 @@ def draw_up(
         for (name, query), parts in zip(queries.items(), planned, strict=True)
     )
     name = dataset or _dataset_name(data)
-    blueprint = Blueprint(aggregation, answers, unit, key_share, name, budget.kind == "rho", str(rule))
+    blueprint = Blueprint(
+        aggregation=aggregation,
+        unit=unit,
+        dataset=name,
+        concentrated=budget.kind == "rho",
+        queries=answers,
+        key_share=key_share,
+        split=str(rule),
+    )
     return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys))
 
 
