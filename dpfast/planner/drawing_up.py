@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import polars as pl
 
-from dpfast.accounting.amounts import budget_units
 from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
@@ -36,6 +33,7 @@ from dpfast.planner.noise import (
     selection_of_epsilon,
     selection_of_rho,
 )
+from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
 from dpfast.queries import (
     Bins,
@@ -51,19 +49,6 @@ from dpfast.queries import (
 )
 
 __all__ = ["draw_up"]
-
-#: Beyond it, the (epsilon, delta) that is declared with a charge would exceed every ledger's.
-LARGEST_RHO = 100_000
-
-
-@dataclass(frozen=True)
-class _Budget:
-    """The whole budget in units of 1e-18: epsilons or rhos, and delta beside them."""
-
-    kind: Literal["epsilon", "rho"]
-    units: int
-    delta_units: int
-    given: object
 
 
 @dataclass(frozen=True)
@@ -128,10 +113,8 @@ def draw_up(
     between its sum and its count. delta goes to the selection, and evenly to all if their noise is Gaussian and
     planned by epsilon; what is not needed is not charged.
     """
-    if not (by is None or isinstance(by, (str, Bins, list, tuple))):
-        raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
-    entries = () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
-    unit = _privacy_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
+    entries = read_by(by)
+    unit = read_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
     groups = None
     if keys is not None or not entries:
         # A unit touches no more groups than there are.
@@ -140,14 +123,13 @@ def draw_up(
     _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
     if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
-    budget = _budget(epsilon, delta, rho)
+    budget = read_budget(epsilon, delta, rho)
     rule = read_split(split, list(queries), selects=groups is None)
     if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
         raise ParameterError("split", split, allowed, 'write for example split={"n": 1, "delay": 3}')
     people = read_population(population)
-    if dataset is not None and (not isinstance(dataset, str) or not dataset):
-        raise ParameterError("dataset", dataset, "a name, or None")
+    name = read_dataset(dataset, data)
 
     source = open_source(data, schema=schema)
     columns = source.collect_schema()
@@ -161,7 +143,6 @@ def draw_up(
         PlannedQuery(name, query, parts, _is_whole(query, columns))
         for (name, query), parts in zip(queries.items(), planned, strict=True)
     )
-    name = dataset or _dataset_name(data)
     blueprint = Blueprint(
         aggregation=aggregation,
         unit=unit,
@@ -174,24 +155,8 @@ def draw_up(
     return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys))
 
 
-def _budget(epsilon: object, delta: object, rho: object) -> _Budget:
-    """Return the budget that was given, as epsilon or as rho: rounded down, so that no charge exceeds it."""
-    if rho is None:
-        return _Budget("epsilon", budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), epsilon)
-    if epsilon is not None:
-        raise ParameterError("rho", rho, "left out where epsilon is given", "give one of both")
-    allowed = f"a number from 1e-18 to {LARGEST_RHO}"
-    try:
-        units = budget_units(rho, "epsilon", "rho")
-    except ParameterError:
-        units = 0
-    if not 0 < units <= LARGEST_RHO * 10**18:
-        raise ParameterError("rho", rho, allowed, "write for example rho=0.1")
-    return _Budget("rho", units, budget_units(delta, "delta"), rho)
-
-
 def _plan_noise(
-    task: _Task, budget: _Budget, rule: Split, mechanism: str
+    task: _Task, budget: GivenBudget, rule: Split, mechanism: str
 ) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
     """Return every query's measures with the least noise, and the selection of keys."""
     # What a budget is split into at most: each share may be halved for a mean.
@@ -221,7 +186,7 @@ def _plan_noise(
     return draft.parts, share
 
 
-def _draft(task: _Task, budget: _Budget, rule: Split, mechanism: Mechanism) -> _Draft:
+def _draft(task: _Task, budget: GivenBudget, rule: Split, mechanism: Mechanism) -> _Draft:
     """Return the plan with one kind of noise for all measures."""
     stakes = {
         name: [_stake(task.queries[name], measure, task.unit, mechanism) for measure in measures]
@@ -304,35 +269,6 @@ def _error(drawn: list[tuple[Part, ...]], stakes: Mapping[str, Sequence[Stake]],
     terms = [log + more for log, more in zip(logs, extra, strict=True)]
     largest = max(terms)
     return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
-
-
-def _dataset_name(data: object) -> str | None:
-    """Return a path as the data's name; what is in memory has none."""
-    if isinstance(data, (str, os.PathLike)):
-        return os.fspath(data) if isinstance(os.fspath(data), str) else None
-    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
-        return ", ".join(str(os.fspath(path)) for path in data)
-    return None
-
-
-def _privacy_unit(column: object, max_groups: object, max_rows_per_group: object, neighbors: object) -> PrivacyUnit:
-    if type(neighbors) is str and neighbors in ("add_remove", "replace"):
-        relation: Literal["add_remove", "replace"] = "add_remove" if neighbors == "add_remove" else "replace"
-    else:
-        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
-    bounds = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-    if column is None:
-        for name, bound in bounds.items():
-            if bound is not None:
-                raise ParameterError(name, bound, "left out where each row is a unit", "give privacy_unit= as well")
-        return PrivacyUnit(None, 1, 1, relation)
-    if not isinstance(column, str):
-        raise ParameterError("privacy_unit", column, "a column's name, or None for rows")
-    for name, bound in bounds.items():
-        if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not 1 <= bound <= 2**40:
-            allowed = "a whole number from 1 to 2**40 where privacy_unit is given"
-            raise ParameterError(name, bound, allowed, f"write for example {name}=10")
-    return PrivacyUnit(column, int(str(max_groups)), int(str(max_rows_per_group)), relation)
 
 
 def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
