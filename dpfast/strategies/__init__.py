@@ -1,7 +1,14 @@
-"""Strategies: what is measured of a histogram, so that a workload's answers, put together from it, err least."""
+"""Strategies: what is measured of a histogram, so that a workload's answers, put together from it, err least.
 
+>>> import dpfast as dpf
+>>> dpf.strategies.choose(dpf.workloads.prefix(1024), rho=0.5).strategy.name
+'weighted H2'
+"""
+
+from dpfast.strategies.choosing import Choice, Considered, choose
 from dpfast.strategies.hierarchy import hierarchy
 from dpfast.strategies.identity import identity
 from dpfast.strategies.strategy import Strategy
+from dpfast.strategies.wavelet import wavelet
 
-__all__ = ["Strategy", "hierarchy", "identity"]
+__all__ = ["Choice", "Considered", "Strategy", "choose", "hierarchy", "identity", "wavelet"]

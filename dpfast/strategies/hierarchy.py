@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError
 from dpfast.kernels import trees
-from dpfast.strategies.strategy import LineStrategy, checked_cells, integer_histogram
-from dpfast.workloads.workload import Workload
+from dpfast.strategies.nested import Nested
+from dpfast.strategies.strategy import checked_cells, integer_histogram
 
 __all__ = ["LARGEST_WEIGHT", "Hierarchy", "block_sizes", "hierarchy"]
 
@@ -36,7 +36,7 @@ class _Level:
     last_child_share: float
 
 
-class Hierarchy(LineStrategy):
+class Hierarchy(Nested):
     """Sums over the blocks of nested partitions, each level times a whole-number weight.
 
     Attributes
@@ -117,33 +117,11 @@ class Hierarchy(LineStrategy):
         """See `LineStrategy.reconstruct_rows`."""
         return self._settled([np.ascontiguousarray(level) for level in self._levels(noisy)])
 
-    def error(self, workload: Workload) -> float:
-        """See `Strategy.error`: exact where the blocks of the top level are full, else a bound from above.
-
-        Notes
-        -----
-        With w_l the weight and s_l the size of level l, A'A = sum of w_l**2 B_l, where B_l is 1 for two cells of one
-        block of level l. Its eigenspaces are the details V_l: constant on the blocks of level l, adding up to 0 within
-        those of level l + 1. There B_j is s_j for j <= l and 0 above, so the eigenvalue is the sum of w_j**2 s_j over
-        j <= l; and the workload's energy in V_l is energy_l / s_l - energy_(l+1) / s_(l+1), without the second term for
-        the top. Where the last block is not full the tree is the full one over more cells, which are known to be
-        empty: to know that can only lower the error.
-
-        """
-        total = 0.0
-        details = self.details(workload, self.sizes)
-        eigenvalue = 0.0
-        for detail, size, weight in zip(details, self.sizes, self.weights, strict=True):
-            eigenvalue += float(weight) ** 2 * size
-            total += detail / eigenvalue
-        return total
-
-    @staticmethod
-    def details(workload: Workload, sizes: tuple[int, ...]) -> list[float]:
-        """Return a workload's energy in the details of each level, from the cells up; see `error`."""
-        cells = workload.cells
-        energies = [workload.energy(np.append(np.arange(0, cells, size), cells)) / size for size in sizes]
-        return [max(below - above, 0.0) for below, above in pairwise([*energies, 0.0])]
+    @property
+    def eigenvalues(self) -> list[float]:
+        """Of A'A, in the details of each level: w_0**2 s_0 + ... + w_l**2 s_l with the weights w and the sizes s."""
+        shares = (float(weight) ** 2 * size for weight, size in zip(self.weights, self.sizes, strict=True))
+        return list(accumulate(shares))
 
     def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
         # Rows in G different cells move a level of size s most, in L2, where they fill as few of its blocks as they

@@ -49,6 +49,13 @@ class Identity(LineStrategy):
         """Return the sum of all squared coefficients; see `Strategy.error`."""
         return workload.energy(np.arange(self.cells + 1))
 
+    def variances(self, workload: Workload) -> NDArray[np.float64]:
+        """Return the sum of every query's squared coefficients; see `Strategy.variances`."""
+        if workload.binary:
+            return np.asarray(workload.answer(np.ones(self.cells, np.int64)), np.float64)
+        parts = (block.astype(np.float64) for block in workload.blocks())
+        return np.concatenate([np.square(block).sum(axis=1) for block in parts])
+
     def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
         # The columns are orthogonal.
         return (groups, groups) if neighbors == "add_remove" else (2 * groups, 2 * groups)

@@ -18,10 +18,13 @@ from dpfast.mechanisms.calibration import round_up_root
 from dpfast.queries import PrivacyUnit, Sensitivity
 from dpfast.workloads.workload import Workload, checked_histogram
 
-__all__ = ["LARGEST_TOTAL", "LineStrategy", "Strategy", "checked_cells", "integer_histogram"]
+__all__ = ["LARGEST_DENSE", "LARGEST_TOTAL", "LineStrategy", "Strategy", "checked_cells", "integer_histogram"]
 
 #: Measurements stay at or below this magnitude, whatever the histogram: the sums in int64 never wrap.
 LARGEST_TOTAL = 2**62
+
+#: The most cells for which matrices of cells by cells are formed and inverted: 2**11 take 32 MB and half a second.
+LARGEST_DENSE = 2**11
 
 
 class Strategy(ABC):
@@ -97,6 +100,29 @@ class Strategy(ABC):
 
         That is the trace of W'W (A'A)^-1; where a strategy's closed form only bounds it, it is a bound from above.
         """
+
+    def variances(self, workload: Workload) -> NDArray[np.float64]:
+        """Return the variance of every answer to a workload where each measurement has variance 1.
+
+        Raises
+        ------
+        ParameterError
+            There is no closed form, and more than `LARGEST_DENSE` cells.
+
+        """
+        if self.cells > LARGEST_DENSE:
+            allowed = f"one over at most {LARGEST_DENSE:,} cells where its answers' variances have no closed form"
+            raise ParameterError("workload", f"one over {self.cells:,} cells", allowed, "use the error of all answers")
+        covariance = self.covariance()
+        parts = (block.astype(np.float64) for block in workload.blocks())
+        return np.concatenate([np.einsum("qi,qi->q", block @ covariance, block) for block in parts])
+
+    def covariance(self) -> NDArray[np.float64]:
+        """Return (A'A)^-1, the covariance of the cells where each measurement has variance 1, cells by cells."""
+        columns = np.eye(self.cells, dtype=np.int64)
+        matrix = np.array([np.concatenate(self.measure(column)) for column in columns], np.float64)
+        covariance: NDArray[np.float64] = np.linalg.inv(matrix @ matrix.T)
+        return covariance
 
     @property
     def largest_count(self) -> int:

@@ -1,0 +1,130 @@
+"""Which strategy answers a workload with the least error: all candidates' errors in closed form, without the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpfast.errors import ParameterError
+from dpfast.queries import PrivacyUnit
+from dpfast.strategies.candidates import candidates
+from dpfast.strategies.noise import Budget, MeasurementNoise, cheapest_noise
+from dpfast.strategies.strategy import Strategy
+from dpfast.workloads.workload import Workload
+
+__all__ = ["Choice", "Considered", "choose", "consider", "read_unit"]
+
+
+@dataclass(frozen=True)
+class Considered:
+    """A strategy that was considered for a workload.
+
+    Attributes
+    ----------
+    strategy, noise
+        What would be measured, and with which noise.
+    rmse
+        The root of the mean, over all queries, of an answer's squared error: predicted, from public parameters.
+
+    """
+
+    strategy: Strategy
+    noise: MeasurementNoise
+    rmse: float
+
+    def __str__(self) -> str:
+        return f"{self.strategy.name}: root mean squared error {self.rmse:.5g} ({self.noise.mechanism} noise)"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best of the strategies considered, and all of them, the best first."""
+
+    considered: tuple[Considered, ...]
+
+    @property
+    def best(self) -> Considered:
+        """The one with the least predicted error."""
+        return self.considered[0]
+
+    @property
+    def strategy(self) -> Strategy:
+        """The best one's strategy."""
+        return self.best.strategy
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.considered))
+
+
+def read_unit(neighbors: str, max_groups: object, max_rows_per_group: object) -> PrivacyUnit:
+    """Return the privacy unit of a histogram, or refuse what is none."""
+    if neighbors not in ("add_remove", "replace"):
+        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
+    for argument, value in (("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
+        if isinstance(value, bool) or not hasattr(type(value), "__index__") or value.__index__() < 1:  # type: ignore[attr-defined]
+            raise ParameterError(argument, value, "a whole number of at least 1")
+    groups, rows = max_groups.__index__(), max_rows_per_group.__index__()  # type: ignore[attr-defined]
+    return PrivacyUnit(None, groups, rows, neighbors)  # type: ignore[arg-type]
+
+
+def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: PrivacyUnit) -> Considered:
+    """Return a strategy with its noise under a budget, and the error that it will make."""
+    if strategy.shape != workload.shape:
+        raise ParameterError("strategy", f"one of shape {strategy.shape}", f"one of shape {workload.shape}")
+    noise = cheapest_noise(strategy.sensitivity(unit), budget)
+    return Considered(strategy, noise, noise.deviation * math.sqrt(strategy.error(workload) / len(workload)))
+
+
+def choose(
+    workload: Workload,
+    epsilon: object = None,
+    rho: object = None,
+    delta: object = None,
+    *,
+    neighbors: str = "add_remove",
+    max_groups: int = 1,
+    max_rows_per_group: int = 1,
+    among: Sequence[Strategy] | None = None,
+) -> Choice:
+    """Choose the strategy that answers a workload with the least predicted error.
+
+    Guarantee
+        Nothing is read but public parameters: the choice costs no privacy.
+
+    Parameters
+    ----------
+    workload
+        The queries.
+    epsilon, delta
+        The budget: with a delta, Gaussian noise is considered too.
+    rho
+        Or the budget in zero-concentrated differential privacy.
+    neighbors, max_groups, max_rows_per_group
+        What neighbouring data sets are, as for `matrix_mechanism`.
+    among
+        The strategies to choose from; by default all that are made for such a workload.
+
+    Returns
+    -------
+    Choice
+        All that were considered with their predicted errors, the best first.
+
+    Raises
+    ------
+    ParameterError
+        An argument is not as above.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> choose(dpf.workloads.prefix(1024), epsilon=1).strategy
+    weighted H4 over 1024 cells
+
+    """
+    budget, unit = Budget.read(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
+    made = candidates(workload, budget) if among is None else list(among)
+    if not made:
+        raise ParameterError("among", among, "at least one strategy")
+    considered = [consider(strategy, workload, budget, unit) for strategy in made]
+    return Choice(tuple(sorted(considered, key=lambda one: one.rmse)))

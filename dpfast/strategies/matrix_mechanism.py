@@ -1,0 +1,205 @@
+"""The matrix mechanism: a strategy is measured with noise, and a workload answered from what it says of the cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
+from dpfast.errors import ParameterError
+from dpfast.mechanisms.gaussian import gaussian
+from dpfast.mechanisms.laplace import laplace
+from dpfast.strategies.choosing import Choice, choose, consider, read_unit
+from dpfast.strategies.noise import Budget, MeasurementNoise
+from dpfast.strategies.strategy import Strategy
+from dpfast.workloads.workload import Workload
+
+__all__ = ["MatrixRelease", "matrix_mechanism"]
+
+
+@dataclass(frozen=True)
+class MatrixRelease:
+    """What the matrix mechanism released, and all that follows from it without further cost.
+
+    Attributes
+    ----------
+    workload, strategy, noise
+        What was asked, what was measured, and with which noise.
+    histogram
+        The cells, float64 of the workload's shape.
+    choice
+        All strategies that were considered, with their predicted errors.
+
+    """
+
+    workload: Workload
+    strategy: Strategy
+    noise: MeasurementNoise
+    histogram: NDArray[np.float64]
+    choice: Choice
+
+    @cached_property
+    def answers(self) -> NDArray[np.float64]:
+        """The answers to the workload's queries, float64."""
+        return np.asarray(self.workload.answer(self.histogram), np.float64)
+
+    @cached_property
+    def scale(self) -> NDArray[np.float64]:
+        """The standard deviation of every answer, float64: from public parameters alone."""
+        return self.noise.deviation * np.sqrt(self.strategy.variances(self.workload))
+
+    @property
+    def event(self) -> DiscreteLaplace | Laplace | Gaussian:
+        """What was done to the data, for an accountant."""
+        return self.noise.event
+
+    @property
+    def rmse(self) -> float:
+        """The predicted root mean squared error of an answer."""
+        return self.choice.best.rmse
+
+    def half_width(self, confidence: float = 0.95) -> NDArray[np.float64]:
+        """Return h for every answer such that answer - h to answer + h holds the true one with this probability.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1; it holds for each answer by itself.
+
+        Notes
+        -----
+        Gaussian noise: the normal quantile z times the scale s. A sum of Laplace variables X is symmetric with a
+        log-concave density (Prekopa), so log P(abs(X) > t) is concave in t and 0 at 0; if it is log p at h, it is at
+        least -a t before, a = log(1 / p) / h, and s**2 = 2 * integral of t P(abs(X) > t) >= 2 / a**2 * (1 - p (1 +
+        log(1 / p))): h is at most s log(1 / p) / sqrt(2 - 2 p (1 + log(1 / p))), 2.37 s for 0.95. Both disregard that
+        noise is rounded to whole numbers. They mean nothing where the histogram was made non-negative.
+
+        """
+        if not isinstance(confidence, (int, float)) or isinstance(confidence, bool) or not 0 < confidence < 1:
+            raise ParameterError("confidence", confidence, "a number between 0 and 1")
+        miss = 1 - confidence
+        if self.noise.mechanism == "gaussian":
+            return self.scale * NormalDist().inv_cdf(1 - miss / 2)
+        log = math.log(1 / miss)
+        return self.scale * (log / math.sqrt(2 - 2 * miss * (1 + log)))
+
+    def frame(self, confidence: float = 0.95) -> pl.DataFrame:
+        """Return a row for each query: what it asks, ``answer``, ``scale``, ``lower`` and ``upper``."""
+        half = self.half_width(confidence)
+        numbers = {
+            "answer": self.answers,
+            "scale": self.scale,
+            "lower": self.answers - half,
+            "upper": self.answers + half,
+        }
+        return self.workload.frame().with_columns(**{name: pl.Series(column) for name, column in numbers.items()})
+
+    def __repr__(self) -> str:
+        """Show the strategy, the noise and the predicted error, but not the answers."""
+        return f"MatrixRelease({self.choice.best})"
+
+
+def matrix_mechanism(
+    histogram: Any,
+    workload: Workload,
+    epsilon: object = None,
+    rho: object = None,
+    delta: object = None,
+    *,
+    strategy: Strategy | str = "auto",
+    neighbors: str = "add_remove",
+    max_groups: int = 1,
+    max_rows_per_group: int = 1,
+    nonnegative: bool = False,
+    random: object = None,
+    threads: int | None = None,
+) -> MatrixRelease:
+    """Answer all queries of a workload over a histogram from few noisy measurements.
+
+    Guarantee
+        (epsilon, 0)-differentially private with epsilon alone, (epsilon, delta) with a delta, rho-zCDP with rho: for
+        all answers together and whatever is computed from them. A strategy's matrix A of whole numbers is measured
+        exactly in int64, Laplace or Gaussian noise (`dpf.laplace`, `dpf.gaussian`) scaled to the largest L1 or L2 norm
+        of what a unit moves A h by is added, and the rest is post-processing. The strategy is chosen from the workload
+        and the budget, not from the histogram. No budget is kept here, and the histogram's shape is public; under
+        "replace" so is the number of rows.
+
+    Parameters
+    ----------
+    histogram
+        Exact counts: integers, of the workload's shape or as many in one dimension. Counts beyond the strategy's
+        ``largest_count`` (2**62 over the largest sum of magnitudes in a row of A) are moved to it.
+    workload
+        The queries, of `dpf.workloads`.
+    epsilon, delta
+        The budget; a delta allows Gaussian noise as well, and the better one is taken. Floats are read as the decimals
+        they were written as.
+    rho
+        Or the budget in zero-concentrated differential privacy: Gaussian noise.
+    strategy
+        ``"auto"`` for the one with the least predicted error (`dpf.strategies.choose`), or one of `dpf.strategies`.
+    neighbors
+        ``"add_remove"``: neighbouring histograms differ by a unit more or fewer; ``"replace"``: by a unit's rows
+        exchanged for others.
+    max_groups, max_rows_per_group
+        In how many cells a unit has rows at most, and how many in each. By default a unit is one row.
+    nonnegative
+        Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but biases
+        sums, and the scales and intervals hold no longer.
+    random
+        None for fresh keys from the operating system, or a `dpfast.testing.SeededRandom` in tests.
+    threads
+        How many threads share the noise; None uses all cores where that pays. The result does not depend on it.
+
+    Returns
+    -------
+    MatrixRelease
+        With ``answers`` and ``scale`` (standard deviations), the ``histogram``, the ``strategy`` and the ``choice``.
+
+    Raises
+    ------
+    ParameterError
+        An argument is not as above, or the histogram is not of integers or of another shape.
+
+    References
+    ----------
+    Li, Miklau, Hay, McGregor, Rastogi (2015) for the mechanism; Hay, Rastogi, Miklau, Suciu (2010) for consistency.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> from dpfast.testing import SeededRandom
+    >>> counts = [[12, 0, 3, 9], [4, 4, 0, 1]]
+    >>> release = matrix_mechanism(np.ravel(counts), dpf.workloads.prefix(8), epsilon=1, random=SeededRandom(1))
+    >>> release.answers.shape, release.strategy.shape
+    ((8,), (8,))
+    >>> print(matrix_mechanism([1, 2], dpf.workloads.prefix(2), rho=0.5, random=SeededRandom(2)).event.scale)
+    1.0
+
+    """
+    budget, unit = Budget.read(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
+    if isinstance(strategy, Strategy):
+        choice = Choice((consider(strategy, workload, budget, unit),))
+    elif isinstance(strategy, str) and strategy == "auto":
+        keywords: dict[str, Any] = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+        choice = choose(workload, epsilon, rho, delta, neighbors=neighbors, **keywords)
+    else:
+        raise ParameterError("strategy", strategy, '"auto", or a strategy of dpf.strategies')
+    chosen, noise = choice.best.strategy, choice.best.noise
+    # Not in a comprehension with `measure`: exact columns are let go as soon as they have their noise.
+    exact = chosen.measure(histogram)
+    draw = laplace if noise.mechanism == "laplace" else gaussian
+    noisy: Sequence[NDArray[Any]] = []
+    noisy = [draw(exact.pop(0), noise.scale, random=random, threads=threads) for _ in range(len(exact))]
+    cells = chosen.reconstruct(noisy)
+    if nonnegative:
+        np.maximum(cells, 0.0, out=cells)
+    return MatrixRelease(workload, chosen, noise, cells, choice)

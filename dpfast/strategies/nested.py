@@ -1,0 +1,103 @@
+"""Strategies over nested blocks of cells, whose errors have a closed form."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import pairwise
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.strategies.strategy import LineStrategy
+from dpfast.workloads.ranges import Intervals
+from dpfast.workloads.workload import Workload
+
+__all__ = ["Energies", "Nested"]
+
+
+class Energies:
+    """A workload's energy in blocks of cells, each size worked out once."""
+
+    def __init__(self, workload: Workload) -> None:
+        # A strong reference would keep the workload, and with it this, forever.
+        self._workload = ref(workload)
+        self._cells = workload.cells
+        self._known: dict[int, float] = {}
+
+    @staticmethod
+    def of(workload: Workload) -> Energies:
+        """Return a workload's energies, the same ones as long as the workload is in use."""
+        if workload not in _ENERGIES:
+            _ENERGIES[workload] = Energies(workload)
+        return _ENERGIES[workload]
+
+    def __call__(self, size: int) -> float:
+        """Return the sum over queries and blocks of so many cells of the query's sum over the block, squared."""
+        if size not in self._known:
+            workload = self._workload()
+            assert workload is not None
+            self._known[size] = workload.energy(np.append(np.arange(0, self._cells, size), self._cells))
+        return self._known[size]
+
+    def details(self, sizes: tuple[int, ...]) -> list[float]:
+        """Return the energy in the details of each level of blocks, from the cells up; see `Nested`."""
+        energies = [self(size) / size for size in sizes]
+        return [max(below - above, 0.0) for below, above in pairwise([*energies, 0.0])]
+
+
+_ENERGIES: WeakKeyDictionary[Workload, Energies] = WeakKeyDictionary()
+
+
+class Nested(LineStrategy):
+    """A strategy that treats all blocks of a level alike.
+
+    Then A'A is a sum of c_l B_l, where B_l is 1 for two cells of one block of level l, of s_l cells, and its eigenspaces
+    are the details V_l: constant on the blocks of level l, adding up to 0 within those of level l + 1. With the
+    eigenvalues lambda_l, a query w has the variance
+
+        sum of (norm of w in V_l)**2 / lambda_l,    (norm of w in V_l)**2 = e_l / s_l - e_(l+1) / s_(l+1),
+
+    e_l being the sum of (w's sum over a block)**2 over all blocks of level l, and without the second term for the top.
+    Where the last block is not full, the tree is the full one over more cells, which are known to be empty: to know
+    that can only lower a variance, and what is returned here is a bound from above.
+
+    Attributes
+    ----------
+    sizes
+        How many cells the blocks of each level have, from 1 for the cells upward, each a multiple of the one before;
+        the last block of a level has what is left.
+
+    """
+
+    sizes: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def eigenvalues(self) -> list[float]:
+        """Of A'A, in the details of each level."""
+
+    def error(self, workload: Workload) -> float:
+        """See `Strategy.error`: exact where the blocks of the top level are full, else a bound from above."""
+        details = Energies.of(workload).details(self.sizes)
+        return float(sum(detail / value for detail, value in zip(details, self.eigenvalues, strict=True)))
+
+    def variances(self, workload: Workload) -> NDArray[np.float64]:
+        """See `Strategy.variances`: for ranges in a few passes over the queries, a bound from above as `error` is."""
+        if not isinstance(workload, Intervals):
+            return super().variances(workload)
+        lower, upper = (bound.astype(np.float64) for bound in workload.bounds())
+        variances = np.zeros(lower.size)
+        values = [*self.eigenvalues, np.inf]
+        for size, above, below in zip(self.sizes, values[:-1], [np.inf, *values], strict=False):
+            # e_l / s_l counts for level l, and against the level below.
+            variances += _squares(lower, upper, size) / size * (1 / above - 1 / below)
+        return np.maximum(variances, 0.0)
+
+
+def _squares(lower: NDArray[np.float64], upper: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return for each range the sum, over all blocks of so many cells, of its cells in the block squared."""
+    first, last = np.floor(lower / size), np.ceil(upper / size) - 1
+    whole = np.maximum(last - first - 1, 0.0) * float(size) ** 2
+    ends = ((first + 1) * size - lower) ** 2 + (upper - last * size) ** 2
+    return np.where(first >= last, (upper - lower) ** 2, whole + ends)

@@ -1,0 +1,141 @@
+"""A budget and a sensitivity -> the noise of a strategy's measurements."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from dpfast.accounting import zcdp
+from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal
+from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
+from dpfast.errors import ParameterError
+from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
+from dpfast.mechanisms.intervals import grid_of_integers
+from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
+from dpfast.queries import Sensitivity
+
+__all__ = ["Budget", "MeasurementNoise", "cheapest_noise", "noise_of"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Epsilon, or epsilon and delta, or rho; in units of 1e-18, rounded down."""
+
+    epsilon: int | None
+    delta: int
+    rho: int | None
+
+    @staticmethod
+    def read(epsilon: object, delta: object, rho: object) -> Budget:
+        """Return a budget from what a user wrote.
+
+        Raises
+        ------
+        ParameterError
+            Not exactly one of epsilon and rho is given, or one is out of range, or delta stands beside rho.
+
+        """
+        if (epsilon is None) == (rho is None):
+            given = "given beside rho" if rho is not None else "None, and rho as well"
+            raise ParameterError("epsilon", given, "the budget, if rho is not", "write epsilon=... or rho=...")
+        if rho is not None:
+            if delta is not None:
+                mend = "leave delta out: rho converts to (epsilon, delta) for every delta"
+                raise ParameterError("delta", delta, "None beside rho", mend)
+            return Budget(None, 0, budget_units(rho, "epsilon", "rho"))
+        return Budget(budget_units(epsilon, "epsilon"), 0 if delta is None else budget_units(delta, "delta"), None)
+
+    @property
+    def mechanisms(self) -> tuple[Literal["laplace", "gaussian"], ...]:
+        """The kinds of noise that this budget allows; with rho Gaussian noise is always the better one."""
+        if self.rho is not None:
+            return ("gaussian",)
+        return ("laplace", "gaussian") if self.delta else ("laplace",)
+
+    def __str__(self) -> str:
+        if self.rho is not None:
+            return f"rho = {to_decimal(self.rho)}"
+        assert self.epsilon is not None
+        return f"epsilon = {to_decimal(self.epsilon)}" + (f", delta = {to_decimal(self.delta)}" if self.delta else "")
+
+
+@dataclass(frozen=True)
+class MeasurementNoise:
+    """Noise on every number that a strategy measures.
+
+    Attributes
+    ----------
+    mechanism, scale
+        ``"laplace"`` with scale b, or ``"gaussian"`` with standard deviation sigma.
+    event
+        What is done to the data, for an accountant.
+
+    """
+
+    mechanism: Literal["laplace", "gaussian"]
+    scale: float
+    event: DiscreteLaplace | Laplace | Gaussian
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, its rounding to whole numbers included."""
+        grid = grid_of_integers(self.scale)
+        if self.mechanism == "gaussian":
+            return math.sqrt(self.scale**2 + grid**2 / 12)
+        if grid > 1:
+            return math.sqrt(2 * self.scale**2 + grid**2 / 12)
+        # 2q / (1 - q)**2 with q = exp(-1 / b).
+        return math.sqrt(0.5) / math.sinh(0.5 / self.scale) if self.scale > 1 / 1400 else 0.0
+
+
+def noise_of(sensitivity: Sensitivity, budget: Budget, mechanism: Literal["laplace", "gaussian"]) -> MeasurementNoise:
+    """Return the least noise of a kind that a budget allows.
+
+    Guarantee
+        The scale b is at least l1 / epsilon in rationals; sigma is the analytic Gaussian mechanism's, proved in balls,
+        or costs at most rho by `dpfast.accounting.zcdp.cost`; of a sensitivity rounded up (Soundness rules 10, 14).
+
+    Raises
+    ------
+    ParameterError
+        The scale would be above 2**60.
+
+    """
+    event: DiscreteLaplace | Laplace | Gaussian
+    if mechanism == "laplace":
+        assert budget.epsilon is not None
+        share = Fraction(budget.epsilon, UNITS_PER_ONE)
+        # Rounded up first, so that the event of noise too wide for the ones is as private as the exact one.
+        size = Fraction(round_up(Fraction(sensitivity.l1)))
+        scale = laplace_scale(size, share)
+        _check_scale(scale, budget)
+        discrete = grid_of_integers(scale) == 1
+        event = DiscreteLaplace(scale, sensitivity.l1) if discrete else Laplace(scale, float(size))
+        return MeasurementNoise(mechanism, scale, event)
+    spread = round_up_root(Fraction(sensitivity.l2_squared))
+    if budget.rho is None:
+        assert budget.epsilon is not None
+        share = Fraction(budget.epsilon, UNITS_PER_ONE)
+        scale = analytic_gaussian_scale(Fraction(spread), share, Fraction(budget.delta, UNITS_PER_ONE))
+    else:
+        scale = round_up_root(Fraction(spread) ** 2 / (2 * Fraction(budget.rho, UNITS_PER_ONE)))
+        while zcdp.cost(Gaussian(scale, spread))[0] > budget.rho:
+            scale = math.nextafter(scale, math.inf)
+    _check_scale(scale, budget)
+    return MeasurementNoise(mechanism, scale, Gaussian(scale, spread))
+
+
+def cheapest_noise(sensitivity: Sensitivity, budget: Budget) -> MeasurementNoise:
+    """Return the noise of the least standard deviation that a budget allows."""
+    kinds = [noise_of(sensitivity, budget, mechanism) for mechanism in budget.mechanisms]
+    return min(kinds, key=lambda noise: noise.deviation)
+
+
+def _check_scale(scale: float, budget: Budget) -> None:
+    if not scale <= LARGEST_INTEGER_SCALE:
+        argument = "rho" if budget.rho is not None else "epsilon"
+        given: Any = to_decimal(budget.rho if budget.rho is not None else budget.epsilon or 0)
+        allowed = "larger: the noise would drown every value that an int64 can hold"
+        raise ParameterError(argument, given, allowed, f"raise {argument}, or lower max_groups")
