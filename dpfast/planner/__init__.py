@@ -15,6 +15,8 @@ from dpfast.planner.blueprint import (
 from dpfast.planner.charged import Charged
 from dpfast.planner.drawing_up import draw_up
 from dpfast.planner.explanation import error_frame, explain, measure_frame
+from dpfast.planner.workload_blueprint import WorkloadBlueprint, draw_up_workload
+from dpfast.planner.workload_explanation import consider_frame, explain_workload, workload_error_frame
 
 __all__ = [
     "SUFFIXES",
@@ -26,8 +28,13 @@ __all__ = [
     "NoisyMeasure",
     "Part",
     "PlannedQuery",
+    "WorkloadBlueprint",
+    "consider_frame",
     "draw_up",
+    "draw_up_workload",
     "error_frame",
     "explain",
+    "explain_workload",
     "measure_frame",
+    "workload_error_frame",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -22,7 +21,7 @@ from dpfast.strategies.noise import Budget, MeasurementNoise
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload
 
-__all__ = ["MatrixRelease", "matrix_mechanism"]
+__all__ = ["MatrixRelease", "draw_cells", "matrix_mechanism"]
 
 
 @dataclass(frozen=True)
@@ -194,12 +193,18 @@ def matrix_mechanism(
     else:
         raise ParameterError("strategy", strategy, '"auto", or a strategy of dpf.strategies')
     chosen, noise = choice.best.strategy, choice.best.noise
-    # Not in a comprehension with `measure`: exact columns are let go as soon as they have their noise.
-    exact = chosen.measure(histogram)
-    draw = laplace if noise.mechanism == "laplace" else gaussian
-    noisy: Sequence[NDArray[Any]] = []
-    noisy = [draw(exact.pop(0), noise.scale, random=random, threads=threads) for _ in range(len(exact))]
-    cells = chosen.reconstruct(noisy)
+    cells = draw_cells(chosen, noise, histogram, random, threads)
     if nonnegative:
         np.maximum(cells, 0.0, out=cells)
     return MatrixRelease(workload, chosen, noise, cells, choice)
+
+
+def draw_cells(
+    strategy: Strategy, noise: MeasurementNoise, histogram: Any, random: object, threads: int | None
+) -> NDArray[np.float64]:
+    """Measure a histogram with noise, and return the least-squares cells; every call costs the noise's event."""
+    # Exact columns are let go as soon as they have their noise.
+    exact = strategy.measure(histogram)
+    draw = laplace if noise.mechanism == "laplace" else gaussian
+    noisy = [draw(exact.pop(0), noise.scale, random=random, threads=threads) for _ in range(len(exact))]
+    return strategy.reconstruct(noisy)
