@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan, release
+    from dpfast.strategies.matrix_mechanism import matrix_mechanism
 
 __all__ = [
     "Ledger",
@@ -38,6 +39,7 @@ __all__ = [
     "exponential_sparse",
     "gaussian",
     "laplace",
+    "matrix_mechanism",
     "mean",
     "mode",
     "noisy_max_with_gap",
@@ -70,6 +72,7 @@ _HOMES = {
     "exponential_sparse": "dpfast.mechanisms.sparse_domain",
     "gaussian": "dpfast.mechanisms.gaussian",
     "laplace": "dpfast.mechanisms.laplace",
+    "matrix_mechanism": "dpfast.strategies.matrix_mechanism",
     "mean": "dpfast.queries",
     "mode": "dpfast.queries",
     "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",

@@ -1,8 +1,8 @@
 """Strategies: what is measured of a histogram, so that a workload's answers, put together from it, err least.
 
 >>> import dpfast as dpf
->>> dpf.strategies.choose(dpf.workloads.prefix(1024), rho=0.5).strategy.name
-'weighted H2'
+>>> dpf.strategies.choose(dpf.workloads.prefix(1024), epsilon=1).strategy.name
+'weighted blocks of 1, 16, 256'
 """
 
 from dpfast.strategies.choosing import Choice, Considered, choose

@@ -10,6 +10,7 @@ from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
 from dpfast.strategies.noise import Budget
 from dpfast.strategies.strategy import Strategy
+from dpfast.strategies.wavelet import wavelet
 from dpfast.strategies.weighting import best_weights
 from dpfast.workloads.workload import Workload
 
@@ -32,6 +33,8 @@ def _line(workload: Workload, budget: Budget) -> Iterator[Strategy]:
         if branching < cells:
             for root in (False, True):
                 yield hierarchy(cells, branching, root=root)
+    if cells & (cells - 1) == 0:
+        yield wavelet(cells)
     orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
     seen = set()
     for branching in _BRANCHINGS:
@@ -40,7 +43,8 @@ def _line(workload: Workload, budget: Budget) -> Iterator[Strategy]:
             sizes, weights = best_weights(Energies.of(workload).details(rungs), rungs, order)
             if (sizes, weights) not in seen and len(sizes) > 1:
                 seen.add((sizes, weights))
-                yield Hierarchy(cells, sizes, weights, "weighted blocks of " + ", ".join(map(str, sizes)))
+                blocks = "weighted blocks of " + ", ".join(map(str, sizes))
+                yield Hierarchy(cells, sizes, weights, f"weighted H{branching}" if sizes == rungs else blocks)
 
 
 def _ladder(cells: int, branching: int) -> tuple[int, ...]:

@@ -91,15 +91,11 @@ class MatrixRelease:
         return self.scale * (log / math.sqrt(2 - 2 * miss * (1 + log)))
 
     def frame(self, confidence: float = 0.95) -> pl.DataFrame:
-        """Return a row for each query: what it asks, ``answer``, ``scale``, ``lower`` and ``upper``."""
+        """Return a row for each query: what it asks, ``answer``, ``scale``, ``answer_lower`` and ``answer_upper``."""
         half = self.half_width(confidence)
-        numbers = {
-            "answer": self.answers,
-            "scale": self.scale,
-            "lower": self.answers - half,
-            "upper": self.answers + half,
-        }
-        return self.workload.frame().with_columns(**{name: pl.Series(column) for name, column in numbers.items()})
+        bounds = {"answer_lower": self.answers - half, "answer_upper": self.answers + half}
+        columns = {"answer": self.answers, "scale": self.scale, **bounds}
+        return self.workload.frame().with_columns(pl.Series(name, column) for name, column in columns.items())
 
     def __repr__(self) -> str:
         """Show the strategy, the noise and the predicted error, but not the answers."""
@@ -176,12 +172,14 @@ def matrix_mechanism(
     --------
     >>> import dpfast as dpf
     >>> from dpfast.testing import SeededRandom
-    >>> counts = [[12, 0, 3, 9], [4, 4, 0, 1]]
-    >>> release = matrix_mechanism(np.ravel(counts), dpf.workloads.prefix(8), epsilon=1, random=SeededRandom(1))
-    >>> release.answers.shape, release.strategy.shape
-    ((8,), (8,))
-    >>> print(matrix_mechanism([1, 2], dpf.workloads.prefix(2), rho=0.5, random=SeededRandom(2)).event.scale)
-    1.0
+    >>> counts = np.arange(1024) % 10
+    >>> release = matrix_mechanism(counts, dpf.workloads.prefix(1024), epsilon=1, random=SeededRandom(1))
+    >>> release
+    MatrixRelease(weighted blocks of 1, 16, 256: root mean squared error 10.907 (laplace noise))
+    >>> bool(abs(release.answers - counts.cumsum()).max() < 60)
+    True
+    >>> bool(release.scale.max() < 20), release.event.sensitivity
+    (True, 702)
 
     """
     budget, unit = Budget.read(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)

@@ -52,9 +52,9 @@ _ENERGIES: WeakKeyDictionary[Workload, Energies] = WeakKeyDictionary()
 class Nested(LineStrategy):
     """A strategy that treats all blocks of a level alike.
 
-    Then A'A is a sum of c_l B_l, where B_l is 1 for two cells of one block of level l, of s_l cells, and its eigenspaces
-    are the details V_l: constant on the blocks of level l, adding up to 0 within those of level l + 1. With the
-    eigenvalues lambda_l, a query w has the variance
+    Then A'A is a sum of c_l B_l, where B_l is 1 for two cells of one block of level l, of s_l cells, and its
+    eigenspaces are the details V_l: constant on the blocks of level l, adding up to 0 within those of level l + 1. With
+    the eigenvalues lambda_l, a query w has the variance
 
         sum of (norm of w in V_l)**2 / lambda_l,    (norm of w in V_l)**2 = e_l / s_l - e_(l+1) / s_(l+1),
 

@@ -121,8 +121,7 @@ class Strategy(ABC):
         """Return (A'A)^-1, the covariance of the cells where each measurement has variance 1, cells by cells."""
         columns = np.eye(self.cells, dtype=np.int64)
         matrix = np.array([np.concatenate(self.measure(column)) for column in columns], np.float64)
-        covariance: NDArray[np.float64] = np.linalg.inv(matrix @ matrix.T)
-        return covariance
+        return np.asarray(np.linalg.inv(matrix @ matrix.T), np.float64)
 
     @property
     def largest_count(self) -> int:

@@ -83,8 +83,8 @@ class Wavelet(Nested):
 def wavelet(cells: int) -> Wavelet:
     """Measure the Haar wavelet's coefficients, each weighted by its block's size: Privelet.
 
-    For a power of two of cells. Weighted hierarchies (`hierarchy` with ``weights``) have the same eigenspaces and, under
-    Gaussian noise and with the best weights, never a larger error.
+    Weighted hierarchies (`hierarchy` with ``weights``) have the same eigenspaces and, under Gaussian noise and with the
+    best weights, never a larger error.
 
     Parameters
     ----------

@@ -1,0 +1,174 @@
+"""The matrix mechanism from a budget to answers: what it costs, how far it errs, what it refuses."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast.accounting import basic, gdp, zcdp
+from dpfast.errors import ParameterError
+from dpfast.strategies import noise as noises
+from dpfast.testing import SeededRandom
+
+from .dense import rmse
+
+made, workloads = dpf.strategies, dpf.workloads
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        made.identity(1024),
+        made.hierarchy(1024, 2, root=True),
+        made.hierarchy(1024, 8, root=True),
+        made.hierarchy(1024, 16),
+        made.wavelet(1024),
+        made.hierarchy(1024, (16, 16), weights=(255, 239, 208)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("workload", [workloads.prefix(1024), workloads.all_range(1024)], ids=repr)
+def test_errors_are_those_predicted(strategy, workload, order, seed):
+    """Of 300 runs; false-failure rate below 1e-6 a case: the mean's standard error times 7.
+
+    A run's error is a sum of squares of noise, with a tail like an exponential's or shorter, times its mean.
+    """
+    runs, scale = 300, 10.0 * strategy.norm(order)
+    draw = dpf.laplace if order == 1 else dpf.gaussian
+    drawn = draw(np.zeros((runs, len(strategy)), np.int64), scale, random=SeededRandom(seed)).astype(float)
+    cells = strategy.reconstruct_rows(drawn)
+    # The sum over all ranges of their squares, from prefix sums P: sum over pairs of (P_j - P_i)**2.
+    prefixes = np.cumsum(cells, axis=1)
+    squares = (prefixes**2).sum(axis=1)
+    if len(workload) > strategy.cells:
+        squares = (strategy.cells + 1) * squares - prefixes.sum(axis=1) ** 2
+    errors = squares / len(workload)
+    predicted = 100.0 * rmse(strategy, workload, order) ** 2
+    assert abs(errors.mean() - predicted) < 7 * errors.std() / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 0.3}, {"rho": 0.02}, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1e-9}, {"epsilon": 30}]
+)
+def test_what_is_done_costs_no_more_than_the_budget(budget, neighbors):
+    """Soundness rules 10, 14 and 25: the event is of the strategy's own sensitivity, and within the budget."""
+    workload = workloads.prefix(64)
+    release = dpf.matrix_mechanism(
+        np.arange(64), workload, **budget, neighbors=neighbors, max_groups=2, max_rows_per_group=3
+    )
+    unit = made.choosing.read_unit(neighbors, 2, 3)
+    sensitivity = release.strategy.sensitivity(unit)
+    event = release.event
+    if "rho" in budget:
+        assert zcdp.cost(event)[0] <= 2 * 10**16
+        assert Fraction(event.sensitivity) ** 2 >= sensitivity.l2_squared
+    elif release.noise.mechanism == "laplace":
+        assert event.sensitivity >= sensitivity.l1
+        assert basic.cost(event)[0] <= round(Fraction(str(budget["epsilon"])) * 10**18)
+        assert Fraction(event.scale) * Fraction(str(budget["epsilon"])) >= sensitivity.l1
+    else:
+        assert Fraction(event.sensitivity) ** 2 >= sensitivity.l2_squared
+        assert gdp.GDP(event).delta(1.0) <= 1e-6
+
+
+def test_with_a_delta_the_better_noise_is_taken():
+    workload = workloads.prefix(1024)
+    choice = made.choose(workload, epsilon=0.1, delta=1e-3)
+    kinds = {one.noise.mechanism for one in choice.considered}
+    assert kinds == {"laplace", "gaussian"}
+    assert choice.best.rmse <= min(
+        made.choose(workload, epsilon=0.1).best.rmse, made.choose(workload, rho=1e-4).best.rmse
+    )
+
+
+@pytest.mark.parametrize(("b", "expected"), [(0.1, None), (3.0, None), (1e6, 2e12), (2.0**30, 2.0**61)])
+def test_the_noise_has_the_deviation_that_is_told(b, expected):
+    k = np.arange(1, 400, dtype=float)
+    q = math.exp(-1 / b)
+    told = noises.MeasurementNoise("laplace", b, None).deviation ** 2
+    assert told == pytest.approx(expected or 2 * (1 - q) / (1 + q) * (k**2 * q**k).sum(), rel=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"rho": 0.1}])
+def test_intervals_hold_as_often_as_they_say(budget, seed):
+    """40 runs of 200 ranges; false-failure rate below 1e-6.
+
+    A run's share of misses is 0.02 (Laplace) and 0.048 (Gaussian) on average with a deviation of 0.028 and 0.034, over 2,000
+    runs, as misses in a run go together; the mean of 40 has one of 0.005, and must be 3.5 of them below 0.02 or 9 of
+    them above 0.048 to fail; a share of 0 in all 40 has probability below 1e-9, as one in two runs misses something.
+    """
+    workload = workloads.random_ranges(1000, 200, 1)
+    counts = np.arange(1000) % 17
+    random = SeededRandom(seed)
+    missed = []
+    for _ in range(40):
+        release = dpf.matrix_mechanism(counts, workload, **budget, random=random)
+        missed.append((abs(release.answers - workload.answer(counts)) > release.half_width(0.95)).mean())
+    assert 0.0 < np.mean(missed) < 0.1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097])
+def test_much_budget_gives_the_exact_answers(n):
+    workload = workloads.prefix(n)
+    counts = np.arange(n) * 3 % 11
+    release = dpf.matrix_mechanism(counts, workload, epsilon=1000, random=SeededRandom(3))
+    np.testing.assert_allclose(release.answers, counts.cumsum(), atol=3)
+    assert release.histogram.shape == (n,)
+    frame = release.frame()
+    assert frame.columns == ["lower", "upper", "answer", "scale", "answer_lower", "answer_upper"]
+    assert frame.height == n
+
+
+def test_the_same_seed_gives_the_same_release_in_any_number_of_threads():
+    counts = np.arange(100_000) % 7
+    workload = workloads.prefix(counts.size)
+    one, two = (
+        dpf.matrix_mechanism(counts, workload, epsilon=1, random=SeededRandom(4), threads=threads) for threads in (1, 2)
+    )
+    assert (one.histogram == two.histogram).all()
+
+
+def test_cells_are_made_non_negative_on_demand():
+    workload = workloads.prefix(100)
+    release = dpf.matrix_mechanism(np.zeros(100, int), workload, epsilon=0.1, nonnegative=True)
+    assert release.histogram.min() == 0.0
+
+
+def test_the_best_is_the_least_of_all_considered():
+    choice = made.choose(workloads.all_range(512), epsilon=1)
+    errors = [one.rmse for one in choice.considered]
+    assert errors == sorted(errors)
+    assert choice.strategy is choice.considered[0].strategy
+    assert {"identity", "H16", "H2 with root", "Haar wavelet"} <= {one.strategy.name for one in choice.considered}
+    assert str(choice).count("\n") == len(errors) - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": None}, "epsilon must be the budget"),
+        ({"rho": 1}, "epsilon must be the budget"),
+        ({"epsilon": None, "rho": 1, "delta": 1e-6}, "delta must be None beside rho"),
+        ({"epsilon": -1}, "epsilon must be a number from"),
+        ({"neighbors": "swap"}, "neighbors must be"),
+        ({"max_groups": 0}, "max_groups must be"),
+        ({"max_rows_per_group": 1.5}, "max_rows_per_group must be"),
+        ({"strategy": "best"}, "strategy must be"),
+        ({"strategy": made.identity(9)}, "strategy must be one of shape"),
+        ({"histogram": np.zeros(8)}, "histogram must be of integers"),
+        ({"histogram": np.zeros(7, int)}, "histogram must be of shape"),
+        ({"epsilon": 1e-18, "max_rows_per_group": 9}, "epsilon must be larger"),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    given = {"histogram": np.zeros(8, int), "workload": workloads.prefix(8), "epsilon": 1, **arguments}
+    with pytest.raises(ParameterError, match=message):
+        dpf.matrix_mechanism(**given)
