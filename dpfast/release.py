@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, overload
 
 import polars as pl
 
 from dpfast.aggregation.exact import Aggregates
 from dpfast.drawing import draw
+from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
-from dpfast.planner import Blueprint, draw_up, error_frame, explain, measure_frame
+from dpfast.planner import Blueprint, draw_up, draw_up_workload, error_frame, explain, measure_frame
 from dpfast.queries import Bins, Query
 from dpfast.released import Release
 from dpfast.running import RunOnce
+from dpfast.strategies import Strategy
+from dpfast.workload_release import WorkloadPlan, WorkloadRelease
+from dpfast.workloads import Workload
 
 __all__ = ["Plan", "Release", "plan", "release"]
 
@@ -85,6 +89,7 @@ class Plan(RunOnce[Release]):
         return Release(draw(self._blueprint, exact), self._blueprint, entry)
 
 
+@overload
 def plan(
     data: object,
     by: str | Bins | Sequence[str | Bins] | None = None,
@@ -102,8 +107,57 @@ def plan(
     population: int | None = None,
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
+    workload: None = None,
+    strategy: Strategy | str = "auto",
     **queries: Query,
-) -> Plan:
+) -> Plan: ...
+
+
+@overload
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: Workload,
+    strategy: Strategy | str = "auto",
+    **queries: Query,
+) -> WorkloadPlan: ...
+
+
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: Workload | None = None,
+    strategy: Strategy | str = "auto",
+    **queries: Query,
+) -> Plan | WorkloadPlan:
     """Plan a release of statistics by group, without looking at the data.
 
     Guarantee
@@ -153,6 +207,12 @@ def plan(
         The name under which the ledger knows the data; by default the path, or the ledger's own name.
     schema
         The dtypes of a CSV file's columns.
+    workload
+        Linear queries over the counts of all ``keys``, one of `dpf.workloads`, in place of other queries: cell i of
+        its histogram is row i of ``keys``, of which there are as many as it has cells.
+    strategy
+        What is measured for a workload: ``"auto"`` for what makes the least predicted error, or one of
+        `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone.
     **queries
         `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
         names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
@@ -160,7 +220,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    Plan or WorkloadPlan
         With ``explain()``, ``to_frame()``, ``error()``, ``warnings`` and ``run(ledger)``.
 
     Raises
@@ -186,30 +246,55 @@ def plan(
     >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
     (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
 
+    All 2,016 ranges of ages, from one release of which all answers are sums:
+
+    >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
+    >>> ages = pl.DataFrame({"age": range(16, 79)})
+    >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(63), epsilon=0.5)
+    >>> plan.to_frame()["strategy"][0], round(plan.to_frame()["rmse"][0], 1)
+    ('weighted blocks of 1, 12', 11.9)
+    >>> plan.run(dpf.Ledger(epsilon=1.0)).frame.columns
+    ['lower', 'upper', 'answer', 'scale', 'answer_lower', 'answer_upper']
+
     """
-    return Plan(
-        draw_up(
-            data,
-            queries,
-            by=by,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            split=split,
-            keys=keys,
-            privacy_unit=privacy_unit,
-            max_groups=max_groups,
-            max_rows_per_group=max_rows_per_group,
-            neighbors=neighbors,
-            mechanism=mechanism,
-            population=population,
-            dataset=dataset,
-            schema=schema,
-        )
-    )
+    given: dict[str, Any] = {
+        "by": by,
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "keys": keys,
+        "privacy_unit": privacy_unit,
+        "max_groups": max_groups,
+        "max_rows_per_group": max_rows_per_group,
+        "neighbors": neighbors,
+        "mechanism": mechanism,
+        "population": population,
+        "dataset": dataset,
+        "schema": schema,
+    }
+    if workload is not None:
+        if queries:
+            mend = "plan them apart: each plan has a charge of its own"
+            raise ParameterError("queries", sorted(queries), "none beside a workload", mend)
+        if split != "even":
+            raise ParameterError("split", split, '"even" with a workload, whose strategy divides the budget')
+        return WorkloadPlan(draw_up_workload(data, workload, strategy=strategy, **given))
+    if strategy != "auto":
+        raise ParameterError("strategy", strategy, '"auto" without a workload', "give workload= as well")
+    return Plan(draw_up(data, queries, split=split, **given))
 
 
-def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release:
+@overload
+def release(
+    data: object, by: Any = None, *, ledger: Ledger, workload: Workload, **parameters: Any
+) -> WorkloadRelease: ...
+
+
+@overload
+def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release: ...
+
+
+def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release | WorkloadRelease:
     """Plan a release and run it: `plan` and `Plan.run` in one call.
 
     Guarantee
@@ -228,13 +313,14 @@ def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) 
     0.5
 
     """
-    return plan(data, by, **parameters).run(ledger)
+    planned: Plan | WorkloadPlan = plan(data, by, **parameters)
+    return planned.run(ledger)
 
 
 class _CallableModule(ModuleType):
     """Lets ``dpfast.release`` be what it is called for, the function, and the module that holds it."""
 
-    def __call__(self, *arguments: Any, **parameters: Any) -> Release:
+    def __call__(self, *arguments: Any, **parameters: Any) -> Any:
         return release(*arguments, **parameters)
 
 

@@ -29,6 +29,7 @@ FLOORS = [
     # What draws, and what holds the drawn: both know the blueprint, neither the ledger.
     ("drawing", "released"),
     ("running",),
+    ("workload_release",),
     ("release", "answering"),
     # The rest of the book, one room each.
     ("synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),

@@ -89,6 +89,8 @@ def draw_plan(request: Request) -> Plan:
             population=request.population,
             dataset=request.dataset_name,
             schema=None if keys_use_schema and not has_csv else schema,
+            workload=None,
+            strategy="auto",
             **queries,
         )
     except ParameterError as error:

@@ -13,8 +13,10 @@ from dpfast.errors import ParameterError
 from dpfast.ledger import Budget
 from dpfast.mechanisms.intervals import half_width
 from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, describe, name_of
+from dpfast.planner.charged import Charged
+from dpfast.queries import PrivacyUnit
 
-__all__ = ["error_frame", "explain", "measure_frame"]
+__all__ = ["error_frame", "explain", "explain_terms", "explain_unit", "measure_frame", "read_miss"]
 
 _MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
 _SCHEMA = {
@@ -115,6 +117,15 @@ def measure_frame(blueprint: Blueprint) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
+def read_miss(alpha: object) -> float:
+    """Return the probability with which a bound may be missed."""
+    kinds = (int, float, np.integer, np.floating)
+    number = float(alpha) if isinstance(alpha, kinds) and not isinstance(alpha, bool) else math.nan
+    if not _RAREST <= number < 1:
+        raise ParameterError("alpha", alpha, "a number from 1e-12 to below 1", "write for example alpha=0.05")
+    return number
+
+
 def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
     """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
 
@@ -123,10 +134,7 @@ def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
     The noises of n groups are independent: all stay within h with probability (1 - p)**n, p that of one to
     exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
     """
-    kinds = (int, float, np.integer, np.floating)
-    number = float(alpha) if isinstance(alpha, kinds) and not isinstance(alpha, bool) else math.nan
-    if not _RAREST <= number < 1:
-        raise ParameterError("alpha", alpha, "a number from 1e-12 to below 1", "write for example alpha=0.05")
+    number = read_miss(alpha)
     groups = blueprint.groups
     miss = number if not groups else -math.expm1(math.log1p(-number) / groups)
     if miss < _RAREST:
@@ -156,16 +164,9 @@ def explain(blueprint: Blueprint, *, measures: bool = True) -> str:
         Whether to say of every measure how it gets its noise.
 
     """
-    unit = blueprint.unit
     by = ", ".join(name_of(entry) for entry in blueprint.aggregation.grouping.by) or "nothing (one group)"
     lines = [f"Release of {len(blueprint.queries)} queries by {by}"]
-    if unit.column is None:
-        lines.append(f"  privacy unit  one row; neighbours: {unit.neighbors}")
-    else:
-        lines.append(
-            f"  privacy unit  {unit.column}: at most {unit.max_groups} groups and "
-            f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
-        )
+    lines.append("  privacy unit  " + explain_unit(blueprint.unit))
     lines.append("  keys          " + _explain_keys(blueprint))
     if len(blueprint.charges) > 1:
         lines.append(f"  split         {blueprint.split}")
@@ -173,17 +174,32 @@ def explain(blueprint: Blueprint, *, measures: bool = True) -> str:
         lines.append(f"  {planned.name:<13} {describe(planned.query)}")
         if measures:
             lines.extend(f"                {_explain_part(planned.name, part)}" for part in planned.parts)
-    lines.append(f"  charge        {_explain_charge(blueprint)}, before any data is read")
-    lines.append(
-        "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
-        "this plan can give one person the rows of another; at most 2**38 rows"
-    )
-    lines.extend(f"  warning       {warning}" for warning in blueprint.warnings)
+    lines.extend(explain_terms(blueprint))
     return "\n".join(lines)
 
 
-def _explain_charge(blueprint: Blueprint) -> str:
-    budget = blueprint.budget
+def explain_unit(unit: PrivacyUnit) -> str:
+    """Return whose presence is hidden, in words."""
+    if unit.column is None:
+        return f"one row; neighbours: {unit.neighbors}"
+    return (
+        f"{unit.column}: at most {unit.max_groups} groups and "
+        f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+    )
+
+
+def explain_terms(charged: Charged) -> list[str]:
+    """Return the lines on which every explanation ends: charge, assumptions, warnings."""
+    return [
+        f"  charge        {_explain_charge(charged)}, before any data is read",
+        "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
+        "this plan can give one person the rows of another; at most 2**38 rows",
+        *(f"  warning       {warning}" for warning in charged.warnings),
+    ]
+
+
+def _explain_charge(charged: Charged) -> str:
+    budget = charged.budget
     if isinstance(budget, Budget):
         return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
     return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"

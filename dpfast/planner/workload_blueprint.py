@@ -90,10 +90,15 @@ def draw_up_workload(
     entries = read_by(by)
     unit = read_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
     if not isinstance(workload, Workload):
-        raise ParameterError("workload", workload, "one of dpf.workloads", "write for example dpf.workloads.prefix(100)")
-    mend = "give a frame with one row for each cell of the workload, in their order"
+        raise ParameterError(
+            "workload", workload, "one of dpf.workloads", "write for example dpf.workloads.prefix(100)"
+        )
+    one_each = "with one row for each cell of the workload, in their order"
+    mend = f"give a frame {one_each}"
     if not entries:
-        raise ParameterError("by", by, "the columns that say in which cell a row is", mend.replace("give", "and as keys"))
+        raise ParameterError(
+            "by", by, "the columns that say in which cell a row is", mend.replace("give", "and as keys")
+        )
     if not isinstance(keys, pl.DataFrame):
         raise ParameterError("keys", keys, "a Polars DataFrame where a workload is given", mend)
     if keys.height != workload.cells:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -68,27 +66,17 @@ class MatrixRelease:
     def half_width(self, confidence: float = 0.95) -> NDArray[np.float64]:
         """Return h for every answer such that answer - h to answer + h holds the true one with this probability.
 
+        It means nothing where the histogram was made non-negative.
+
         Parameters
         ----------
         confidence
             Between 0 and 1; it holds for each answer by itself.
 
-        Notes
-        -----
-        Gaussian noise: the normal quantile z times the scale s. A sum of Laplace variables X is symmetric with a
-        log-concave density (Prekopa), so log P(abs(X) > t) is concave in t and 0 at 0; if it is log p at h, it is at
-        least -a t before, a = log(1 / p) / h, and s**2 = 2 * integral of t P(abs(X) > t) >= 2 / a**2 * (1 - p (1 +
-        log(1 / p))): h is at most s log(1 / p) / sqrt(2 - 2 p (1 + log(1 / p))), 2.37 s for 0.95. Both disregard that
-        noise is rounded to whole numbers. They mean nothing where the histogram was made non-negative.
-
         """
         if not isinstance(confidence, (int, float)) or isinstance(confidence, bool) or not 0 < confidence < 1:
             raise ParameterError("confidence", confidence, "a number between 0 and 1")
-        miss = 1 - confidence
-        if self.noise.mechanism == "gaussian":
-            return self.scale * NormalDist().inv_cdf(1 - miss / 2)
-        log = math.log(1 / miss)
-        return self.scale * (log / math.sqrt(2 - 2 * miss * (1 + log)))
+        return self.scale * self.noise.reach(1 - confidence)
 
     def frame(self, confidence: float = 0.95) -> pl.DataFrame:
         """Return a row for each query: what it asks, ``answer``, ``scale``, ``answer_lower`` and ``answer_upper``."""

@@ -1,51 +1,27 @@
-"""Charts of released figures: what is drawn is already private, so drawing it costs nothing.
-
-Figures are made without pyplot, whose list of open figures is global and grows until somebody empties it.
-"""
+"""A chart of groups: bars of counts and sums, dots of means, quantiles and modes."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from dpfast.charts.drawing import BAR, DOT, FAINT, INK, WHISKER, WIDTH, check_chart, save
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["CHART_SUFFIXES", "check_chart", "draw_groups"]
+__all__ = ["draw_groups"]
 
-#: What a chart's file may end in.
-CHART_SUFFIXES = (".png", ".svg", ".pdf")
-
-_DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _LONGEST_LABEL = 42
 _LONGEST_ROW_OF_NAMES = 90
 _LARGEST_TOP = 500
-_WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 9.0, 0.27, 1.75
-_BAR, _DOT, _WHISKER, _INK, _FAINT = "#9dbfe0", "#1f5f99", "#2b3a48", "#1c2733", "#66727d"
-
-
-def check_chart(path: str | os.PathLike[str] | None) -> None:
-    """Refuse a chart that could not be drawn, before anything is charged for it.
-
-    Raises
-    ------
-    ParameterError
-        matplotlib is not installed, or the path's suffix is no kind of chart.
-
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ParameterError("matplotlib", "missing", "installed for charts", 'run pip install "dpfast[plot]"')
-    if path is not None and Path(path).suffix.lower() not in CHART_SUFFIXES:
-        raise ParameterError("path", os.fspath(path), "a path that ends in " + ", ".join(CHART_SUFFIXES))
+_ROW_HEIGHT, _MARGIN_HEIGHT = 0.27, 1.75
 
 
 def draw_groups(
@@ -108,7 +84,7 @@ def draw_groups(
 
     height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
     layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
-    figure = Figure(figsize=(_WIDTH, height), layout=layout, facecolor="white")
+    figure = Figure(figsize=(WIDTH, height), layout=layout, facecolor="white")
     axes = figure.add_subplot()
     values = shown[name].to_numpy().astype(np.float64)
     # The interval of a clamped mean may leave its value outside by a rounding error; whiskers are never negative.
@@ -117,27 +93,25 @@ def draw_groups(
     )
     places = np.arange(shown.height)
     if known and frame.schema[name].is_integer():
-        axes.barh(places, values, height=0.68, color=_BAR, zorder=2)
-        axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_WHISKER, elinewidth=1.1, capsize=2.2, zorder=3)
+        axes.barh(places, values, height=0.68, color=BAR, zorder=2)
+        axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=WHISKER, elinewidth=1.1, capsize=2.2, zorder=3)
     else:
         axes.errorbar(
-            values, places, xerr=reach, fmt="o", color=_DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
+            values, places, xerr=reach, fmt="o", color=DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
         )
     _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
     if places_of is None:
-        axes.axvline(0, color=_FAINT, linewidth=0.8, zorder=1)
+        axes.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
     else:
         _name_places(axes, places_of)
-    axes.set_xlabel(name.replace("_", " "), color=_INK, fontsize=10, parse_math=False)
-    axes.set_title(_title(name, by), loc="left", color=_INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
+    axes.set_xlabel(name.replace("_", " "), color=INK, fontsize=10, parse_math=False)
+    axes.set_title(_title(name, by), loc="left", color=INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
     if not shown.height:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
     footnote = _footnote(groups, shown, scale if known else None, "most common values" if candidates else "quantiles")
-    figure.supxlabel(footnote, x=0.016, ha="left", fontsize=8, color=_FAINT)
-    if path is not None:
-        # Without a date, equal releases give equal files.
-        figure.savefig(path, dpi=160, metadata=_DATELESS[Path(path).suffix.lower()])
+    figure.supxlabel(footnote, x=0.016, ha="left", fontsize=8, color=FAINT)
+    save(figure, path)
     return figure
 
 
@@ -153,7 +127,7 @@ def _name_places(axes: Axes, names: list[str]) -> None:
     """Put names below the axis, slanted where they would touch each other."""
     slant = 30 if sum(map(len, names)) > _LONGEST_ROW_OF_NAMES else 0
     axes.set_xticks(
-        range(len(names)), names, fontsize=9, color=_FAINT, rotation=slant, ha="right" if slant else "center"
+        range(len(names)), names, fontsize=9, color=FAINT, rotation=slant, ha="right" if slant else "center"
     )
     for label in axes.get_xticklabels():
         label.set_parse_math(False)
@@ -164,13 +138,13 @@ def _dress(axes: Axes, labels: list[str]) -> None:
     """Set what does not depend on the values: labels, grid, frame."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axes.set_yticks(range(len(labels)), labels, fontsize=9, color=_INK)
+    axes.set_yticks(range(len(labels)), labels, fontsize=9, color=INK)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.set_ylim(max(len(labels), 3) - 0.4, -0.6)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
-    axes.tick_params(axis="x", labelsize=9, colors=_FAINT, length=0)
+    axes.tick_params(axis="x", labelsize=9, colors=FAINT, length=0)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e3e7eb", linewidth=0.8, zorder=0)
     axes.set_axisbelow(True)
