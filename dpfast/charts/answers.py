@@ -50,8 +50,8 @@ def draw_answers(frame: pl.DataFrame, path: str | os.PathLike[str] | None = None
     queries = np.arange(frame.height)
     lower, answers, upper = (frame[name].to_numpy() for name in ("answer_lower", "answer", "answer_upper"))
     axes.fill_between(queries, lower, upper, color=BAR, linewidth=0, alpha=0.7, zorder=2)
-    # A line between queries would suggest values where there are none; many dots are one anyway.
-    axes.plot(queries, answers, "o" if frame.height <= _MOST_DOTS else ",", color=DOT, markersize=3.5, zorder=3)
+    # A line between queries would suggest values where there are none.
+    axes.plot(queries, answers, "o", color=DOT, markersize=3.5 if frame.height <= _MOST_DOTS else 1.2, zorder=3)
     axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
     axes.tick_params(labelsize=9, colors=FAINT, length=0)

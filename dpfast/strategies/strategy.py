@@ -148,11 +148,11 @@ class Strategy(ABC):
         """
         groups, rows = min(unit.max_groups, self.cells), unit.max_rows_per_group
         l1, l2_squared = self._moved(groups, unit.neighbors)
-        form = (
-            f"{groups} groups x {rows} rows: {l1} x {rows}",
-            f"{groups} groups x {rows} rows: sqrt({l2_squared}) x {rows}",
-        )
-        return Sensitivity(rows * l1, rows**2 * l2_squared, *form)
+        times = f"{rows} rows x " * (rows > 1)
+        moved = "a row" if groups == 1 else f"a row in each of {groups} cells"
+        moved += ", taken away and put elsewhere" * (unit.neighbors == "replace")
+        reasons = f"{times}{l1} for {moved}", f"{times}sqrt({l2_squared}) for {moved}"
+        return Sensitivity(rows * l1, rows**2 * l2_squared, *reasons)
 
     def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
         """Return the L1 and the squared L2 by which units of one row in each of so many groups move A h."""
