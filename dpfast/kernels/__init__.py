@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7

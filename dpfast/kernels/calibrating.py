@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7

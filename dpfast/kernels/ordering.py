@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7

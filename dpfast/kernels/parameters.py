@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e4ad662ae821ec08
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7

@@ -8,15 +8,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
 from dpfast.kernels.prefixes import (
     add_all_range_differences,
     add_range_differences,
     answer_all_ranges,
     answer_ranges,
     sum_prefixes,
+    sum_prefixes_along,
     sum_suffixes,
 )
+from dpfast.workloads.bounds import check_bounds, count_both
 from dpfast.workloads.shapes import (
     check_size,
     check_sums,
@@ -28,7 +29,7 @@ from dpfast.workloads.shapes import (
 )
 from dpfast.workloads.workload import Workload, checked_histogram
 
-__all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges", "check_bounds", "count_both"]
+__all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges"]
 
 
 class Intervals(Workload):
@@ -66,6 +67,14 @@ class Intervals(Workload):
         prefixes[0] = 0
         sum_prefixes(read_only(cells), prefixes[1:])
         return prefixes
+
+    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers for each of many histograms (a row of cells each), a row each."""
+        lower, upper = self.bounds()
+        prefixes = np.zeros((len(histograms), self.cells + 1), histograms.dtype)
+        prefixes[:, 1:] = histograms
+        sum_prefixes_along(prefixes.reshape(-1), self.cells + 1, 1, np.empty(1, histograms.dtype))
+        return np.asarray(prefixes[:, upper] - prefixes[:, lower])
 
 
 class Prefixes(Intervals):
@@ -199,8 +208,6 @@ class Ranges(Intervals):
         super().__init__(n)
         self.lower = checked_indices(lower, "lower", (None,))
         self.upper = checked_indices(upper, "upper", (self.lower.size,))
-        if self.lower.size == 0:
-            raise ParameterError("lower", "no query", "at least one query")
         check_bounds(self.lower[:, None], self.upper[:, None], self.shape)
 
     def __len__(self) -> int:
@@ -245,37 +252,3 @@ class Ranges(Intervals):
         ends = np.square(edges[first + 1] - lower) + np.square(upper - edges[last])
         alone = np.square(upper - lower)
         return float(np.where(first == last, alone, between + ends).sum(dtype=np.float64))
-
-
-def check_bounds(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> None:
-    """Refuse bounds (queries by axes) that are not 0 <= lower <= upper <= size, and say the first of them."""
-    wrong = ((lower < 0) | (lower > upper) | (upper > np.array(shape))).any(axis=1)
-    if wrong.any():
-        query = int(wrong.argmax())
-        raise ParameterError(
-            "lower and upper",
-            f"{lower[query].tolist()} and {upper[query].tolist()} in query {query}",
-            f"bounds with 0 <= lower <= upper <= {list(shape)}",
-            "upper is the first cell that is not counted",
-        )
-
-
-def count_both(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return for each two cells how many rectangles hold both.
-
-    They are those whose first corner is at most the smaller place along every axis, and whose last corner at least the
-    larger: a sum over a table of (first corner, last corner).
-    """
-    axes = len(shape)
-    filled = (upper > lower).all(axis=1)
-    corners = [tuple((bound[filled] - past).T) for bound, past in ((lower, 0), (upper, 1))]
-    table = np.zeros((*shape, *shape))
-    np.add.at(table, corners[0] + corners[1], 1.0)
-    for axis in range(axes):
-        np.cumsum(table, axis=axis, out=table)
-        turned = np.flip(table, axes + axis)
-        np.cumsum(turned, axis=axes + axis, out=turned)
-    places = np.indices(shape).reshape(axes, -1)
-    smaller = tuple(np.minimum(place[:, None], place) for place in places)
-    larger = tuple(np.maximum(place[:, None], place) for place in places)
-    return table[smaller + larger]
