@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861

@@ -44,4 +44,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861

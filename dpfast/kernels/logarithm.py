@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861

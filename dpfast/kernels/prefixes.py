@@ -25,6 +25,8 @@ __all__ = [
     "answer_ranges",
     "answer_rectangles",
     "cover_magnitudes",
+    "sum_and_cover",
+    "sum_planes",
     "sum_prefixes",
     "sum_prefixes_along",
     "sum_suffixes",
@@ -70,6 +72,17 @@ def sum_prefixes(values, out):
 
 
 @kernel
+def sum_and_cover(values, out):
+    """Write the prefix sums of int64 numbers to ``out``; return what `cover_magnitudes` does."""
+    total = bits = np.int64(0)
+    for i in range(values.size):
+        bits |= values[i] ^ (values[i] >> np.int64(63))
+        total += values[i]
+        out[i] = total
+    return bits
+
+
+@kernel
 def sum_suffixes(values, out):
     """Write ``values[i] + ... + values[-1]`` to ``out[i]``; both may be the same int64 or float64 array."""
     total = rest = values.dtype.type(0)
@@ -84,11 +97,22 @@ def sum_suffixes(values, out):
         total, rest = two_sum(total, rest + within)
 
 
+@inlined
+def add_above(table, above, here, width, rests):
+    """Add to the numbers from ``here`` on those from ``above`` on; ``rests`` None for integers."""
+    if rests is None:
+        for j in range(width):
+            table[here + j] += table[above + j]
+    else:
+        for j in range(width):
+            table[here + j], rests[j] = two_sum(table[above + j], table[here + j] + rests[j])
+
+
 @kernel
 def sum_prefixes_along(table, rows, columns, rests):
     """Replace a table of any number of (rows, columns) by its prefix sums along the rows.
 
-    ``table`` in one dimension; ``rests`` COLUMNS numbers of scratch of its type.
+    ``table`` in one dimension; ``rests`` COLUMNS numbers of scratch for floats, None for integers.
     """
     for first in range(0, table.size, rows * columns):
         if columns == 1:
@@ -96,13 +120,41 @@ def sum_prefixes_along(table, rows, columns, rests):
             continue
         for column in range(0, columns, COLUMNS):
             width = min(COLUMNS, columns - column)
-            rests[:width] = 0
+            if rests is not None:
+                rests[:] = 0
             for row in range(1, rows):
                 here = first + row * columns + column
-                above = table[here - columns : here - columns + width]
-                own = table[here : here + width]
-                for j in range(width):
-                    own[j], rests[j] = two_sum(above[j], own[j] + rests[j])
+                add_above(table, here - columns, here, width, rests)
+
+
+@kernel
+def sum_planes(values, rows, columns, places, rests, out):
+    """Write prefix sums along the last two axes into a larger table, with zeros before the first along each.
+
+    Parameters
+    ----------
+    values
+        Planes of (rows, columns), in one dimension.
+    rows, columns
+        Numbers of cells.
+    places
+        Where the plane of (rows + 1, columns + 1) of each begins in ``out``.
+    rests
+        ``columns`` numbers of scratch for floats, None for integers.
+    out
+        In one dimension; of it only these planes are written, with their zeros.
+
+    """
+    for plane in range(places.size):
+        if rests is not None:
+            rests[:] = 0
+        out[places[plane] : places[plane] + columns + 1] = 0
+        for row in range(rows):
+            first = (plane * rows + row) * columns
+            here = places[plane] + (row + 1) * (columns + 1) + 1
+            out[here - 1] = 0
+            sum_prefixes(values[first : first + columns], out[here : here + columns])
+            add_above(out, here - columns - 1, here, columns, rests)
 
 
 @kernel
@@ -193,4 +245,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861

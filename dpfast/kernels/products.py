@@ -62,4 +62,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 234a1add0abfbfd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861

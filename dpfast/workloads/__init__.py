@@ -11,6 +11,7 @@ from typing import Any
 
 from dpfast.workloads.bounds import draw_bounds
 from dpfast.workloads.cells import Identity, Total
+from dpfast.workloads.domain import Domain, histogram
 from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.matrix import Matrix, SparseMatrix
@@ -21,8 +22,10 @@ from dpfast.workloads.union import Union
 from dpfast.workloads.workload import Workload
 
 __all__ = [
+    "Domain",
     "Workload",
     "all_range",
+    "histogram",
     "identity",
     "kronecker",
     "marginals",

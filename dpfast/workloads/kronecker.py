@@ -111,5 +111,5 @@ class Kronecker(Workload):
     def _gram(self) -> NDArray[np.float64]:
         out: NDArray[np.float64] = np.ones((1, 1))
         for factor in self.factors:
-            out = np.kron(out, factor.gram())
+            out = np.kron(out, factor.gram()).astype(np.float64, copy=False)
         return out

@@ -111,6 +111,8 @@ class Matrix(_Numbers):
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the coefficients times the matrix."""
         given = checked_coefficients(coefficients, len(self))
+        if self.numbers.dtype == np.float64:
+            return np.asarray(given @ self.numbers).reshape(self.shape)
         out = np.zeros(self.cells)
         multiply_columns(self.numbers, read_only(given), out)
         return out.reshape(self.shape)

@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.prefixes import (
     add_all_range_differences,
     add_range_differences,
     answer_all_ranges,
     answer_ranges,
+    sum_and_cover,
     sum_prefixes,
     sum_prefixes_along,
     sum_suffixes,
@@ -61,19 +63,16 @@ class Intervals(Workload):
 
     def _prefixes(self, histogram: Any) -> NDArray[Any]:
         """Return the sums of the first 0, 1, ..., n cells."""
-        cells = checked_histogram(histogram, self.shape)
-        check_sums(cells)
-        prefixes = np.empty(cells.size + 1, cells.dtype)
+        prefixes = fresh_array(self.cells + 1, np.dtype(np.int64))
         prefixes[0] = 0
-        sum_prefixes(read_only(cells), prefixes[1:])
-        return prefixes
+        return _sum_cells(checked_histogram(histogram, self.shape), prefixes, 1)
 
     def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
         """Return the answers for each of many histograms (a row of cells each), a row each."""
         lower, upper = self.bounds()
         prefixes = np.zeros((len(histograms), self.cells + 1), histograms.dtype)
         prefixes[:, 1:] = histograms
-        sum_prefixes_along(prefixes.reshape(-1), self.cells + 1, 1, np.empty(1, histograms.dtype))
+        sum_prefixes_along(prefixes.reshape(-1), self.cells + 1, 1, None)
         return np.asarray(prefixes[:, upper] - prefixes[:, lower])
 
 
@@ -97,16 +96,12 @@ class Prefixes(Intervals):
 
     def answer(self, histogram: Any) -> NDArray[Any]:
         """Return the running sums."""
-        cells = checked_histogram(histogram, self.shape)
-        check_sums(cells)
-        out = np.empty_like(cells)
-        sum_prefixes(read_only(cells), out)
-        return out
+        return _sum_cells(checked_histogram(histogram, self.shape), fresh_array(self.cells, np.dtype(np.int64)), 0)
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the running sums from the end."""
         given = checked_coefficients(coefficients, len(self))
-        out = np.empty_like(given)
+        out = fresh_array(given.size, given.dtype)
         sum_suffixes(read_only(given), out)
         return out
 
@@ -158,14 +153,15 @@ class AllRanges(Intervals):
     def answer(self, histogram: Any) -> NDArray[Any]:
         """Return the sums over all ranges."""
         prefixes = self._prefixes(histogram)
-        out = np.empty(len(self), prefixes.dtype)
+        out = fresh_array(len(self), prefixes.dtype)
         answer_all_ranges(prefixes, out)
         return out
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
-        differences = np.zeros(self.cells + 1)
+        differences = fresh_array(self.cells + 1, given.dtype)
+        differences[:] = 0
         add_all_range_differences(read_only(given), differences)
         sum_prefixes(read_only(differences), differences)
         return differences[:-1]
@@ -227,7 +223,8 @@ class Ranges(Intervals):
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
-        differences = np.zeros(self.cells + 1)
+        differences = fresh_array(self.cells + 1, given.dtype)
+        differences[:] = 0
         add_range_differences(self.lower, self.upper, read_only(given), differences)
         sum_prefixes(read_only(differences), differences)
         return differences[:-1]
@@ -252,3 +249,13 @@ class Ranges(Intervals):
         ends = np.square(edges[first + 1] - lower) + np.square(upper - edges[last])
         alone = np.square(upper - lower)
         return float(np.where(first == last, alone, between + ends).sum(dtype=np.float64))
+
+
+def _sum_cells(cells: NDArray[Any], out: NDArray[Any], first: int) -> NDArray[Any]:
+    """Write the prefix sums of a histogram from out[first] on, and return ``out`` in the histogram's type."""
+    if cells.dtype == np.int64:
+        check_sums(cells, covered=sum_and_cover(read_only(cells), out[first:]))
+        return out
+    floats = out.view(np.float64)
+    sum_prefixes(read_only(cells), floats[first:])
+    return floats

@@ -9,7 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.kernels.prefixes import COLUMNS, add_rectangle_differences, answer_rectangles, sum_prefixes_along
+from dpfast.columns.fresh import fresh_array
+from dpfast.kernels.prefixes import (
+    COLUMNS,
+    add_rectangle_differences,
+    answer_rectangles,
+    sum_planes,
+    sum_prefixes_along,
+)
 from dpfast.workloads.bounds import check_bounds, count_both
 from dpfast.workloads.shapes import (
     check_size,
@@ -51,7 +58,7 @@ class Rectangles(Workload):
         check_size(math.prod(self._padded), "shape", "prefix sums")
         strides = np.array([math.prod(self._padded[axis + 1 :]) for axis in range(len(self._padded))], np.int64)
         # Empty rectangles have all their corners in one place.
-        self._filled = (self.upper > self.lower).all(axis=1)
+        self._filled: NDArray[np.bool_] = np.all(self.upper > self.lower, axis=1)
         bounds = [bound[:, self._long] * self._filled[:, None] for bound in (self.lower, self.upper)]
         self._corners = [read_only(np.ascontiguousarray(array)) for array in (*bounds, strides)]
 
@@ -62,20 +69,19 @@ class Rectangles(Workload):
         """Return the sums over the rectangles."""
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
-        table = np.zeros(self._padded, cells.dtype)
-        self._inner(table)[...] = cells.reshape([size - 1 for size in self._padded])
         low, high, strides = self._corners
         out = np.empty(len(self), cells.dtype)
-        answer_rectangles(read_only(self._summed(table)), low, high, strides, out)
+        answer_rectangles(read_only(self._prefixes(cells)), low, high, strides, out)
         return out if self._long else out * self._filled
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the rectangles, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self)) * self._filled
         low, high, strides = self._corners
-        table = np.zeros(math.prod(self._padded))
+        table = fresh_array(math.prod(self._padded), given.dtype)
+        table[:] = 0
         add_rectangle_differences(low, high, read_only(given), strides, table)
-        self._summed(table)
+        self._summed(table, len(self._padded))
         kept = table.reshape(self._padded)[(slice(0, -1),) * len(self._padded) + (...,)]
         return np.ascontiguousarray(kept).reshape(self.shape)
 
@@ -110,14 +116,26 @@ class Rectangles(Workload):
     def _gram(self) -> NDArray[np.float64]:
         return count_both(self.lower, self.upper, self.shape)
 
-    def _inner(self, table: NDArray[Any]) -> NDArray[Any]:
-        inner: NDArray[Any] = table[(slice(1, None),) * len(self._padded) + (...,)]
-        return inner
+    def _prefixes(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """Return the table of prefix sums, with zeros before the first along every axis, in one dimension."""
+        table = fresh_array(math.prod(self._padded), cells.dtype).reshape(self._padded)
+        for axis in range(max(len(self._padded) - 2, 1) if self._padded else 0):
+            table[(slice(None),) * axis + (0,)] = 0
+        if len(self._padded) < 2:
+            table[(slice(1, None),) * len(self._padded) + (...,)] = cells.reshape([size - 1 for size in self._padded])
+            return self._summed(table, len(self._padded))
+        rows, columns = (size - 1 for size in self._padded[-2:])
+        # The first cell of the planes that are not before the first along any axis.
+        places = np.arange(table.size, step=math.prod(self._padded[-2:])).reshape(self._padded[:-2])
+        places = places[(slice(1, None),) * (len(self._padded) - 2) + (...,)].reshape(-1)
+        rests = None if cells.dtype == np.int64 else np.empty(columns, cells.dtype)
+        sum_planes(read_only(cells), rows, columns, read_only(places), rests, table.reshape(-1))
+        return self._summed(table, len(self._padded) - 2)
 
-    def _summed(self, table: NDArray[Any]) -> NDArray[Any]:
-        """Return the table in one dimension, replaced by its prefix sums."""
+    def _summed(self, table: NDArray[Any], axes: int) -> NDArray[Any]:
+        """Return the table in one dimension, replaced by its prefix sums along the first axes."""
         flat = table.reshape(-1)
-        rests = np.empty(COLUMNS, flat.dtype)
-        for axis, size in enumerate(self._padded):
+        rests = None if flat.dtype == np.int64 else np.empty(COLUMNS)
+        for axis, size in enumerate(self._padded[:axes]):
             sum_prefixes_along(flat, size, math.prod(self._padded[axis + 1 :]), rests)
         return flat

@@ -28,7 +28,9 @@ class Union(Workload):
     def __init__(self, *parts: Workload) -> None:
         if not parts or not all(isinstance(part, Workload) for part in parts):
             raise ParameterError("workloads", parts, "one workload or more", "write prefix(8) + total(8)")
-        self.parts = sum((part.parts if isinstance(part, Union) else (part,) for part in parts), ())
+        self.parts: tuple[Workload, ...] = ()
+        for part in parts:
+            self.parts += part.parts if isinstance(part, Union) else (part,)
         self.shape = self.parts[0].shape
         for part in self.parts:
             if part.shape != self.shape:
