@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

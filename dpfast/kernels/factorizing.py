@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

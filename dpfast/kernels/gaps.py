@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

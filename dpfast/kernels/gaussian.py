@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

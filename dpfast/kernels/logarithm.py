@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

@@ -4,10 +4,11 @@ The sum of a rectangle [l, u) is the alternating sum of a table of prefix sums a
 row of zeros before the first along every axis. Transposed: coefficients are added at the corners of an empty table,
 and its prefix sums have them wherever their rectangles are.
 
-**Rounding.** A prefix sum is made of a total of whole blocks, kept with the rest that its rounding left (two_sum is
-exact), and of the sum within the block: with u = 2**-53, S the sum of the magnitudes up to a cell and B that of its
-block, the error is at most u S + BLOCK u B, up to terms in u**2, however long the histogram is. Across rows every
-column has such a rest. Of integers all rests are zero, which the compiler finds: sums are exact modulo 2**64.
+**Rounding.** A running sum is kept with the rest that its roundings left (two_sum is exact): with u = 2**-53, S the
+sum of the magnitudes and n the number of cells, it errs by at most u times itself and (n u)**2 S, as compensated sums
+do (Ogita, Rump, Oishi 2005). Across rows every column has such a rest, to which the next number is added first: at
+most 2 u S for every axis more, however long it is. Of integers all rests are zero, which the compiler finds: sums are
+exact modulo 2**64.
 """
 
 from __future__ import annotations
@@ -31,9 +32,6 @@ __all__ = [
     "sum_prefixes_along",
     "sum_suffixes",
 ]
-
-BLOCK = 512
-"""Cells that are summed without a rest: 4 kB."""
 
 COLUMNS = 1024
 """Columns whose rests are kept at a time: 8 kB."""
@@ -60,15 +58,10 @@ def cover_magnitudes(values):
 def sum_prefixes(values, out):
     """Write ``values[0] + ... + values[i]`` to ``out[i]``; both may be the same int64 or float64 array."""
     total = rest = values.dtype.type(0)
-    for start in range(0, values.size, BLOCK):
-        stop = min(start + BLOCK, values.size)
-        within = values.dtype.type(0)
-        for i in range(start, stop):
-            within += values[i]
-            out[i] = within
-        for i in range(start, stop):
-            out[i] = total + (rest + out[i])
-        total, rest = two_sum(total, rest + within)
+    for i in range(values.size):
+        total, left = two_sum(total, values[i])
+        rest += left
+        out[i] = total + rest
 
 
 @kernel
@@ -86,15 +79,10 @@ def sum_and_cover(values, out):
 def sum_suffixes(values, out):
     """Write ``values[i] + ... + values[-1]`` to ``out[i]``; both may be the same int64 or float64 array."""
     total = rest = values.dtype.type(0)
-    for stop in range(values.size, 0, -BLOCK):
-        start = max(stop - BLOCK, 0)
-        within = values.dtype.type(0)
-        for i in range(stop - 1, start - 1, -1):
-            within += values[i]
-            out[i] = within
-        for i in range(start, stop):
-            out[i] = total + (rest + out[i])
-        total, rest = two_sum(total, rest + within)
+    for i in range(values.size - 1, -1, -1):
+        total, left = two_sum(total, values[i])
+        rest += left
+        out[i] = total + rest
 
 
 @inlined
@@ -245,4 +233,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 748dc72861bae861
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 24c76ceec41b678d

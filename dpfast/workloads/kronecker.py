@@ -64,6 +64,8 @@ class Kronecker(Workload):
         """Return products of the factors' rows."""
         places = np.unravel_index(np.arange(start, stop), [len(factor) for factor in self.factors])
         out = np.ones((stop - start, 1), np.uint8 if self.binary else np.float64)
+        if start == stop:
+            return np.empty((0, self.cells), out.dtype)
         for factor, place in zip(self.factors, places, strict=True):
             different, which = np.unique(place, return_inverse=True)
             own = np.concatenate([factor.rows(int(row), int(row) + 1) for row in different])[which]
