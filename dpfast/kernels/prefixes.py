@@ -4,10 +4,11 @@ The sum of a rectangle [l, u) is the alternating sum of a table of prefix sums a
 row of zeros before the first along every axis. Transposed: coefficients are added at the corners of an empty table,
 and its prefix sums have them wherever their rectangles are.
 
-**Rounding.** A prefix sum is made of a total of whole blocks, kept with the rest that its rounding left (two_sum is
-exact), and of the sum within the block: with u = 2**-53, S the sum of the magnitudes up to a cell and B that of its
-block, the error is at most u S + BLOCK u B, up to terms in u**2, however long the histogram is. Across rows every
-column has such a rest. Of integers all rests are zero, which the compiler finds: sums are exact modulo 2**64.
+**Rounding.** A running sum is kept with the rest that its roundings left (two_sum is exact): with u = 2**-53, S the
+sum of the magnitudes and n the number of cells, it errs by at most u times itself and (n u)**2 S, as compensated sums
+do (Ogita, Rump, Oishi 2005). Across rows every column has such a rest, to which the next number is added first: at
+most 2 u S for every axis more, however long it is. Of integers all rests are zero, which the compiler finds: sums are
+exact modulo 2**64.
 """
 
 from __future__ import annotations
@@ -25,13 +26,12 @@ __all__ = [
     "answer_ranges",
     "answer_rectangles",
     "cover_magnitudes",
+    "sum_and_cover",
+    "sum_planes",
     "sum_prefixes",
     "sum_prefixes_along",
     "sum_suffixes",
 ]
-
-BLOCK = 512
-"""Cells that are summed without a rest: 4 kB."""
 
 COLUMNS = 1024
 """Columns whose rests are kept at a time: 8 kB."""
@@ -58,37 +58,49 @@ def cover_magnitudes(values):
 def sum_prefixes(values, out):
     """Write ``values[0] + ... + values[i]`` to ``out[i]``; both may be the same int64 or float64 array."""
     total = rest = values.dtype.type(0)
-    for start in range(0, values.size, BLOCK):
-        stop = min(start + BLOCK, values.size)
-        within = values.dtype.type(0)
-        for i in range(start, stop):
-            within += values[i]
-            out[i] = within
-        for i in range(start, stop):
-            out[i] = total + (rest + out[i])
-        total, rest = two_sum(total, rest + within)
+    for i in range(values.size):
+        total, left = two_sum(total, values[i])
+        rest += left
+        out[i] = total + rest
+
+
+@kernel
+def sum_and_cover(values, out):
+    """Write the prefix sums of int64 numbers to ``out``; return what `cover_magnitudes` does."""
+    total = bits = np.int64(0)
+    for i in range(values.size):
+        bits |= values[i] ^ (values[i] >> np.int64(63))
+        total += values[i]
+        out[i] = total
+    return bits
 
 
 @kernel
 def sum_suffixes(values, out):
     """Write ``values[i] + ... + values[-1]`` to ``out[i]``; both may be the same int64 or float64 array."""
     total = rest = values.dtype.type(0)
-    for stop in range(values.size, 0, -BLOCK):
-        start = max(stop - BLOCK, 0)
-        within = values.dtype.type(0)
-        for i in range(stop - 1, start - 1, -1):
-            within += values[i]
-            out[i] = within
-        for i in range(start, stop):
-            out[i] = total + (rest + out[i])
-        total, rest = two_sum(total, rest + within)
+    for i in range(values.size - 1, -1, -1):
+        total, left = two_sum(total, values[i])
+        rest += left
+        out[i] = total + rest
+
+
+@inlined
+def add_above(table, above, here, width, rests):
+    """Add to the numbers from ``here`` on those from ``above`` on; ``rests`` None for integers."""
+    if rests is None:
+        for j in range(width):
+            table[here + j] += table[above + j]
+    else:
+        for j in range(width):
+            table[here + j], rests[j] = two_sum(table[above + j], table[here + j] + rests[j])
 
 
 @kernel
 def sum_prefixes_along(table, rows, columns, rests):
     """Replace a table of any number of (rows, columns) by its prefix sums along the rows.
 
-    ``table`` in one dimension; ``rests`` COLUMNS numbers of scratch of its type.
+    ``table`` in one dimension; ``rests`` COLUMNS numbers of scratch for floats, None for integers.
     """
     for first in range(0, table.size, rows * columns):
         if columns == 1:
@@ -96,13 +108,41 @@ def sum_prefixes_along(table, rows, columns, rests):
             continue
         for column in range(0, columns, COLUMNS):
             width = min(COLUMNS, columns - column)
-            rests[:width] = 0
+            if rests is not None:
+                rests[:] = 0
             for row in range(1, rows):
                 here = first + row * columns + column
-                above = table[here - columns : here - columns + width]
-                own = table[here : here + width]
-                for j in range(width):
-                    own[j], rests[j] = two_sum(above[j], own[j] + rests[j])
+                add_above(table, here - columns, here, width, rests)
+
+
+@kernel
+def sum_planes(values, rows, columns, places, rests, out):
+    """Write prefix sums along the last two axes into a larger table, with zeros before the first along each.
+
+    Parameters
+    ----------
+    values
+        Planes of (rows, columns), in one dimension.
+    rows, columns
+        Numbers of cells.
+    places
+        Where the plane of (rows + 1, columns + 1) of each begins in ``out``.
+    rests
+        ``columns`` numbers of scratch for floats, None for integers.
+    out
+        In one dimension; of it only these planes are written, with their zeros.
+
+    """
+    for plane in range(places.size):
+        if rests is not None:
+            rests[:] = 0
+        out[places[plane] : places[plane] + columns + 1] = 0
+        for row in range(rows):
+            first = (plane * rows + row) * columns
+            here = places[plane] + (row + 1) * (columns + 1) + 1
+            out[here - 1] = 0
+            sum_prefixes(values[first : first + columns], out[here : here + columns])
+            add_above(out, here - columns - 1, here, columns, rests)
 
 
 @kernel
@@ -193,4 +233,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88

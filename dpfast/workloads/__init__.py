@@ -9,23 +9,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpfast.workloads.bounds import draw_bounds
 from dpfast.workloads.cells import Identity, Total
+from dpfast.workloads.domain import Domain, histogram
+from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
-from dpfast.workloads.matrix import Matrix
-from dpfast.workloads.random_ranges import draw_bounds
+from dpfast.workloads.matrix import Matrix, SparseMatrix
 from dpfast.workloads.ranges import AllRanges, Prefixes, Ranges
+from dpfast.workloads.rectangles import Rectangles
 from dpfast.workloads.shapes import check_size, checked_integer, checked_shape
+from dpfast.workloads.union import Union
 from dpfast.workloads.workload import Workload
 
 __all__ = [
+    "Domain",
     "Workload",
     "all_range",
+    "histogram",
     "identity",
+    "kronecker",
     "marginals",
     "matrix",
     "prefix",
     "random_ranges",
+    "random_rectangles",
     "ranges",
+    "rectangles",
+    "stack",
     "total",
 ]
 
@@ -57,10 +67,20 @@ def ranges(n: int, lower: Any, upper: Any) -> Ranges:
 
 def random_ranges(n: int, count: int, seed: int) -> Ranges:
     """Ask for the sums over so many ranges, any of the n(n+1)/2 being as likely; the seed is public."""
-    (size,) = checked_shape(checked_integer(n, "n", 1), "n")
-    check_size(checked_integer(count, "count", 1), "count", "queries")
-    lower, upper = draw_bounds((size,), count, checked_integer(seed, "seed"))
-    return Ranges(size, lower[:, 0], upper[:, 0])
+    drawn = random_rectangles(checked_integer(n, "n", 1), count, seed)
+    return Ranges(n, drawn.lower[:, 0], drawn.upper[:, 0])
+
+
+def rectangles(shape: Any, lower: Any, upper: Any) -> Rectangles:
+    """Ask for the sums over the cells lower[i] to upper[i] - 1 along every axis: bounds of queries by axes."""
+    return Rectangles(shape, lower, upper)
+
+
+def random_rectangles(shape: Any, count: int, seed: int) -> Rectangles:
+    """Ask for the sums over so many rectangles, any of the n(n+1)/2 ranges along each axis being as likely."""
+    sizes = checked_shape(shape)
+    check_size(checked_integer(count, "count", 1) * len(sizes), "count", "bounds")
+    return Rectangles(sizes, *draw_bounds(sizes, count, checked_integer(seed, "seed")))
 
 
 def marginals(shape: Any, k: int | None = None, attributes: Any = None) -> Marginals:
@@ -68,6 +88,16 @@ def marginals(shape: Any, k: int | None = None, attributes: Any = None) -> Margi
     return Marginals(shape, k, attributes)
 
 
-def matrix(rows: Any, shape: Any = None) -> Matrix:
-    """Ask the rows of a matrix."""
-    return Matrix(rows, shape)
+def matrix(rows: Any, shape: Any = None) -> Matrix | SparseMatrix:
+    """Ask the rows of a matrix: an array of queries by cells, of numbers or Booleans, or a sparse one of SciPy."""
+    return SparseMatrix(rows, shape) if hasattr(rows, "tocsr") else Matrix(rows, shape)
+
+
+def kronecker(*workloads: Workload) -> Kronecker:
+    """Ask all products of a query of each workload, every one over attributes of its own."""
+    return Kronecker(*workloads)
+
+
+def stack(*workloads: Workload) -> Union:
+    """Ask the queries of several workloads over one histogram, one after another: ``a + b`` for many."""
+    return Union(*workloads)

@@ -45,6 +45,14 @@ class Identity(Workload):
         """Return a copy of the coefficients, of `shape`."""
         return checked_coefficients(coefficients, len(self)).reshape(self.shape).copy()
 
+    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
+        """Return the histograms, which are not copied."""
+        return histograms
+
+    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the coefficients, which are not copied."""
+        return coefficients
+
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows with a single one."""
         return np.eye(stop - start, self.cells, start, dtype=np.uint8)
@@ -101,6 +109,14 @@ class Total(Workload):
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the coefficient everywhere."""
         return np.full(self.shape, checked_coefficients(coefficients, 1)[0])
+
+    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of each row."""
+        return np.asarray(histograms.sum(axis=1, keepdims=True))
+
+    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row's coefficient in every cell."""
+        return np.broadcast_to(coefficients, (len(coefficients), self.cells))
 
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows of ones."""

@@ -9,66 +9,56 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
-from dpfast.workloads.shapes import check_sums, checked_coefficients, checked_shape
+from dpfast.kernels.products import (
+    LANES,
+    multiply_columns,
+    multiply_rows,
+    multiply_sparse_columns,
+    multiply_sparse_rows,
+)
+from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape, read_only
 from dpfast.workloads.workload import Workload, checked_histogram
 
-__all__ = ["Matrix"]
+__all__ = ["Matrix", "SparseMatrix"]
 
 
-class Matrix(Workload):
-    """Queries that are the rows of a dense matrix, which is kept by reference.
+class _Numbers(Workload):
+    """What dense and sparse matrices share.
 
-    Parameters
+    Attributes
     ----------
-    rows
-        An array of queries by cells of numbers or Booleans; or queries by the axes of `shape`.
-    shape
-        The histogram's shape; None for the one that the array has.
+    numbers
+        The coefficients that are kept.
 
     """
 
-    def __init__(self, rows: Any, shape: Any = None) -> None:
-        array = np.asarray(rows)
-        if array.ndim < 2 or array.dtype.kind not in "biuf" or array.size == 0:
+    numbers: NDArray[Any]
+    _range: tuple[float, float]
+
+    def _take(self, numbers: NDArray[Any], width: int, shape: Any) -> None:
+        """Check a matrix of so many columns and keep its numbers."""
+        if numbers.dtype.kind not in "biuf" or numbers.dtype.itemsize > 8 or numbers.dtype == np.uint64:
             raise ParameterError(
-                "matrix", f"of shape {array.shape} and type {array.dtype}", "numbers or Booleans, queries by cells"
+                "matrix", f"of type {numbers.dtype}", "of Booleans, integers that int64 holds, or floats of 64 bits"
             )
-        self.shape = checked_shape(array.shape[1:] if shape is None else shape)
-        if array[0].size != self.cells:
-            raise ParameterError("matrix", f"{array[0].size:,} cells wide", f"{self.cells:,} cells wide, as shape says")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        self.shape = checked_shape(shape)
+        if width != self.cells:
+            raise ParameterError("matrix", f"{width:,} cells wide", f"{self.cells:,} cells wide, as its shape says")
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
             raise ParameterError("matrix", "NaN or infinite somewhere", "finite")
-        if array.dtype == np.bool_:
-            array = array.view(np.uint8)
-        self._matrix = array.reshape(len(array), -1)
-        self._range = float(array.min()), float(array.max())
-        self._exact = array.dtype.kind in "iu"
-        self._binary = bool(self._exact and set(np.unique(self._range)) <= {0.0, 1.0})
+        if numbers.dtype == np.bool_:
+            numbers = numbers.view(np.uint8)
+        if numbers.dtype == np.float16 or not numbers.dtype.isnative:
+            numbers = numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64)
+        self.numbers = read_only(numbers)
 
-    def __len__(self) -> int:
-        return len(self._matrix)
-
-    def answer(self, histogram: Any) -> NDArray[Any]:
-        """Return the matrix times the histogram."""
+    def _answering(self, histogram: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the histogram in the type of the answers, and room for these."""
         cells = checked_histogram(histogram, self.shape)
-        if self._exact and cells.dtype.kind == "i":
-            check_sums(cells, max(1, *(abs(int(bound)) for bound in self._range)))
-            return np.concatenate([block.astype(np.int64) @ cells for block in self.blocks()])
-        return np.concatenate([block.astype(np.float64) @ cells.astype(np.float64) for block in self.blocks()])
-
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients times the matrix."""
-        given = checked_coefficients(coefficients, len(self))
-        out = np.zeros(self.cells)
-        place = 0
-        for block in self.blocks():
-            out += given[place : place + len(block)] @ block.astype(np.float64)
-            place += len(block)
-        return out.reshape(self.shape)
-
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Return rows of the matrix."""
-        return self._matrix[start:stop]
+        if self.numbers.dtype.kind == "f":
+            cells = cells.astype(np.float64, copy=False)
+        check_sums(cells, max(1, *(abs(int(bound)) for bound in self._range)))
+        return read_only(cells), np.empty(len(self), cells.dtype)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -78,8 +68,123 @@ class Matrix(Workload):
     @property
     def binary(self) -> bool:
         """Whether the matrix is of integers or Booleans, all 0 or 1."""
-        return self._binary
+        return self.numbers.dtype.kind in "iu" and self._range[0] >= 0 and self._range[1] <= 1
+
+
+class Matrix(_Numbers):
+    """Queries that are the rows of a dense matrix, which is kept by reference where its rows lie side by side.
+
+    Parameters
+    ----------
+    rows
+        An array of numbers or Booleans: queries by cells, or queries by the axes of a histogram.
+    shape
+        The histogram's shape; None for the one that the array has.
+
+    """
+
+    def __init__(self, rows: Any, shape: Any = None) -> None:
+        array = np.asarray(rows)
+        if array.ndim < 2 or array.size == 0:
+            raise ParameterError("matrix", f"of shape {array.shape}", "of queries by cells, at least one by one")
+        table = np.ascontiguousarray(array).reshape(len(array), -1)
+        self._take(table, table.shape[1], array.shape[1:] if shape is None else shape)
+        self._range = float(self.numbers.min()), float(self.numbers.max())
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return the matrix times the histogram."""
+        cells, out = self._answering(histogram)
+        if self.numbers.dtype == np.float64:
+            np.matmul(self.numbers, cells, out=out)
+        else:
+            multiply_rows(self.numbers, cells, np.empty(LANES, out.dtype), out)
+        return out
+
+    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers for each of many histograms (a row of cells each), a row each."""
+        floats = np.float64 in (self.numbers.dtype, histograms.dtype)
+        return np.asarray(histograms @ self.numbers.T) if floats else super().answer_many(histograms)
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the coefficients times the matrix."""
+        given = checked_coefficients(coefficients, len(self))
+        if self.numbers.dtype == np.float64:
+            return np.asarray(given @ self.numbers).reshape(self.shape)
+        out = np.zeros(self.cells)
+        multiply_columns(self.numbers, read_only(given), out)
+        return out.reshape(self.shape)
+
+    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return W' c for each of many rows of coefficients, flattened, a row each."""
+        return np.asarray(coefficients @ self.numbers)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows of the matrix: uint8 if `binary`."""
+        rows: NDArray[Any] = self.numbers[start:stop]
+        return rows.astype(np.uint8, copy=False) if self.binary else rows
 
     def frame(self) -> pl.DataFrame:
         """Return each query's ``row`` in the matrix."""
         return pl.DataFrame({"row": np.arange(len(self))})
+
+
+class SparseMatrix(_Numbers):
+    """Queries that are the rows of a sparse matrix.
+
+    Parameters
+    ----------
+    rows
+        A sparse array or matrix of SciPy, of any format: queries by cells.
+    shape
+        The histogram's shape; None for one dimension.
+
+    """
+
+    def __init__(self, rows: Any, shape: Any = None) -> None:
+        matrix = rows.tocsr()
+        if len(matrix.shape) != 2 or 0 in matrix.shape:
+            raise ParameterError("matrix", f"of shape {matrix.shape}", "of queries by cells, at least one by one")
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        self._queries, width = (int(length) for length in matrix.shape)
+        check_size(self._queries, "matrix", "queries")
+        self._offsets = read_only(matrix.indptr.astype(np.int64))
+        self._places = read_only(matrix.indices.astype(np.int64))
+        self._take(np.ascontiguousarray(matrix.data), width, width if shape is None else shape)
+        held = self.numbers
+        if held.size < self._queries * width:
+            self._range = float(held.min(initial=0)), float(held.max(initial=0))
+        else:
+            self._range = float(held.min()), float(held.max())
+
+    def __len__(self) -> int:
+        return self._queries
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return the matrix times the histogram."""
+        cells, out = self._answering(histogram)
+        multiply_sparse_rows(self._offsets, self._places, self.numbers, cells, out)
+        return out
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the coefficients times the matrix."""
+        given = checked_coefficients(coefficients, len(self))
+        out = np.zeros(self.cells)
+        multiply_sparse_columns(self._offsets, self._places, self.numbers, read_only(given), out)
+        return out.reshape(self.shape)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows of the matrix, dense: uint8 if `binary`."""
+        out = np.zeros((stop - start, self.cells), np.uint8 if self.binary else self.numbers.dtype)
+        queries = np.repeat(np.arange(stop - start), np.diff(self._offsets[start : stop + 1]))
+        own = slice(self._offsets[start], self._offsets[stop])
+        out[queries, self._places[own]] = self.numbers[own]
+        return out
+
+    def frame(self) -> pl.DataFrame:
+        """Return each query's ``row`` in the matrix and how many coefficients it has."""
+        return pl.DataFrame({"row": np.arange(len(self)), "coefficients": np.diff(self._offsets)})

@@ -8,15 +8,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.prefixes import (
     add_all_range_differences,
     add_range_differences,
     answer_all_ranges,
     answer_ranges,
+    sum_and_cover,
     sum_prefixes,
+    sum_prefixes_along,
     sum_suffixes,
 )
+from dpfast.workloads.bounds import check_bounds, count_both
 from dpfast.workloads.shapes import (
     check_size,
     check_sums,
@@ -28,7 +31,7 @@ from dpfast.workloads.shapes import (
 )
 from dpfast.workloads.workload import Workload, checked_histogram
 
-__all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges", "check_bounds", "count_both"]
+__all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges"]
 
 
 class Intervals(Workload):
@@ -60,12 +63,17 @@ class Intervals(Workload):
 
     def _prefixes(self, histogram: Any) -> NDArray[Any]:
         """Return the sums of the first 0, 1, ..., n cells."""
-        cells = checked_histogram(histogram, self.shape)
-        check_sums(cells)
-        prefixes = np.empty(cells.size + 1, cells.dtype)
+        prefixes = fresh_array(self.cells + 1, np.dtype(np.int64))
         prefixes[0] = 0
-        sum_prefixes(read_only(cells), prefixes[1:])
-        return prefixes
+        return _sum_cells(checked_histogram(histogram, self.shape), prefixes, 1)
+
+    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers for each of many histograms (a row of cells each), a row each."""
+        lower, upper = self.bounds()
+        prefixes = np.zeros((len(histograms), self.cells + 1), histograms.dtype)
+        prefixes[:, 1:] = histograms
+        sum_prefixes_along(prefixes.reshape(-1), self.cells + 1, 1, None)
+        return np.asarray(prefixes[:, upper] - prefixes[:, lower])
 
 
 class Prefixes(Intervals):
@@ -88,16 +96,12 @@ class Prefixes(Intervals):
 
     def answer(self, histogram: Any) -> NDArray[Any]:
         """Return the running sums."""
-        cells = checked_histogram(histogram, self.shape)
-        check_sums(cells)
-        out = np.empty_like(cells)
-        sum_prefixes(read_only(cells), out)
-        return out
+        return _sum_cells(checked_histogram(histogram, self.shape), fresh_array(self.cells, np.dtype(np.int64)), 0)
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the running sums from the end."""
         given = checked_coefficients(coefficients, len(self))
-        out = np.empty_like(given)
+        out = fresh_array(given.size, given.dtype)
         sum_suffixes(read_only(given), out)
         return out
 
@@ -149,14 +153,15 @@ class AllRanges(Intervals):
     def answer(self, histogram: Any) -> NDArray[Any]:
         """Return the sums over all ranges."""
         prefixes = self._prefixes(histogram)
-        out = np.empty(len(self), prefixes.dtype)
+        out = fresh_array(len(self), prefixes.dtype)
         answer_all_ranges(prefixes, out)
         return out
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
-        differences = np.zeros(self.cells + 1)
+        differences = fresh_array(self.cells + 1, given.dtype)
+        differences[:] = 0
         add_all_range_differences(read_only(given), differences)
         sum_prefixes(read_only(differences), differences)
         return differences[:-1]
@@ -199,8 +204,6 @@ class Ranges(Intervals):
         super().__init__(n)
         self.lower = checked_indices(lower, "lower", (None,))
         self.upper = checked_indices(upper, "upper", (self.lower.size,))
-        if self.lower.size == 0:
-            raise ParameterError("lower", "no query", "at least one query")
         check_bounds(self.lower[:, None], self.upper[:, None], self.shape)
 
     def __len__(self) -> int:
@@ -220,7 +223,8 @@ class Ranges(Intervals):
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
-        differences = np.zeros(self.cells + 1)
+        differences = fresh_array(self.cells + 1, given.dtype)
+        differences[:] = 0
         add_range_differences(self.lower, self.upper, read_only(given), differences)
         sum_prefixes(read_only(differences), differences)
         return differences[:-1]
@@ -247,35 +251,11 @@ class Ranges(Intervals):
         return float(np.where(first == last, alone, between + ends).sum(dtype=np.float64))
 
 
-def check_bounds(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> None:
-    """Refuse bounds (queries by axes) that are not 0 <= lower <= upper <= size, and say the first of them."""
-    wrong = ((lower < 0) | (lower > upper) | (upper > np.array(shape))).any(axis=1)
-    if wrong.any():
-        query = int(wrong.argmax())
-        raise ParameterError(
-            "lower and upper",
-            f"{lower[query].tolist()} and {upper[query].tolist()} in query {query}",
-            f"bounds with 0 <= lower <= upper <= {list(shape)}",
-            "upper is the first cell that is not counted",
-        )
-
-
-def count_both(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return for each two cells how many rectangles hold both.
-
-    They are those whose first corner is at most the smaller place along every axis, and whose last corner at least the
-    larger: a sum over a table of (first corner, last corner).
-    """
-    axes = len(shape)
-    filled = (upper > lower).all(axis=1)
-    corners = [tuple((bound[filled] - past).T) for bound, past in ((lower, 0), (upper, 1))]
-    table = np.zeros((*shape, *shape))
-    np.add.at(table, corners[0] + corners[1], 1.0)
-    for axis in range(axes):
-        np.cumsum(table, axis=axis, out=table)
-        turned = np.flip(table, axes + axis)
-        np.cumsum(turned, axis=axes + axis, out=turned)
-    places = np.indices(shape).reshape(axes, -1)
-    smaller = tuple(np.minimum(place[:, None], place) for place in places)
-    larger = tuple(np.maximum(place[:, None], place) for place in places)
-    return table[smaller + larger]
+def _sum_cells(cells: NDArray[Any], out: NDArray[Any], first: int) -> NDArray[Any]:
+    """Write the prefix sums of a histogram from out[first] on, and return ``out`` in the histogram's type."""
+    if cells.dtype == np.int64:
+        check_sums(cells, covered=sum_and_cover(read_only(cells), out[first:]))
+        return out
+    floats = out.view(np.float64)
+    sum_prefixes(read_only(cells), floats[first:])
+    return floats

@@ -86,8 +86,10 @@ def checked_coefficients(coefficients: Any, queries: int) -> NDArray[np.float64]
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def check_sums(cells: NDArray[Any], largest: int = 1) -> None:
+def check_sums(cells: NDArray[Any], largest: int = 1, covered: int | None = None) -> None:
     """Refuse a histogram of integers of which a query, with coefficients up to ``largest``, could pass int64.
+
+    ``covered`` is what `cover_magnitudes` returns for it, if that is known.
 
     Raises
     ------
@@ -97,8 +99,9 @@ def check_sums(cells: NDArray[Any], largest: int = 1) -> None:
     """
     if cells.dtype.kind == "f":
         return
-    covered = int(cover_magnitudes(read_only(cells)))
-    if cells.size * largest << covered.bit_length() < 2**63:
+    if covered is None:
+        covered = int(cover_magnitudes(read_only(cells)))
+    if cells.size * largest << int(covered).bit_length() < 2**63:
         return
     # Pairwise summation of so many numbers is off by far less than a billionth.
     if float(np.abs(cells.astype(np.float64)).sum()) * largest * (1 + 1e-9) >= 2.0**63:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,14 @@ class Workload(ABC):
     def frame(self) -> pl.DataFrame:
         """Return what each query asks, a row each: bounds of a range, values of attributes."""
 
+    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers for each of many histograms (a row of cells each), a row each."""
+        return np.stack([self.answer(histogram) for histogram in histograms])
+
+    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return W' c for each of many rows of coefficients, flattened, a row each."""
+        return np.stack([self.transposed(row).reshape(-1) for row in coefficients])
+
     def query(self, index: int) -> NDArray[Any]:
         """Return one query as an array of `shape`."""
         return self.rows(index, index + 1).reshape(self.shape)
@@ -115,16 +124,35 @@ class Workload(ABC):
         Block j has the cells edges[j] to edges[j + 1], in the order of the flattened histogram; blocks cover all cells.
         That is what the error of strategies made of blocks takes.
         """
+        if self.binary and len(edges) == self.cells + 1:
+            # Every one is a block of its own: there are as many as the queries count cells.
+            return float(self.answer(np.ones(self.cells, np.int64)).sum(dtype=np.float64))
+        if (len(edges) - 1) * (len(self) + self.cells) < len(self) * self.cells:
+            return math.fsum(float(np.square(sums, dtype=np.float64).sum()) for sums in self._block_sums(edges))
         starts = edges[:-1]
         return math.fsum(
             float(np.square(np.add.reduceat(block.astype(np.float64), starts, axis=1)).sum()) for block in self.blocks()
         )
+
+    def _block_sums(self, edges: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """Give all queries' sums over one block after another."""
+        inside = np.zeros(self.cells, np.int64)
+        for start, stop in pairwise(edges.tolist()):
+            inside[start:stop] = 1
+            yield self.answer(inside)
+            inside[start:stop] = 0
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Give the rows of the matrix in blocks of a few megabytes."""
         step = max(1, _BLOCK_NUMBERS // self.cells)
         for start in range(0, len(self), step):
             yield self.rows(start, min(start + step, len(self)))
+
+    def __add__(self, other: Workload) -> Workload:
+        """Ask the queries of both, over one histogram."""
+        from dpfast.workloads.union import Union  # not at the top: a union is a workload
+
+        return Union(self, other)
 
     def __repr__(self) -> str:
         """Show the kind, the number of queries and the shape."""

@@ -1,0 +1,65 @@
+"""Matrices of queries times a histogram, and coefficients times such a matrix: dense of any type, and sparse rows.
+
+Integers are multiplied modulo 2**64. Floats of a row are summed in LANES sums side by side, and these one after the
+other: with u = 2**-53 the error is less than (cells / LANES + LANES + 2) u times the sum of the magnitudes.
+"""
+
+from __future__ import annotations
+
+from dpfast.kernels.compilation import kernel
+
+__all__ = ["LANES", "multiply_columns", "multiply_rows", "multiply_sparse_columns", "multiply_sparse_rows"]
+
+LANES = 64
+"""Sums of a row that run side by side."""
+
+_CELLS = 2048
+
+
+@kernel
+def multiply_rows(matrix, histogram, lanes, out):
+    """Write each row's product with a histogram; ``lanes`` is scratch, LANES numbers of the type of ``out``."""
+    cells = histogram.size
+    whole = cells // LANES * LANES
+    for i in range(len(matrix)):
+        lanes[:] = 0
+        for start in range(0, whole, LANES):
+            for j in range(LANES):
+                lanes[j] += out.dtype.type(matrix[i, start + j]) * histogram[start + j]
+        total = out.dtype.type(0)
+        for j in range(LANES):
+            total += lanes[j]
+        for j in range(whole, cells):
+            total += out.dtype.type(matrix[i, j]) * histogram[j]
+        out[i] = total
+
+
+@kernel
+def multiply_columns(matrix, coefficients, out):
+    """Add to ``out`` each row times its coefficient."""
+    for start in range(0, out.size, _CELLS):
+        stop = min(start + _CELLS, out.size)
+        for i in range(len(matrix)):
+            for j in range(start, stop):
+                out[j] += coefficients[i] * matrix[i, j]
+
+
+@kernel
+def multiply_sparse_rows(offsets, cells, numbers, histogram, out):
+    """Write each row's product with a histogram: row i has ``numbers`` from offsets[i] on, in ``cells``."""
+    for i in range(out.size):
+        total = out.dtype.type(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            total += out.dtype.type(numbers[j]) * histogram[cells[j]]
+        out[i] = total
+
+
+@kernel
+def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
+    """Add to ``out`` each row times its coefficient."""
+    for i in range(coefficients.size):
+        for j in range(offsets[i], offsets[i + 1]):
+            out[cells[j]] += coefficients[i] * numbers[j]
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88

@@ -1,0 +1,117 @@
+"""Products of workloads: a query of each, on an attribute or several of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape
+from dpfast.workloads.workload import Workload, checked_histogram
+
+__all__ = ["Kronecker"]
+
+
+class Kronecker(Workload):
+    """All products of one query of each factor: the Kronecker product of their matrices.
+
+    Queries are ordered by the first factor's, then by the second's, and so on; the shape is that of all factors, one
+    after the other.
+
+    Parameters
+    ----------
+    factors
+        Workloads, at least one.
+
+    """
+
+    def __init__(self, *factors: Workload) -> None:
+        if not factors or not all(isinstance(factor, Workload) for factor in factors):
+            raise ParameterError("workloads", factors, "one workload or more", "write kronecker(prefix(8), total(3))")
+        self.factors = factors
+        self.shape = checked_shape(sum((factor.shape for factor in factors), ()))
+        check_size(len(self), "workloads", "queries")
+
+    def __len__(self) -> int:
+        return math.prod(len(factor) for factor in self.factors)
+
+    def answer(self, histogram: Any) -> NDArray[Any]:
+        """Return all answers, by one factor after the other."""
+        cells = checked_histogram(histogram, self.shape)
+        largest = math.prod(max(1, math.ceil(max(map(abs, factor.range)))) for factor in self.factors)
+        check_sums(cells, largest)
+        table = cells
+        # The last axis is worked on and becomes the first of the rest: after all factors the order is as it was.
+        for factor in reversed(self.factors):
+            answers = factor.answer_many(table.reshape(-1, factor.cells))
+            table = np.moveaxis(answers.reshape(-1, len(factor)), -1, 0)
+            table = np.ascontiguousarray(table).reshape(-1)
+        return table
+
+    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the queries, each times its coefficient, by one factor after the other."""
+        table = checked_coefficients(coefficients, len(self))
+        for factor in reversed(self.factors):
+            spread = factor.transposed_many(table.reshape(-1, len(factor)))
+            table = np.ascontiguousarray(np.moveaxis(spread.reshape(-1, factor.cells), -1, 0)).reshape(-1)
+        return table.reshape(self.shape)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return products of the factors' rows."""
+        places = np.unravel_index(np.arange(start, stop), [len(factor) for factor in self.factors])
+        out = np.ones((stop - start, 1), np.uint8 if self.binary else np.float64)
+        if start == stop:
+            return np.empty((0, self.cells), out.dtype)
+        for factor, place in zip(self.factors, places, strict=True):
+            different, which = np.unique(place, return_inverse=True)
+            own = np.concatenate([factor.rows(int(row), int(row) + 1) for row in different])[which]
+            out = (out[:, :, None] * own[:, None, :]).reshape(stop - start, -1)
+        return out
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest product of coefficients."""
+        least, largest = 1.0, 1.0
+        for factor in self.factors:
+            products = [one * other for one in (least, largest) for other in factor.range]
+            least, largest = min(products), max(products)
+        return least, largest
+
+    @property
+    def binary(self) -> bool:
+        """Whether the factors are."""
+        return all(factor.binary for factor in self.factors)
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """The groups of the last factor, for each query of those before; wider ones where all behind are disjoint."""
+        offsets = np.array([0, 1], np.int64)
+        queries = 1
+        for factor in reversed(self.factors):
+            own = factor.groups
+            if len(offsets) == 2 and own is not None:
+                offsets = own * queries
+            else:
+                offsets = np.append((np.arange(len(factor))[:, None] * queries + offsets[:-1]).reshape(-1), 0)
+                offsets[-1] = len(factor) * queries
+            queries *= len(factor)
+        return None if len(offsets) == len(self) + 1 else offsets
+
+    def frame(self) -> pl.DataFrame:
+        """Return the columns of each factor's frame, named with its number behind: ``lower_0``."""
+        places = np.unravel_index(np.arange(len(self)), [len(factor) for factor in self.factors])
+        frames = [
+            factor.frame()[place].select(pl.all().name.suffix(f"_{number}"))
+            for number, (factor, place) in enumerate(zip(self.factors, places, strict=True))
+        ]
+        return pl.concat(frames, how="horizontal")
+
+    def _gram(self) -> NDArray[np.float64]:
+        out: NDArray[np.float64] = np.ones((1, 1))
+        for factor in self.factors:
+            out = np.kron(out, factor.gram()).astype(np.float64, copy=False)
+        return out
