@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf

@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf

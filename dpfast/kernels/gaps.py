@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf

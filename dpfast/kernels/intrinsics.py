@@ -148,4 +148,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf

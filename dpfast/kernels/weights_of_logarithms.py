@@ -106,4 +106,4 @@ def read_blocks(logarithms, reference, query, values, scratch, sums, dots):
         dots[block] = dot(weights, cut(query, block), values)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf

@@ -132,4 +132,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
                 run[i] += own[pattern[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf

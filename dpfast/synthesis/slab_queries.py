@@ -18,6 +18,9 @@ from dpfast.synthesis.linear_queries import LinearQuery, Weights
 
 __all__ = ["BoxQuery", "MarginalCell", "RangeQuery", "SlabQuery", "checked_attributes", "checked_shape"]
 
+#: Shorter runs are not walked if there are longer ones.
+_SHORT_RUN = 16
+
 #: Where a slab begins, and the sizes and strides of its axes.
 Slab = tuple[int, NDArray[np.int64], NDArray[np.int64]]
 
@@ -43,7 +46,7 @@ def checked_attributes(attributes: Any, axes: int) -> tuple[int, ...]:
 
 
 def _axes(starts: Sequence[int], stops: Sequence[int], shape: tuple[int, ...]) -> Slab:
-    """Return the slab of a box in a shape, neighbouring axes joined where the inner one is full."""
+    """Return the slab of a box in a shape, neighbouring axes joined where the inner one is full; the last is long."""
     offset, stride = 0, 1
     sizes: list[int] = []
     strides: list[int] = []
@@ -55,6 +58,10 @@ def _axes(starts: Sequence[int], stops: Sequence[int], shape: tuple[int, ...]) -
             sizes.append(stop - start)
             strides.append(stride)
         stride *= size
+    if len(sizes) > 1 and sizes[0] < _SHORT_RUN:
+        longest = sizes.index(max(sizes))
+        sizes.insert(0, sizes.pop(longest))
+        strides.insert(0, strides.pop(longest))
     return offset, np.array(sizes[::-1] or [1], np.int64), np.array(strides[::-1] or [1], np.int64)
 
 
