@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

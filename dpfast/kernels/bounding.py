@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

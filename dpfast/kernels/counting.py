@@ -144,4 +144,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

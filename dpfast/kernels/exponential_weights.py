@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

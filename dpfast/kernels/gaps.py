@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

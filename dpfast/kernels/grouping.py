@@ -44,4 +44,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

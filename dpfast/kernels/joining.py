@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

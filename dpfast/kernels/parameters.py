@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

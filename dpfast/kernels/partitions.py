@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f4d124550831a3bf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7

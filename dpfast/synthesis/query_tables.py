@@ -1,4 +1,4 @@
-"""Many linear queries that are updated at once, each at its own rate: all cells of a marginal, many ranges."""
+"""Many linear queries that are updated at once, each at its own eta: all cells of a marginal, many ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.kernels import weights_of_marginals as kernels
 from dpfast.kernels import weights_of_slabs as kernels_of_slabs
-from dpfast.synthesis.linear_queries import LARGEST_RATE, LinearQuery, Weights
+from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.synthesis.slab_queries import checked_attributes, checked_shape
 
 __all__ = ["Marginal", "Ranges"]
@@ -27,7 +27,7 @@ _Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
 class Marginal(LinearQuery):
     """All cells of the marginal over the attributes at the places ``attributes``; the other attributes are summed over.
 
-    Rates and answers are arrays of the marginal's shape.
+    Etas and answers are arrays of the marginal's shape.
 
     Examples
     --------
@@ -86,14 +86,14 @@ class Marginal(LinearQuery):
         kernels.sum_marginal(weights, *self._walk, sums)
         return sums.reshape(self.table)
 
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
-        factors = np.exp(rate).reshape(-1) / total
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
+        factors = np.exp(eta).reshape(-1) / total
         return float(kernels.multiply_marginal(weights, *self._walk, factors))
 
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        """Add rate * coefficient to every cell, in place."""
-        terms = np.ascontiguousarray(rate, np.float64).reshape(-1)
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
+        terms = np.ascontiguousarray(eta, np.float64).reshape(-1)
         kernels.add_marginal(logarithms, *self._walk, terms)
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -110,7 +110,7 @@ class Marginal(LinearQuery):
 class Ranges(LinearQuery):
     """The cells from starts[i] up to stops[i], exclusive, for every i: integer arrays of one length.
 
-    Rates and answers are arrays of that length. Their ends cut the cells into segments, of which each has one factor,
+    Etas and answers are arrays of that length. Their ends cut the cells into segments, of which each has one factor,
     so that an update takes one pass over the cells, however many ranges there are.
 
     Examples
@@ -154,11 +154,11 @@ class Ranges(LinearQuery):
     def _edges(self, cells: int) -> NDArray[np.int64]:
         return np.append(self._ends, cells)
 
-    def _rates(self, rate: Any) -> NDArray[np.float64]:
-        """Return the sum of the rates of the ranges that each segment is in."""
-        steps = np.bincount(self._first, rate, self._ends.size) - np.bincount(self._last, rate, self._ends.size)
-        rates: NDArray[np.float64] = np.cumsum(steps)
-        return rates
+    def _etas(self, eta: Any) -> NDArray[np.float64]:
+        """Return the sum of the etas of the ranges that each segment is in."""
+        steps = np.bincount(self._first, eta, self._ends.size) - np.bincount(self._last, eta, self._ends.size)
+        etas: NDArray[np.float64] = np.cumsum(steps)
+        return etas
 
     def answer(self, weights: Weights, workers: int = 1) -> NDArray[np.float64]:
         """Return the sum of the weights, each times its coefficient."""
@@ -168,18 +168,18 @@ class Ranges(LinearQuery):
         answers: NDArray[np.float64] = before[self._last] - before[self._first]
         return answers
 
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
-        rates = self._rates(rate)
-        if not (np.abs(rates) <= LARGEST_RATE).all():
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
+        etas = self._etas(eta)
+        if not (np.abs(etas) <= LARGEST_ETA).all():
             raise ParameterError(
-                "rate", "an array", f"such that those of no cell add up to more than {LARGEST_RATE:g}", "use LogWeights"
+                "eta", "an array", f"such that those of no cell add up to more than {LARGEST_ETA:g}", "use LogWeights"
             )
-        return float(kernels_of_slabs.multiply_segments(weights, self._edges(weights.size), np.exp(rates) / total))
+        return float(kernels_of_slabs.multiply_segments(weights, self._edges(weights.size), np.exp(etas) / total))
 
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        """Add rate * coefficient to every cell, in place."""
-        kernels_of_slabs.add_to_segments(logarithms, self._edges(logarithms.size), self._rates(rate))
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
+        kernels_of_slabs.add_to_segments(logarithms, self._edges(logarithms.size), self._etas(eta))
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""
