@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

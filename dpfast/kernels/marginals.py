@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

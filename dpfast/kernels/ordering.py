@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

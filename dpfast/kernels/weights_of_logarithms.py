@@ -1,8 +1,7 @@
 """Multiplicative weights kept as logarithms: an update adds, and cannot overflow or lose a cell.
 
 They are read through exp(logarithm - reference), the reference being the largest of them or above: no weight exceeds
-1, and those below exp(-708) of the largest count 0. A block is read into scratch memory, where the kernels of
-`dpfast.kernels.weights` take it for weights. The exponential is the one of the exponential mechanism, off by 2.5u.
+1, and those below exp(-708) of the largest count 0. The exponential is the one of the exponential mechanism, off by 2.5u.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from numba.extending import overload
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.exponential_weights import exp_f64, highest
 from dpfast.kernels.intrinsics import bit_and, choose, shift_right
-from dpfast.kernels.weights import BLOCK, WORD, cut, dot, total_of
+from dpfast.kernels.weights import BLOCK, WORD, cut, total_of
 
-__all__ = ["add_blocks", "find_highest", "read_blocks", "read_weights"]
+__all__ = ["add_blocks", "find_highest", "read_blocks"]
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LOWEST = -708.0
@@ -96,14 +95,12 @@ def read_weights(logarithms, reference, weights):
 
 
 @kernel
-def read_blocks(logarithms, reference, query, values, scratch, sums, dots):
-    """Set the sums of every block's weights, and of them times their coefficients, relative to a reference."""
+def read_blocks(logarithms, reference, weights, sums):
+    """Set all weights, and the sum of every block's, relative to a reference."""
     for block in range(sums.size):
-        own = logarithms[block * BLOCK : (block + 1) * BLOCK]
-        weights = scratch[: own.size]
-        read_weights(own, reference, weights)
-        sums[block] = total_of(weights)
-        dots[block] = dot(weights, cut(query, block), values)
+        own = weights[block * BLOCK : (block + 1) * BLOCK]
+        read_weights(logarithms[block * BLOCK : (block + 1) * BLOCK], reference, own)
+        sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

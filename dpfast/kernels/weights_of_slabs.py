@@ -2,7 +2,9 @@
 
 A slab is what ranges, rectangles and cells of marginals have in common: its cells lie at ``offset`` plus a whole
 multiple of a stride for each axis, from 0 up to the axis's size. The last axis is walked in a loop of its own, so
-that it should be the one of stride 1 where there is one.
+that it should be a long one, and of stride 1 where possible.
+
+Many ranges at once cut the cells into segments, within which all cells are in the same ranges.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.intrinsics import add_in_any_order
 
-__all__ = ["add_to_slab", "multiply_slab", "sum_slab"]
+__all__ = ["add_to_segments", "add_to_slab", "multiply_segments", "multiply_slab", "sum_segments", "sum_slab"]
 
 
 @kernel
@@ -105,4 +107,49 @@ def add_to_slab(logarithms, offset, sizes, strides, term):
             _add_to_run(logarithms[start : start + (length - 1) * stride + 1 : stride], term)
 
 
+<<<<<<< HEAD
 # Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
+=======
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+
+
+@kernel
+def multiply_segments(weights, edges, factors):
+    """Multiply the weights of every segment by its factor, in place; return the sum of the new weights.
+
+    Parameters
+    ----------
+    weights
+        All cells, float64.
+    edges
+        Segment i has the cells from edges[i] up to edges[i + 1], int64.
+    factors
+        A float64 for each segment.
+
+    """
+    total = 0.0
+    for i in range(factors.size):
+        factor = factors[i]
+        total += factor * _multiply_run(weights[edges[i] : edges[i + 1]], factor)
+    return total
+
+
+@kernel
+def sum_segments(weights, edges, sums):
+    """Set the sum of every segment's weights."""
+    for i in range(sums.size):
+        sums[i] = _sum_run(weights[edges[i] : edges[i + 1]])
+
+
+@kernel
+def add_to_segments(logarithms, edges, terms):
+    """Add its segment's term to every logarithm, in place."""
+    for i in range(terms.size):
+        _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7
+>>>>>>> weights
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce

@@ -26,10 +26,10 @@ from dpfast.kernels import weights_of_logarithms as logarithm_kernels
 from dpfast.kernels.weights import BLOCK, WORD
 from dpfast.mechanisms.additive import in_threads
 
-__all__ = ["LARGEST_RATE", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "linear_query", "sum_of"]
+__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "linear_query", "sum_of"]
 
-#: The largest rate either way: exp(500) leaves as much room again before a float64 overflows.
-LARGEST_RATE = 500.0
+#: The largest eta either way: exp(500) leaves as much room again before a float64 overflows.
+LARGEST_ETA = 500.0
 
 Weights = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class LinearQuery(ABC):
 
     @property
     def table(self) -> tuple[int, ...] | None:
-        """The shape of a table of queries, of its answers and of its rates; None for a single query."""
+        """The shape of a table of queries, of its answers and of its etas; None for a single query."""
         return None
 
     @abstractmethod
@@ -57,21 +57,21 @@ class LinearQuery(ABC):
         """Return the sum of the weights, each times its coefficient."""
 
     @abstractmethod
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        """Multiply every weight by exp(rate * coefficient), in place; return the new sum.
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum.
 
         ``total`` is the old sum. Where all cells are touched they are divided by it at once.
         """
 
     @abstractmethod
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        """Add rate * coefficient to every cell, in place."""
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
 
     def multiply_and_answer(
-        self, weights: Weights, total: float, rate: Any, following: LinearQuery, workers: int = 1
+        self, weights: Weights, total: float, eta: Any, following: LinearQuery, workers: int = 1
     ) -> tuple[float, Any]:
         """Do what `multiply` does; return the new sum and the answer of another query to the new weights."""
-        return self.multiply(weights, total, rate, workers), following.answer(weights, workers)
+        return self.multiply(weights, total, eta, workers), following.answer(weights, workers)
 
     @abstractmethod
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -114,13 +114,13 @@ class _EveryCell(LinearQuery):
     _values: NDArray[np.float64] | None = None
     _cells: int
 
-    def _factors(self, rate: float, scale: float) -> Any:
+    def _factors(self, eta: float, scale: float) -> Any:
         """Return what the kernel multiplies by."""
-        return scale, scale * math.exp(rate)
+        return scale, scale * math.exp(eta)
 
-    def _terms(self, rate: float) -> Any:
+    def _terms(self, eta: float) -> Any:
         """Return what the kernel adds to logarithms."""
-        return rate
+        return eta
 
     def _part(self, first: int, last: int) -> NDArray[Any]:
         step = BLOCK // self._cells_per_entry
@@ -145,8 +145,8 @@ class _EveryCell(LinearQuery):
         in_parts(work, dots.size, workers)
         return float(dots.sum())
 
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        factors = self._factors(rate, 1.0 / total)
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        factors = self._factors(eta, 1.0 / total)
         sums = np.empty(blocks_of(weights.size))
 
         def work(first: int, last: int) -> None:
@@ -157,12 +157,12 @@ class _EveryCell(LinearQuery):
         return float(sums.sum())
 
     def multiply_and_answer(
-        self, weights: Weights, total: float, rate: Any, following: LinearQuery, workers: int = 1
+        self, weights: Weights, total: float, eta: Any, following: LinearQuery, workers: int = 1
     ) -> tuple[float, Any]:
         # Other pairs would each be compiled for seconds.
         if type(following) is not type(self) or following._data.dtype != self._data.dtype:
-            return super().multiply_and_answer(weights, total, rate, following, workers)
-        factors = self._factors(rate, 1.0 / total)
+            return super().multiply_and_answer(weights, total, eta, following, workers)
+        factors = self._factors(eta, 1.0 / total)
         sums, dots = np.empty((2, blocks_of(weights.size)))
 
         def work(first: int, last: int) -> None:
@@ -180,8 +180,8 @@ class _EveryCell(LinearQuery):
         in_parts(work, sums.size, workers)
         return float(sums.sum()), float(dots.sum())
 
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        terms = self._terms(rate)
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        terms = self._terms(eta)
 
         def work(first: int, last: int) -> None:
             logarithm_kernels.add_blocks(logarithms[first * BLOCK : last * BLOCK], self._part(first, last), terms)
@@ -228,8 +228,8 @@ class DenseQuery(_EveryCell):
         object.__setattr__(self, "_data", data)
         object.__setattr__(self, "_cells", data.size)
 
-    def _factors(self, rate: float, scale: float) -> Any:
-        return (rate, scale) if self._data.dtype.kind == "f" else (scale, scale * math.exp(rate))
+    def _factors(self, eta: float, scale: float) -> Any:
+        return (eta, scale) if self._data.dtype.kind == "f" else (scale, scale * math.exp(eta))
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""
@@ -271,6 +271,11 @@ class BitQuery(_EveryCell):
             packed = padded
         object.__setattr__(self, "_data", packed.view("<u8").astype(np.uint64, copy=False))
         object.__setattr__(self, "_cells", int(self.cells))
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """The bits of 64 cells a word, the first in the lowest."""
+        return self._data
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""
@@ -314,11 +319,11 @@ class LevelQuery(_EveryCell):
         object.__setattr__(self, "_cells", levels.size)
         object.__setattr__(self, "_values", table)
 
-    def _factors(self, rate: float, scale: float) -> Any:
-        return scale * np.exp(rate * self._values)
+    def _factors(self, eta: float, scale: float) -> Any:
+        return scale * np.exp(eta * self._values)
 
-    def _terms(self, rate: float) -> Any:
-        return rate * self._values
+    def _terms(self, eta: float) -> Any:
+        return eta * self._values
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""

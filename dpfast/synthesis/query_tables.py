@@ -1,4 +1,4 @@
-"""Many linear queries that are updated at once, each at its own rate: all cells of a marginal, many ranges."""
+"""Many linear queries that are updated at once, each at its own eta: all cells of a marginal, many ranges."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
-from dpfast.kernels import weights as dense_kernels
 from dpfast.kernels import weights_of_marginals as kernels
-from dpfast.synthesis.linear_queries import LARGEST_RATE, LinearQuery, Weights, blocks_of
+from dpfast.kernels import weights_of_slabs as kernels_of_slabs
+from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.synthesis.slab_queries import checked_attributes, checked_shape
 
 __all__ = ["Marginal", "Ranges"]
@@ -27,7 +27,7 @@ _Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
 class Marginal(LinearQuery):
     """All cells of the marginal over the attributes at the places ``attributes``; the other attributes are summed over.
 
-    Rates and answers are arrays of the marginal's shape.
+    Etas and answers are arrays of the marginal's shape.
 
     Examples
     --------
@@ -86,14 +86,14 @@ class Marginal(LinearQuery):
         kernels.sum_marginal(weights, *self._walk, sums)
         return sums.reshape(self.table)
 
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
-        factors = np.exp(rate).reshape(-1) / total
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
+        factors = np.exp(eta).reshape(-1) / total
         return float(kernels.multiply_marginal(weights, *self._walk, factors))
 
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        """Add rate * coefficient to every cell, in place."""
-        terms = np.ascontiguousarray(rate, np.float64).reshape(-1)
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
+        terms = np.ascontiguousarray(eta, np.float64).reshape(-1)
         kernels.add_marginal(logarithms, *self._walk, terms)
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -108,10 +108,10 @@ class Marginal(LinearQuery):
 
 @dataclass(frozen=True, eq=False)
 class Ranges(LinearQuery):
-    """The cells from starts[i] up to stops[i], exclusive, for every i: int64 arrays of one length.
+    """The cells from starts[i] up to stops[i], exclusive, for every i: integer arrays of one length.
 
-    Rates and answers are arrays of that length. An update adds up all rates of a cell, by a difference at both ends
-    of each range and partial sums: it takes a pass over the cells, however many ranges there are.
+    Etas and answers are arrays of that length. Their ends cut the cells into segments, of which each has one factor,
+    so that an update takes one pass over the cells, however many ranges there are.
 
     Examples
     --------
@@ -122,6 +122,9 @@ class Ranges(LinearQuery):
 
     starts: Any
     stops: Any
+    _ends: NDArray[np.int64] = field(init=False, repr=False)
+    _first: NDArray[np.int64] = field(init=False, repr=False)
+    _last: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("starts", "stops"):
@@ -133,6 +136,10 @@ class Ranges(LinearQuery):
             raise ParameterError("stops", f"{self.stops.size} of them", f"{self.starts.size}, as many as the starts")
         if not ((self.starts >= 0) & (self.starts <= self.stops)).all():
             raise ParameterError("stops", "an array", "at least the starts, and these at least 0")
+        ends = np.unique(np.concatenate([[0], self.starts, self.stops]))
+        object.__setattr__(self, "_ends", ends)
+        object.__setattr__(self, "_first", np.searchsorted(ends, self.starts))
+        object.__setattr__(self, "_last", np.searchsorted(ends, self.stops))
 
     @property
     def table(self) -> tuple[int, ...]:
@@ -141,36 +148,38 @@ class Ranges(LinearQuery):
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a histogram of a shape that the query is not over."""
-        if self.stops.max() > math.prod(shape):
-            raise ParameterError("query", f"ranges up to {self.stops.max()}", f"ranges up to {math.prod(shape)} cells")
+        if self._ends[-1] > math.prod(shape):
+            raise ParameterError("query", f"ranges up to {self._ends[-1]}", f"ranges up to {math.prod(shape)} cells")
+
+    def _edges(self, cells: int) -> NDArray[np.int64]:
+        return np.append(self._ends, cells)
+
+    def _etas(self, eta: Any) -> NDArray[np.float64]:
+        """Return the sum of the etas of the ranges that each segment is in."""
+        steps = np.bincount(self._first, eta, self._ends.size) - np.bincount(self._last, eta, self._ends.size)
+        etas: NDArray[np.float64] = np.cumsum(steps)
+        return etas
 
     def answer(self, weights: Weights, workers: int = 1) -> NDArray[np.float64]:
         """Return the sum of the weights, each times its coefficient."""
-        before = np.zeros(weights.size + 1)
-        np.cumsum(weights, out=before[1:])
-        answers: NDArray[np.float64] = before[self.stops] - before[self.starts]
+        sums = np.empty(self._ends.size)
+        kernels_of_slabs.sum_segments(weights, self._edges(weights.size), sums)
+        before = np.append(0.0, np.cumsum(sums))
+        answers: NDArray[np.float64] = before[self._last] - before[self._first]
         return answers
 
-    def _exponents(self, rate: Any, cells: int) -> NDArray[np.float64]:
-        edges = np.zeros(cells + 1)
-        np.add.at(edges, self.starts, rate)
-        np.subtract.at(edges, self.stops, rate)
-        return np.cumsum(edges[:-1])
-
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
-        exponents = self._exponents(rate, weights.size)
-        if not (exponents.max() <= LARGEST_RATE and exponents.min() >= -LARGEST_RATE):
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
+        etas = self._etas(eta)
+        if not (np.abs(etas) <= LARGEST_ETA).all():
             raise ParameterError(
-                "rate", "an array", f"such that no cell's add up to more than {LARGEST_RATE:g}", "use LogWeights"
+                "eta", "an array", f"such that those of no cell add up to more than {LARGEST_ETA:g}", "use LogWeights"
             )
-        sums = np.empty(blocks_of(weights.size))
-        dense_kernels.multiply_blocks(weights, exponents, (1.0, 1.0 / total), sums)
-        return float(sums.sum())
+        return float(kernels_of_slabs.multiply_segments(weights, self._edges(weights.size), np.exp(etas) / total))
 
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        """Add rate * coefficient to every cell, in place."""
-        logarithms += self._exponents(rate, logarithms.size)
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
+        kernels_of_slabs.add_to_segments(logarithms, self._edges(logarithms.size), self._etas(eta))
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""

@@ -14,9 +14,15 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
 from dpfast.kernels import weights_of_slabs as kernels
-from dpfast.synthesis.linear_queries import LinearQuery, Weights
+from dpfast.synthesis.linear_queries import LinearQuery, Weights, sum_of
 
 __all__ = ["BoxQuery", "MarginalCell", "RangeQuery", "SlabQuery", "checked_attributes", "checked_shape"]
+
+#: Shorter runs are not walked if there are longer ones.
+_SHORT_RUN = 16
+
+#: A sum below this share of the old one is taken afresh.
+_LEAST_SHARE = 1.0 / 16.0
 
 #: Where a slab begins, and the sizes and strides of its axes.
 Slab = tuple[int, NDArray[np.int64], NDArray[np.int64]]
@@ -43,7 +49,7 @@ def checked_attributes(attributes: Any, axes: int) -> tuple[int, ...]:
 
 
 def _axes(starts: Sequence[int], stops: Sequence[int], shape: tuple[int, ...]) -> Slab:
-    """Return the slab of a box in a shape, neighbouring axes joined where the inner one is full."""
+    """Return the slab of a box in a shape, neighbouring axes joined where the inner one is full; the last is long."""
     offset, stride = 0, 1
     sizes: list[int] = []
     strides: list[int] = []
@@ -55,6 +61,10 @@ def _axes(starts: Sequence[int], stops: Sequence[int], shape: tuple[int, ...]) -
             sizes.append(stop - start)
             strides.append(stride)
         stride *= size
+    if len(sizes) > 1 and sizes[0] < _SHORT_RUN:
+        longest = sizes.index(max(sizes))
+        sizes.insert(0, sizes.pop(longest))
+        strides.insert(0, strides.pop(longest))
     return offset, np.array(sizes[::-1] or [1], np.int64), np.array(strides[::-1] or [1], np.int64)
 
 
@@ -71,15 +81,17 @@ class SlabQuery(LinearQuery):
         """Return the sum of the weights, each times its coefficient."""
         return float(kernels.sum_slab(weights, *self.slab()))
 
-    def multiply(self, weights: Weights, total: float, rate: Any, workers: int = 1) -> float:
-        """Multiply every weight by exp(rate * coefficient), in place; return the new sum."""
-        factor = math.exp(rate)
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
+        factor = math.exp(eta)
         inside = float(kernels.multiply_slab(weights, *self.slab(), factor))
-        return max(total - inside, 0.0) + inside * factor
+        left = total - inside + inside * factor
+        # What is left of a difference has lost the bits that the two have in common.
+        return left if left >= _LEAST_SHARE * total else sum_of(weights, workers)
 
-    def add(self, logarithms: Weights, rate: Any, workers: int = 1) -> None:
-        """Add rate * coefficient to every cell, in place."""
-        kernels.add_to_slab(logarithms, *self.slab(), float(rate))
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
+        kernels.add_to_slab(logarithms, *self.slab(), float(eta))
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""

@@ -13,17 +13,23 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.kernels import weights as kernels
 from dpfast.mechanisms.additive import thread_count
-from dpfast.synthesis.linear_queries import LARGEST_RATE, LinearQuery, linear_query, sum_of
+from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, linear_query, sum_of
 from dpfast.synthesis.slab_queries import checked_shape
 
-__all__ = ["Weights", "checked_positive", "checked_rate", "checked_weights", "worker_count"]
+__all__ = [
+    "Weights",
+    "checked_eta",
+    "checked_positive",
+    "checked_weights",
+    "inspected_sum",
+    "refuse_weights",
+    "worker_count",
+]
 
 #: Cells below which a second thread costs more than it saves.
 _CELLS_PER_THREAD = 2**20
-#: After so many updates of a few cells the sum is taken afresh: it has lost 12 bits at most.
+#: After so many updates of a few cells the sum is taken afresh: it has lost 12 bits or so.
 _LONGEST_UNSUMMED = 4096
-#: An update that leaves less than this share of the sum has lost the bits of the difference.
-_LEAST_SHARE = 1.0 / 16.0
 #: Sums beyond these are normalised before an update of a few cells.
 _LOWEST_SUM, _HIGHEST_SUM = 1e-30, 1e30
 
@@ -53,22 +59,22 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def checked_rate(rate: object, table: tuple[int, ...] | None, largest: float, argument: str = "rate") -> Any:
-    """Return a rate as a float, or those of a table as an array of its shape."""
+def checked_eta(eta: object, table: tuple[int, ...] | None, largest: float, argument: str = "eta") -> Any:
+    """Return eta as a float, or those of a table as an array of its shape."""
     allowed = "a finite number" if largest == math.inf else f"a number from {-largest:g} to {largest:g}"
     mend = "" if largest == math.inf else "use dpfast.synthesis.log_weights.LogWeights for larger ones"
     if table is None:
-        number = _number(rate)
+        number = _number(eta)
         if not abs(number) <= largest or math.isinf(number):
-            raise ParameterError(argument, rate, allowed, mend)
+            raise ParameterError(argument, eta, allowed, mend)
         return number
     try:
-        rates = np.broadcast_to(np.asarray(rate, np.float64), table)
+        etas = np.broadcast_to(np.asarray(eta, np.float64), table)
     except (TypeError, ValueError):
-        raise ParameterError(argument, rate, f"one number, or an array of shape {table}") from None
-    if not (np.abs(rates) <= largest).all() or not np.isfinite(rates).all():
+        raise ParameterError(argument, eta, f"one number, or an array of shape {table}") from None
+    if not (np.abs(etas) <= largest).all() or not np.isfinite(etas).all():
         raise ParameterError(argument, "an array", f"{allowed} everywhere", mend)
-    return rates
+    return etas
 
 
 def checked_weights(given: Any, argument: str) -> NDArray[np.float64]:
@@ -77,16 +83,27 @@ def checked_weights(given: Any, argument: str) -> NDArray[np.float64]:
     if array.dtype.kind not in "biuf":
         raise ParameterError(argument, f"of type {array.dtype}", "of integers or floats")
     weights = np.array(array, np.float64, order="C")
-    refuse_weights(weights.reshape(-1), float(weights.sum()), argument)
+    inspected_sum(weights.reshape(-1), argument)
     return weights
 
 
-def refuse_weights(weights: NDArray[np.float64], total: float, argument: str) -> None:
-    """Raise if a weight is negative or NaN, or if their sum is not positive and finite."""
-    if kernels.check_weights(weights):
-        raise ParameterError(argument, "an array with one that is negative or NaN", "numbers of 0 or more")
-    if not 0.0 < total < math.inf:
-        raise ParameterError(argument, f"an array with the sum {total:g}", "numbers with a positive finite sum")
+def inspected_sum(weights: NDArray[np.float64], argument: str) -> float:
+    """Return the sum of weights; raise if one is negative or NaN, or if the sum is not positive and finite."""
+    sums = np.empty(blocks_of(weights.size))
+    signed = kernels.inspect_blocks(weights, sums)
+    refuse_weights(weights, signed, sums.sum(), argument)
+    return float(sums.sum())
+
+
+def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argument: str) -> None:
+    """Raise if a weight is negative or NaN, or if a sum of them is not positive and finite.
+
+    ``signed`` tells whether some weight has a minus sign, which -0.0 may have.
+    """
+    if signed and (weights < 0.0).any():
+        raise ParameterError(argument, "an array with a negative number", "made of numbers of 0 or more")
+    if not ((totals > 0.0) & (totals < math.inf)).all():
+        raise ParameterError(argument, "an array of zeros, or with NaN or infinities", "of a positive finite sum")
 
 
 class Weights:
@@ -97,7 +114,7 @@ class Weights:
     released: give it noisy answers, never exact private ones.
 
     Guarantee
-        None of its own: it keeps what privacy the rates and the queries have.
+        None of its own: it keeps what privacy the etas and the queries have.
 
     Parameters
     ----------
@@ -144,15 +161,15 @@ class Weights:
         """How many cells there are."""
         return self._weights.size
 
-    def update(self, query: Any, rate: Any, then: Any = None) -> Any:
-        """Multiply every cell by exp(rate * its coefficient), and all of them so that their total stays.
+    def update(self, query: Any, eta: Any, then: Any = None) -> Any:
+        """Multiply every cell by exp(eta * its coefficient), and all of them so that their total stays.
 
         Parameters
         ----------
         query
             A `dpfast.synthesis.linear_queries.LinearQuery`; or an array of coefficients from 0 to 1, one for each
             cell (bool, integers 0 and 1, or floats), which is checked at every call; or a pair (start, stop).
-        rate
+        eta
             A number from -500 to 500; for a table of queries one for each, or one for all.
         then
             A query to answer afterwards, in the same pass where it is of the same kind.
@@ -165,36 +182,35 @@ class Weights:
         Raises
         ------
         ParameterError
-            The query is over another shape or has a coefficient outside [0, 1], the rate is not as above, or the
+            The query is over another shape or has a coefficient outside [0, 1], the eta is not as above, or the
             weights left are all 0 or add up to more than a float64 can hold. The weights stay as they were, except in
             the last case.
 
         """
         query = linear_query(query, self.shape)
-        rate = checked_rate(rate, query.table, LARGEST_RATE)
+        eta = checked_eta(eta, query.table, LARGEST_ETA)
         following = None if then is None else linear_query(then, self.shape)
         answer = None
         if query.is_sparse:
-            self._update_few(query, rate)
+            self._update_few(query, eta)
             if following is not None:
                 answer = following.answer(self._weights, self._workers)
         elif following is None:
-            self._sum = query.multiply(self._weights, self._sum, rate, self._workers)
+            self._sum = query.multiply(self._weights, self._sum, eta, self._workers)
             self._unsummed = 0
         else:
-            self._sum, answer = query.multiply_and_answer(self._weights, self._sum, rate, following, self._workers)
+            self._sum, answer = query.multiply_and_answer(self._weights, self._sum, eta, following, self._workers)
             self._unsummed = 0
         if not 0.0 < self._sum < math.inf:
-            raise ParameterError("rate", rate, "such that some weight is left", "use LogWeights, or smaller rates")
+            raise ParameterError("eta", eta, "such that some weight is left", "use LogWeights, or smaller etas")
         return None if answer is None else answer * (self.total / self._sum)
 
-    def _update_few(self, query: LinearQuery, rate: float) -> None:
+    def _update_few(self, query: LinearQuery, eta: float) -> None:
         if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
             self._normalise()
-        before = self._sum
-        self._sum = query.multiply(self._weights, before, rate, self._workers)
+        self._sum = query.multiply(self._weights, self._sum, eta, self._workers)
         self._unsummed += 1
-        if self._unsummed >= _LONGEST_UNSUMMED or not self._sum >= _LEAST_SHARE * before:
+        if self._unsummed >= _LONGEST_UNSUMMED:
             self._sum = sum_of(self._weights, self._workers)
             self._unsummed = 0
 
