@@ -154,7 +154,7 @@ def spread(factors, left, right, wide, scratch, table):
 
 @kernel
 def replay_marginals(order, lefts, rights, wides, offsets, values, softness, scratch, factors, duals, table):
-    """Fit each marginal of a table once, in the order given.
+    """Fit each marginal of a table once, in the order given; return the furthest that a factor was from 1.
 
     Parameters
     ----------
@@ -172,6 +172,7 @@ def replay_marginals(order, lefts, rights, wides, offsets, values, softness, scr
         What is moved.
 
     """
+    moved = 0.0
     for place in range(order.size):
         g = order[place]
         start, stop = offsets[g], offsets[g + 1]
@@ -179,7 +180,9 @@ def replay_marginals(order, lefts, rights, wides, offsets, values, softness, scr
         project(table, lefts[g], rights[g], wides[g], scratch, own)
         for c in range(start, stop):
             own[c - start], duals[c] = fit_mass(own[c - start], duals[c], values[c], softness[c])
+            moved = max(moved, abs(own[c - start] - 1.0))
         spread(own, lefts[g], rights[g], wides[g], scratch, table)
+    return moved
 
 
 @kernel
@@ -191,65 +194,56 @@ def sum_marginals(which, table, lefts, rights, wides, offsets, scratch, sums):
 
 
 @kernel
-def replay_rows(order, queries, spans, values, softness, sweeps, duals, weights):
-    """Fit measured queries of zeros and ones, in the order given, ``sweeps`` times.
+def replay_rows(queries, values, softness, sweeps, tolerance, duals, weights):
+    """Fit measured queries of zeros and ones, in order, up to ``sweeps`` times; return how often.
 
     Parameters
     ----------
-    order
-        Which queries.
     queries
         A row for each measured query, uint8.
-    spans
-        Query i is 0 outside the cells spans[i, 0] to spans[i, 1].
     values, softness
         The noisy answers, and how soft they are.
-    sweeps
-        How often.
+    sweeps, tolerance
+        How often at most; and it ends with a sweep in which no factor was further than this from 1.
     duals, weights
         What is moved.
 
     """
-    lanes = np.empty(_LANES)
-    for _ in range(sweeps):
-        for place in range(order.size):
-            i = order[place]
-            query, own = queries[i, spans[i, 0] : spans[i, 1]], weights[spans[i, 0] : spans[i, 1]]
-            lanes[:] = 0.0
-            whole = own.size - own.size % _LANES
-            for start in range(0, whole, _LANES):
-                for lane in range(_LANES):
-                    lanes[lane] += query[start + lane] * own[start + lane]
+    for sweep in range(sweeps):
+        moved = 0.0
+        for i in range(values.size):
             mass = 0.0
-            for lane in range(_LANES):
-                mass += lanes[lane]
-            for x in range(whole, own.size):
-                mass += query[x] * own[x]
+            for x in range(weights.size):
+                mass += queries[i, x] * weights[x]
             factor, duals[i] = fit_mass(mass, duals[i], values[i], softness[i])
             step = factor - 1.0
-            for x in range(own.size):
-                own[x] += query[x] * (step * own[x])
+            moved = max(moved, abs(step))
+            for x in range(weights.size):
+                weights[x] += queries[i, x] * (step * weights[x])
+        if moved <= tolerance:
+            return sweep + 1
+    return sweeps
 
 
 @kernel
-def replay_real_rows(order, queries, spans, values, softness, sweeps, duals, weights):
+def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weights):
     """Fit measured queries with coefficients from -1 to 1 (float64), arrays as in `replay_rows`."""
-    for _ in range(sweeps):
-        for place in range(order.size):
-            i = order[place]
-            query, own = queries[i, spans[i, 0] : spans[i, 1]], weights[spans[i, 0] : spans[i, 1]]
+    for sweep in range(sweeps):
+        moved = 0.0
+        for i in range(values.size):
             answer, mass = 0.0, 0.0
-            for x in range(own.size):
-                answer += query[x] * own[x]
-                mass += abs(query[x]) * own[x]
+            for x in range(weights.size):
+                answer += queries[i, x] * weights[x]
+                mass += abs(queries[i, x]) * weights[x]
             missing = values[i] - answer - softness[i] * duals[i]
             sign = 1.0 if missing > 0.0 else -1.0
             # The mass in the place of the answer, seen from the side that it moves to.
-            factor, _moved = fit_mass(mass, 0.0, mass + abs(missing), softness[i])
+            factor, _ = fit_mass(mass, 0.0, mass + abs(missing), softness[i])
             step = sign * math.log(max(factor, 1.0))
             duals[i] += step
-            for x in range(own.size):
-                own[x] *= math.exp(step * query[x])
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0000000000000000
+            moved = max(moved, abs(step))
+            for x in range(weights.size):
+                weights[x] *= math.exp(step * queries[i, x])
+        if moved <= tolerance:
+            return sweep + 1
+    return sweeps

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.kernels.replay import fit_mass, project, replay_marginals, spread, sum_marginals
-from dpfast.synthesis.model import Floats, Measured
+from dpfast.synthesis.model import TOLERANCE, Floats, Measured
 
 __all__ = ["MarginalModel", "cover"]
 
@@ -187,15 +187,16 @@ class MarginalModel:
         self._measured.add(slice(int(self.offsets[group]), int(self.offsets[group + 1])), values, deviation)
 
     def replay(self, sweeps: int) -> None:
-        """Fit all that was measured so far, each so many times; the total comes last."""
+        """Fit all that was measured so far, up to so many times each; the total comes last."""
         measured = self._measured
         orders = [table.groups[self._is_measured[table.groups]] for table in self._tables]
         # Without a measurement the first table alone, for the total.
         work = [pair for pair in zip(self._tables, orders, strict=True) if pair[1].size] or [(self._tables[0], orders[0])]
         for _ in range(sweeps):
+            moved = 0.0
             for place, (table, order) in enumerate(work):
                 self._sum(table)
-                replay_marginals(
+                furthest = replay_marginals(
                     order,
                     self._lefts,
                     self._rights,
@@ -208,11 +209,14 @@ class MarginalModel:
                     self._duals,
                     table.cells,
                 )
+                moved = max(moved, furthest)
                 # Cells whose sum is 0 are 0.
                 np.divide(table.cells.reshape(-1), table.sums, out=table.sums, where=table.sums > 0.0)
                 if place == len(work) - 1:
                     table.sums *= self._fit_total(float(table.cells.sum()))
                 self._spread(table)
+            if moved <= TOLERANCE:
+                break
 
     def _spread(self, table: _Table) -> None:
         view = table.view

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from dpfast.kernels.replay import replay_real_rows, replay_rows
 from dpfast.workloads import Workload
 
-__all__ = ["Measured", "Model", "RowModel"]
+__all__ = ["Measured", "Model", "TOLERANCE", "RowModel"]
 
 Floats = NDArray[np.float64]
+
+#: A fit ends with a sweep in which no mass moved by more than this part of itself.
+TOLERANCE = 1e-4
 
 
 class Measured:
@@ -40,6 +43,13 @@ class Measured:
         self.softness[queries] = self._unit * deviation / np.sqrt(repeats)
 
 
+    def grow(self, queries: int) -> None:
+        """Make room for more queries."""
+        self.values = np.concatenate([self.values, np.zeros(queries)])
+        self.softness = np.concatenate([self.softness, np.ones(queries)])
+        self.repeats = np.concatenate([self.repeats, np.zeros(queries, np.int64)])
+
+
 class Model(Protocol):
     """Weights over the cells of a histogram that take measurements in."""
 
@@ -50,14 +60,35 @@ class Model(Protocol):
         """Take in noisy answers of a group of queries."""
 
     def replay(self, sweeps: int) -> None:
-        """Fit all that was measured so far, each so many times."""
+        """Fit all that was measured so far, up to so many times each."""
 
     def histogram(self) -> Floats:
         """Return the weights of all cells, in one dimension."""
 
 
+class _Fitted:
+    """Measured queries as rows over weights, one of them the total, and their duals."""
+
+    def __init__(self, cells: int, total: tuple[float, float], softness: float, kind: type[np.generic]) -> None:
+        self.rows = np.ones((1, cells), kind)
+        self.measured = Measured(1, softness)
+        self.measured.add(slice(0, 1), np.array([total[0]]), total[1])
+        self.duals = np.zeros(1)
+
+    def append(self, rows: NDArray[Any]) -> int:
+        """Take in rows, which are measured next, and return the place of the first."""
+        place = len(self.rows)
+        self.rows = np.concatenate([self.rows, rows.astype(self.rows.dtype, copy=False)])
+        self.duals = np.concatenate([self.duals, np.zeros(len(rows))])
+        self.measured.grow(len(rows))
+        return place
+
+
 class RowModel:
     """Weights, and measured queries as rows: for any workload.
+
+    Queries of zeros and ones are fitted on atoms, the sets of cells that the measured ones do not tell apart: fitting
+    multiplies all cells of an atom alike, and after t ranges there are 2 t + 1 atoms at most.
 
     Parameters
     ----------
@@ -84,16 +115,10 @@ class RowModel:
     ) -> None:
         self._workload, self._offsets = workload, offsets
         self._weights = start
-        self._binary = workload.binary
-        kind = np.uint8 if self._binary else np.float64
-        self._rows = np.ones((8, start.size), kind)
-        self._spans = np.zeros((8, 2), np.int64)
-        self._spans[0] = 0, start.size
         self._places = np.full(len(workload), -1, np.int64)
-        self._measured = Measured(8, softness)
-        self._duals = np.zeros(8)
-        self._used = 1
-        self._measured.add(slice(0, 1), np.array([total[0]]), total[1])
+        self._atoms: NDArray[np.int64] | None = np.zeros(start.size, np.int64) if workload.binary else None
+        kind = np.float64 if self._atoms is None else np.uint8
+        self._fitted = _Fitted(start.size if self._atoms is None else 1, total, softness, kind)
 
     def answers(self) -> Floats:
         """Return the answers of all queries."""
@@ -103,39 +128,39 @@ class RowModel:
         """Take in noisy answers of a group of queries."""
         first, last = int(self._offsets[group]), int(self._offsets[group + 1])
         if self._places[first] < 0:
-            self._append(first, last)
+            rows = self._workload.rows(first, last)
+            self._places[first] = self._fitted.append(rows if self._atoms is None else self._split(self._atoms, rows))
         place = int(self._places[first])
-        self._measured.add(slice(place, place + last - first), values, deviation)
+        self._fitted.measured.add(slice(place, place + last - first), values, deviation)
 
-    def _append(self, first: int, last: int) -> None:
-        start, stop = self._used, self._used + last - first
-        if stop > len(self._rows):
-            size = max(2 * len(self._rows), stop)
-            self._rows = _grown(self._rows, size)
-            self._spans = _grown(self._spans, size)
-            self._duals = _grown(self._duals, size)
-            for name in ("values", "softness", "repeats"):
-                setattr(self._measured, name, _grown(getattr(self._measured, name), size))
-        self._rows[start:stop] = self._workload.rows(first, last)
-        for place in range(start, stop):
-            held = np.flatnonzero(self._rows[place])
-            self._spans[place] = (held[0], held[-1] + 1) if held.size else (0, 0)
-        self._places[first:last] = np.arange(start, stop)
-        self._used = stop
+    def _split(self, atoms: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[np.uint8]:
+        """Split the atoms by disjoint queries, and return these as rows over the new atoms."""
+        queries = len(rows)
+        # A cell is in one of the queries at most; those in none count as in one more.
+        member = np.full(atoms.size, queries)
+        query, cell = np.nonzero(rows)
+        member[cell] = query
+        joint = atoms * (queries + 1) + member
+        held = np.bincount(joint, minlength=self._fitted.rows.shape[1] * (queries + 1)) > 0
+        atoms[:] = (np.cumsum(held) - 1)[joint]
+        parents, members = np.divmod(np.flatnonzero(held), queries + 1)
+        self._fitted.rows = self._fitted.rows[:, parents]
+        return (members == np.arange(queries)[:, None]).astype(np.uint8)
 
     def replay(self, sweeps: int) -> None:
-        """Fit all that was measured so far, each so many times; the total comes last."""
-        order = np.roll(np.arange(self._used), -1)
-        run = replay_rows if self._binary else replay_real_rows
-        measured = self._measured
-        run(order, self._rows, self._spans, measured.values, measured.softness, sweeps, self._duals, self._weights)
+        """Fit all that was measured so far, up to so many times each."""
+        fitted = self._fitted
+        measured = fitted.measured
+        parameters = measured.values, measured.softness, sweeps, TOLERANCE, fitted.duals
+        if self._atoms is None:
+            replay_real_rows(fitted.rows, *parameters, self._weights)
+            return
+        before = np.bincount(self._atoms, self._weights, minlength=fitted.rows.shape[1])
+        after = before.copy()
+        replay_rows(fitted.rows, *parameters, after)
+        np.divide(after, before, out=after, where=before > 0.0)
+        self._weights *= after[self._atoms]
 
     def histogram(self) -> Floats:
         """Return the weights of all cells."""
         return self._weights
-
-
-def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    out = np.zeros((size, *array.shape[1:]), array.dtype)
-    out[: len(array)] = array
-    return out
