@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan, release
+    from dpfast.synthesis.mwem import mwem
 
 __all__ = [
     "Ledger",
@@ -40,6 +41,7 @@ __all__ = [
     "laplace",
     "mean",
     "mode",
+    "mwem",
     "noisy_max_with_gap",
     "noisy_top_k",
     "permute_and_flip",
@@ -72,6 +74,7 @@ _HOMES = {
     "laplace": "dpfast.mechanisms.laplace",
     "mean": "dpfast.queries",
     "mode": "dpfast.queries",
+    "mwem": "dpfast.synthesis.mwem",
     "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
     "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

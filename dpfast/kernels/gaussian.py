@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

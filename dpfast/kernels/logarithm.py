@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from dpfast.kernels.compilation import inlined, kernel
 
 __all__ = [
@@ -187,7 +185,7 @@ def replay_marginals(order, lefts, rights, wides, offsets, values, softness, scr
 
 @kernel
 def sum_marginals(which, table, lefts, rights, wides, offsets, scratch, sums):
-    """Set the entries of ``sums`` that belong to the marginals ``which`` of a table; arrays as in `replay_marginals`."""
+    """Set the entries of ``sums`` that belong to the marginals ``which`` of a table (see `replay_marginals`)."""
     for place in range(which.size):
         g = which[place]
         project(table, lefts[g], rights[g], wides[g], scratch, sums[offsets[g] : offsets[g + 1]])
@@ -247,3 +245,6 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
         if moved <= tolerance:
             return sweep + 1
     return sweeps
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

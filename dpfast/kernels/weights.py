@@ -260,4 +260,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

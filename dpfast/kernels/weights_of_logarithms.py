@@ -106,4 +106,4 @@ def read_blocks(logarithms, reference, query, values, scratch, sums, dots):
         dots[block] = dot(weights, cut(query, block), values)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

@@ -105,4 +105,4 @@ def add_to_slab(logarithms, offset, sizes, strides, term):
             _add_to_run(logarithms[start : start + (length - 1) * stride + 1 : stride], term)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c115e98fed772ea8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4

@@ -212,7 +212,9 @@ def check_ledger(ledger: object, total: Total, random: object) -> None:
         )
 
 
-def charge_all(ledger: Ledger | None, charges: list[Charge], neighbors: str, dataset: str | None, unit: str | None) -> int:
+def charge_all(
+    ledger: Ledger | None, charges: list[Charge], neighbors: str, dataset: str | None, unit: str | None
+) -> int:
     """Charge a ledger for everything at once, and return the number of the first entry; 0 without a ledger."""
     if ledger is None:
         return 0

@@ -70,7 +70,11 @@ def draw_errors(
     axes.set_ylabel("absolute error", color=_INK, fontsize=10)
     dots = f"{shown.size:,} of {truth.size:,}" if shown.size < truth.size else f"{truth.size:,}"
     figure.supxlabel(
-        f"{dots} queries. The true answers are shown: for public data only.", x=0.016, ha="left", fontsize=8, color=_FAINT
+        f"{dots} queries. The true answers are shown: for public data only.",
+        x=0.016,
+        ha="left",
+        fontsize=8,
+        color=_FAINT,
     )
     return _saved(figure, path)
 
@@ -83,7 +87,5 @@ def draw_answers(answers: NDArray[np.float64], path: str | os.PathLike[str] | No
     axes.plot(shown, answers[shown], ".", color=_DOT, markersize=4, zorder=3)
     axes.set_xlabel("query", color=_INK, fontsize=10)
     axes.set_ylabel("answer", color=_INK, fontsize=10)
-    figure.supxlabel(
-        "Differentially private: answers on the estimate.", x=0.016, ha="left", fontsize=8, color=_FAINT
-    )
+    figure.supxlabel("Differentially private: answers on the estimate.", x=0.016, ha="left", fontsize=8, color=_FAINT)
     return _saved(figure, path)

@@ -33,8 +33,7 @@ class Estimate:
     Attributes
     ----------
     histogram
-        float64, of the workload's shape: how many units each cell is estimated to have, 0 or more where the method
-        says so.
+        float64, of the workload's shape: how many units each cell is estimated to have.
     workload
         The queries that it was made for.
     spent
@@ -43,7 +42,11 @@ class Estimate:
         Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
         accurate.
     rounds
-        A frame with what was measured, in order, and how far its noise strays.
+        A frame with what was measured, a row for each time: ``round``; the ``group`` of queries, its first ``query`` and
+        how many ``queries`` it has; their noisy ``answers``; and ``error95``, which the noise of one of them exceeds
+        with probability 0.05.
+    entry
+        The number of the first charge in the ledger, or None without one.
 
     Examples
     --------
@@ -158,15 +161,15 @@ class Estimate:
         domain = _domain(names, shape, values or {})
         source = random_source(random)
         counts = self.counts(n, random=source).reshape(-1)
-        held = np.flatnonzero(counts)
-        cells = np.repeat(held, counts[held])
+        filled = np.flatnonzero(counts)
+        cells = np.repeat(filled, counts[filled])
         keys = np.empty(cells.size, np.uint64)
         if cells.size:
             Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
         codes = np.unravel_index(cells[np.argsort(keys)], shape)
         return pl.DataFrame(
             [
-                pl.Series(name, code) if domain[name] is None else domain[name].gather(code).alias(name)
+                pl.Series(name, code) if (held := domain[name]) is None else held.gather(code).alias(name)
                 for name, code in zip(names, codes, strict=True)
             ]
         )

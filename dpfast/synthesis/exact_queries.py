@@ -36,7 +36,7 @@ def check_neighbors(neighbors: object) -> Neighbors:
     """Refuse what is no neighbour relation."""
     if neighbors not in ("add_remove", "replace"):
         raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
-    return neighbors  # type: ignore[return-value]
+    return "replace" if neighbors == "replace" else "add_remove"
 
 
 class ExactQueries:
@@ -92,7 +92,7 @@ class ExactQueries:
                 "workload", f"of coefficients from {low:g} to {high:g}", "of coefficients from -1 to 1", "scale it"
             )
         self.workload = workload
-        whole = np.asarray(workload.answer(np.zeros(workload.cells, np.int64))).dtype.kind == "i"
+        whole = workload.binary or workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
         self.unit_bits = 0 if whole else _REAL_BITS
         self.score_bits = _SCORE_BITS if whole else 0
         least, most = (round(bound * 2**self.unit_bits) for bound in (low, high))
@@ -110,7 +110,7 @@ class ExactQueries:
             # Where all coefficients are equal, a replaced unit changes nothing; a step keeps the scales finite.
             self.l1 = max(most - least, 1)
             self.l2_squared = self.l1**2
-        self.largest_count = 2 ** (_LARGEST_SUM_BITS - self.unit_bits - self.score_bits) // workload.cells
+        self.largest_count: int = 2 ** (_LARGEST_SUM_BITS - self.unit_bits - self.score_bits) // workload.cells
 
     def checked(self, histogram: Any, *, clamp: bool) -> NDArray[np.int64]:
         """Return a histogram of counts, in one dimension.
@@ -145,7 +145,9 @@ class ExactQueries:
         """Return all answers, exactly, in steps."""
         if not self.unit_bits:
             return np.asarray(self.workload.answer(histogram), dtype=np.int64)
-        parts = [np.rint(np.ldexp(block, self.unit_bits)).astype(np.int64) @ histogram for block in self.workload.blocks()]
+        parts = [
+            np.rint(np.ldexp(block, self.unit_bits)).astype(np.int64) @ histogram for block in self.workload.blocks()
+        ]
         return np.concatenate(parts)
 
     def scores(self, answers: NDArray[np.int64], estimates: NDArray[np.float64], expected: float) -> NDArray[np.int64]:
@@ -167,14 +169,14 @@ class ExactQueries:
             The mean absolute noise of one measurement, in steps.
 
         """
-        public = np.rint(np.ldexp(estimates, self.unit_bits + self.score_bits))
-        limit = 2.0**61
-        public = np.clip(np.nan_to_num(public, posinf=limit, neginf=-limit), -limit, limit).astype(np.int64)
-        errors = np.abs((answers << self.score_bits) - public)
+        sizes = np.diff(self.offsets)
+        # Estimates of absurd size are cut off, so that no sum overflows: of answers all sums are below 2**60.
+        limit = np.repeat(np.ldexp(1.0, 61) / sizes, sizes)
+        public = np.rint(np.clip(np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits), -limit, limit))
+        errors: NDArray[np.int64] = np.abs((answers << self.score_bits) - public.astype(np.int64))
         if not self.grouped:
             return errors
-        sizes = np.diff(self.offsets)
-        penalty = np.minimum(np.ldexp(expected, self.score_bits) * sizes, limit)
+        penalty = np.minimum(np.ldexp(expected, self.score_bits) * sizes, np.ldexp(1.0, 61))
         scores: NDArray[np.int64] = np.add.reduceat(errors, self.offsets[:-1]) - np.rint(penalty).astype(np.int64)
         return scores
 

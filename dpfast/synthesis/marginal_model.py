@@ -41,7 +41,9 @@ def _codes(shape: Sequence[int], kept: Sequence[int]) -> NDArray[np.int32]:
     codes = np.zeros(shape, np.int32)
     for axis in kept:
         place = np.arange(shape[axis], dtype=np.int32)
-        codes = codes * np.int32(shape[axis]) + place.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+        codes = codes * np.int32(shape[axis]) + place.reshape(
+            [-1 if other == axis else 1 for other in range(len(shape))]
+        )
     return np.ascontiguousarray(np.broadcast_to(codes, shape)).reshape(-1)
 
 
@@ -64,7 +66,9 @@ def cover(shape: Sequence[int], marginals: Sequence[Sequence[int]]) -> list[tupl
     for count in range(largest + 1, _MOST_BLOCKS + 1):
         block_of = _blocks(shape, count)
         needed: dict[tuple[int, ...], int] = {}
-        for blocks in sorted((tuple(sorted({block_of[a] for a in marginal})) for marginal in marginals), key=len, reverse=True):
+        for blocks in sorted(
+            (tuple(sorted({block_of[a] for a in marginal})) for marginal in marginals), key=len, reverse=True
+        ):
             home = next((held for held in needed if set(blocks) <= set(held)), None)
             if home is None:
                 # As many blocks as the others have: sets with fewer are within them anyway.
@@ -191,7 +195,9 @@ class MarginalModel:
         measured = self._measured
         orders = [table.groups[self._is_measured[table.groups]] for table in self._tables]
         # Without a measurement the first table alone, for the total.
-        work = [pair for pair in zip(self._tables, orders, strict=True) if pair[1].size] or [(self._tables[0], orders[0])]
+        work = [pair for pair in zip(self._tables, orders, strict=True) if pair[1].size] or [
+            (self._tables[0], orders[0])
+        ]
         for _ in range(sweeps):
             moved = 0.0
             for place, (table, order) in enumerate(work):

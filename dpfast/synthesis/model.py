@@ -1,7 +1,7 @@
 """What measurements are fitted to: positive weights over all cells, moved by multiplicative updates.
 
-Two ways to hold them, of one mathematics (`dpfast.kernels.replay`): as they are, with the measured queries as rows; and,
-for marginals, together with small tables from which every marginal follows (`dpfast.synthesis.marginal_model`).
+Two ways to hold them, of one mathematics (`dpfast.kernels.replay`): as they are, with the measured queries as rows;
+and, for marginals, together with small tables from which every marginal follows (`dpfast.synthesis.marginal_model`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.kernels.replay import replay_real_rows, replay_rows
 from dpfast.workloads import Workload
 
-__all__ = ["Measured", "Model", "TOLERANCE", "RowModel"]
+__all__ = ["TOLERANCE", "Measured", "Model", "RowModel"]
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,6 @@ class Measured:
         repeats = self.repeats[queries]
         self.values[queries] += (values - self.values[queries]) / repeats
         self.softness[queries] = self._unit * deviation / np.sqrt(repeats)
-
 
     def grow(self, queries: int) -> None:
         """Make room for more queries."""
@@ -145,7 +144,8 @@ class RowModel:
         atoms[:] = (np.cumsum(held) - 1)[joint]
         parents, members = np.divmod(np.flatnonzero(held), queries + 1)
         self._fitted.rows = self._fitted.rows[:, parents]
-        return (members == np.arange(queries)[:, None]).astype(np.uint8)
+        own: NDArray[np.uint8] = (members == np.arange(queries)[:, None]).astype(np.uint8)
+        return own
 
     def replay(self, sweeps: int) -> None:
         """Fit all that was measured so far, up to so many times each."""

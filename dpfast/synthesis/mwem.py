@@ -1,33 +1,23 @@
-"""MWEM: select the query that the estimate answers worst, measure it, and fit the estimate to all measurements."""
+"""MWEM: select the queries that the estimate answers worst, measure them, and fit the estimate to all measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.amounts import share_units
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source, thread_count
-from dpfast.mechanisms.exponential import exponential
-from dpfast.mechanisms.permute_and_flip import permute_and_flip
-from dpfast.randomness import RandomSource
-from dpfast.synthesis.budget import Noise, Selection, Total, charge_all, check_ledger, noise_for, read_share, selection_for
+from dpfast.synthesis.budget import Total, check_ledger
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, Neighbors, check_neighbors, counted
-from dpfast.synthesis.marginal_model import MarginalModel
-from dpfast.synthesis.model import Model, RowModel
+from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, counted
+from dpfast.synthesis.rounds import Payment, Rounds
 from dpfast.workloads import Workload
 
 __all__ = ["mwem"]
-
-_MOST_ROUNDS = 10**6
-SOFTNESS = 0.1
 
 
 def mwem(
@@ -41,185 +31,152 @@ def mwem(
     neighbors: str = "add_remove",
     total: int | None = None,
     prior: Any = None,
-    replays: int = 10,
-    selection_share: Any = 0.5,
+    replays: int = 100,
+    selection_share: Any = None,
     total_share: Any = 0.05,
-    repeat: bool = True,
+    repeat: bool = False,
     ledger: Ledger | None = None,
+    pay: str = "at_once",
     dataset: str | None = None,
     privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Estimate:
-    """Estimate a histogram by the answers to the queries that it is estimated worst by.
+    """Estimate a histogram so that many linear queries on it are answered well, measuring few of them.
+
+    Guarantee
+        Everything in the result is together (epsilon, 0)-differentially private, or rho-zCDP, for neighbouring
+        histograms: "add_remove", one cell more or less by one; "replace", one cell loses one and another gains one, the
+        total being public. Selections and measurements are drawn exactly, of integers; the rest is made of what they
+        gave.
+
+        Proof. A round's scores are, for each query (for marginals: each marginal), the sum of abs(2**8 a - e) over its
+        answers a, less a constant, with e the whole number next to 2**8 times the estimate's answer. e and the constant
+        are made of public numbers; so neighbours change a score by at most 2**8 D, D being what they change in the
+        answers, added up: 1 for add/remove, since a cell is in one query of a group at most; for replace 2 for groups,
+        and 1 for single queries of coefficients from 0 to 1 (their largest less their least, in general). The selection
+        at epsilon_s is private with this sensitivity (McSherry, Talwar 2007), and of bounded range; it shows the index
+        alone. The measurement adds discrete Laplace noise of scale D / epsilon_m, or Gaussian noise, to the selected
+        answers. With rho, a selection costs at most epsilon_s**2 / 8 (Cesar, Rogers 2021), and a measurement
+        D2**2 / (2 sigma**2), D2 being 1, and sqrt(2) for replaced units in groups. The shares are whole multiples of
+        1e-18, rounded down, and add up to no more than the budget, whatever was selected in the rounds before. Queries
+        of real coefficients are rounded to multiples of 2**-20 first, and D is that of the rounded ones.
+
+    Parameters
+    ----------
+    histogram
+        Exact counts: integers, of the workload's shape or in one dimension, each from 0 to 2**52 / cells (2**40 / cells
+        for real coefficients). Others are refused; with a ledger they count as the nearest that is allowed.
+    workload
+        The queries: `dpfast.workloads`, with coefficients from -1 to 1, over at most 2**28 cells.
+    epsilon, rho
+        The whole budget, one of the two.
+    rounds
+        How many queries (or marginals) are measured; at most as many as there are, unless ``repeat``.
+    selection
+        "exponential", or "permute_and_flip", whose errors are no larger for the same epsilon; by rho the first is
+        cheaper.
+    neighbors
+        As above.
+    total
+        The number of units, if it is public. If not, a ``total_share`` of the budget measures it; for "replace" it is
+        public by definition, and read from the histogram.
+    prior
+        Public weights to start with, one for each cell, all above 0. By default all cells alike.
+    replays
+        How often every measurement so far is fitted again in each round, at most; it ends when nothing moves any more.
+    selection_share
+        The part of a round's budget that the selection gets: by default 0.3, and for groups 0.15.
+    total_share
+        The part of the budget that the total gets.
+    repeat
+        Whether what was measured may be selected again. Its measurements are averaged.
+    ledger
+        The budget that is charged, before anything is drawn.
+    pay
+        "at_once", or "by_round": each round is charged when it comes. Where the ledger refuses a round, the estimate
+        made so far is returned, its ``complete`` False.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row".
+    random
+        None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
+    threads
+        How many threads share a selection. The result does not depend on it.
+    progress
+        Called with the number of rounds done; if it returns False, the run ends early (`Estimate.complete`).
+
+    Returns
+    -------
+    Estimate
+        ``histogram`` (float64), ``answers``, ``to_frame``, ``rounds``, ``spent``, ``complete``.
+
+    Raises
+    ------
+    ParameterError
+        An argument is of another kind or range; nothing is charged.
+    DataError
+        Without a ledger: a count is negative or too large.
+    BudgetExceededError, LedgerError
+        The charge does not fit, or the ledger is about something else; nothing is charged.
+
+    Notes
+    -----
+    Of all estimates p the one of least relative entropy to the prior plus sum (m - <q, p>)**2 / (2 c), over the
+    measurements m with c in proportion to their noise (`dpfast.kernels.replay`): multiplying all cells by exp(t q) for
+    one measurement after the other finds it. Measured over four shapes of data, prefixes and random ranges, and epsilon
+    0.1 and 1, its last iterate errs 15% less than that of updates exp(q (m - <q, p>) / 2n) with ten replays, whose
+    average of iterates errs 60% more. Scaling the data by c and epsilon by 1 / c scales the estimate by c.
+
+    References
+    ----------
+    Hardt, Ligett, McSherry (2012), algorithm 1 and theorem 2.2; Dudik, Phillips, Schapire (2007) for the fit. Liu,
+    Vietri, Wu (2021) for whole marginals at once. Dwork, Roth (2014), section 4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpfast as dpf
+    >>> from dpfast.testing import SeededRandom
+    >>> ages = np.array([90, 310, 420, 500, 380, 260, 120, 20])
+    >>> estimate = dpf.mwem(ages, dpf.workloads.prefix(8), epsilon=2.0, rounds=5, random=SeededRandom(1))
+    >>> bool(np.abs(estimate.answers - np.cumsum(ages)).mean() < 60), estimate.rounds.height
+    (True, 5)
+    >>> table = np.array([[[40, 0], [25, 900]], [[10, 500], [0, 60]]])
+    >>> pairs = dpf.workloads.marginals((2, 2, 2), k=2)
+    >>> dpf.mwem(table, pairs, rho=0.5, rounds=2).to_frame(10, columns=["smokes", "coughs", "old"]).shape
+    (10, 3)
+    >>> dpf.mwem(ages, dpf.workloads.prefix(8), epsilon=1.0, rounds=0)
+    Traceback (most recent call last):
+    ...
+    dpfast.errors.ParameterError: rounds must be a whole number from 1 to 1000000, but was 0; write for example \
+rounds=30
 
     """
     relation = check_neighbors(neighbors)
     queries = ExactQueries(workload, relation)
     budget = Total.read(epsilon, rho)
-    plan = _Plan(queries, budget, rounds, selection, relation, total, selection_share, total_share, repeat)
-    _check_replays(replays)
-    thread_count(threads, 1)
+    plan = Rounds(
+        queries,
+        budget,
+        rounds,
+        selection=selection,
+        neighbors=relation,
+        total=total,
+        replays=replays,
+        selection_share=selection_share,
+        total_share=total_share,
+        repeat=repeat,
+    )
     start = _prior(prior, workload)
+    thread_count(threads, 1)
     check_ledger(ledger, budget, random)
     source = random_source(random)
     counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-    entry = charge_all(ledger, plan.charges, neighbors, dataset, privacy_unit)
+    payment = Payment(ledger, pay, relation, dataset, privacy_unit)
+    payment.begin(plan)
     cells = queries.checked(histogram, clamp=ledger is not None)
-    return plan.run(cells, start, replays, source, threads, progress, entry)
-
-
-class _Plan:
-    """All that is decided before the data are looked at: shares, noise, charges."""
-
-    def __init__(
-        self,
-        queries: ExactQueries,
-        budget: Total,
-        rounds: Any,
-        selection: str,
-        neighbors: Neighbors,
-        total: Any,
-        selection_share: Any,
-        total_share: Any,
-        repeat: bool,
-    ) -> None:
-        groups = len(queries.offsets) - 1
-        most = _MOST_ROUNDS if repeat else groups
-        if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or not 1 <= rounds <= _MOST_ROUNDS:
-            raise ParameterError("rounds", rounds, f"a whole number from 1 to {_MOST_ROUNDS}", "write rounds=30")
-        if selection not in ("exponential", "permute_and_flip"):
-            raise ParameterError("selection", selection, '"exponential" or "permute_and_flip"')
-        self.rounds = min(int(rounds), most)
-        self.queries, self.budget, self.neighbors, self.repeat = queries, budget, neighbors, bool(repeat)
-        self.select = exponential if selection == "exponential" else permute_and_flip
-        self.total, self.total_noise = _checked_total(total), None
-        units = budget.units
-        kind, name = budget.kind, repr(queries.workload)
-        self.charges = []
-        if neighbors == "add_remove" and self.total is None:
-            own = int(units * read_share(total_share, "total_share"))
-            units -= own
-            self.total_noise = noise_for(kind, max(own, 1), 1, 1, 1, f"mwem on {name}: total")
-            self.charges.append(self.total_noise.charge)
-        part = read_share(selection_share, "selection_share")
-        each = share_units(units, self.rounds)
-        # With one group only, there is nothing to select.
-        self.selects = groups > 1
-        select = int(each * part) if self.selects else 0
-        measure = each - select
-        if measure < 1 or (self.selects and select < 1):
-            raise ParameterError(
-                kind, float(Fraction(budget.units, 10**18)), f"large enough for {self.rounds} rounds", "lower rounds"
-            )
-        self.selection: Selection | None = None
-        if self.selects:
-            self.selection = selection_for(kind, select, selection, self.rounds, f"mwem on {name}: selections")
-            self.charges.append(self.selection.charge)
-        description = f"mwem on {name}: measurements"
-        self.noise: Noise = noise_for(kind, measure, queries.l1, queries.l2_squared, self.rounds, description)
-        self.charges.append(self.noise.charge)
-
-    def run(
-        self,
-        cells: NDArray[np.int64],
-        start: NDArray[np.float64],
-        replays: int,
-        source: RandomSource,
-        threads: int | None,
-        progress: Callable[[int], object] | None,
-        entry: int,
-    ) -> Estimate:
-        """Draw everything that was charged."""
-        queries = self.queries
-        unit = 2.0**-queries.unit_bits
-        size, stray = self._total(cells, source)
-        start *= size / float(start.sum())
-        model = self._model(start, (size, stray))
-        answers = queries.answers(cells)
-        log: list[tuple[int, list[float]]] = []
-        open_groups = np.ones(len(queries.offsets) - 1, np.bool_)
-        complete = True
-        for number in range(self.rounds):
-            group = self._select(model, answers, open_groups, source, threads)
-            first, last = int(queries.offsets[group]), int(queries.offsets[group + 1])
-            noisy = self.noise.add(answers[first:last], source) * unit
-            open_groups[group] = self.repeat
-            model.measure(group, noisy, self.noise.deviation * unit)
-            model.replay(replays)
-            log.append((group, noisy.tolist()))
-            if progress is not None and progress(number + 1) is False and number + 1 < self.rounds:
-                complete = False
-                break
-        return Estimate(
-            model.histogram(),
-            queries.workload,
-            self.budget.spent,
-            complete=complete,
-            rounds=self._frame(log, unit),
-            entry=entry or None,
-        )
-
-    def _total(self, cells: NDArray[np.int64], source: RandomSource) -> tuple[float, float]:
-        if self.total is not None:
-            return float(max(self.total, 1)), 0.0
-        exact = cells.sum(keepdims=True)
-        if self.total_noise is None:
-            return float(max(int(exact[0]), 1)), 0.0
-        noisy = self.total_noise.add(exact, source)
-        return float(max(int(noisy[0]), 1)), self.total_noise.deviation
-
-    def _model(self, start: NDArray[np.float64], total: tuple[float, float]) -> Model:
-        marginals = getattr(self.queries.workload, "attributes", None)
-        if self.queries.grouped and marginals is not None:
-            return MarginalModel(self.queries.workload.shape, marginals, start, total, SOFTNESS)
-        return RowModel(self.queries.workload, self.queries.offsets, start, total, SOFTNESS)
-
-    def _select(
-        self,
-        model: Model,
-        answers: NDArray[np.int64],
-        open_groups: NDArray[np.bool_],
-        source: RandomSource,
-        threads: int | None,
-    ) -> int:
-        if self.selection is None:
-            return 0
-        queries = self.queries
-        scores = queries.scores(answers, model.answers(), self.noise.expected)
-        places = np.flatnonzero(open_groups)
-        epsilon, sensitivity = self.selection.epsilon, queries.score_sensitivity
-        winner = self.select(scores[places], epsilon, sensitivity, random=source, threads=threads)
-        return int(places[winner])
-
-    def _frame(self, log: list[tuple[int, list[float]]], unit: float) -> pl.DataFrame:
-        """Return what was measured in every round."""
-        groups = np.array([group for group, _ in log], np.int64)
-        offsets = self.queries.offsets
-        return pl.DataFrame(
-            {
-                "round": np.arange(1, len(log) + 1),
-                "group": groups,
-                "query": offsets[groups],
-                "queries": offsets[groups + 1] - offsets[groups],
-                "answer": pl.Series([values for _, values in log], dtype=pl.List(pl.Float64)),
-                "error95": np.full(len(log), self.noise.reach() * unit),
-            }
-        )
-
-
-def _checked_total(total: Any) -> int | None:
-    if total is None:
-        return None
-    if isinstance(total, bool) or not isinstance(total, (int, np.integer)) or not 0 <= total <= 2**60:
-        raise ParameterError("total", total, "None, or the public number of units, a whole number from 0 to 2**60")
-    return int(total)
-
-
-def _check_replays(replays: Any) -> None:
-    if isinstance(replays, bool) or not isinstance(replays, (int, np.integer)) or not 1 <= replays <= 10**6:
-        raise ParameterError("replays", replays, "a whole number from 1 to 1000000", "write for example replays=10")
+    return plan.run(cells, start, source, payment, threads, progress)
 
 
 def _prior(prior: Any, workload: Workload) -> NDArray[np.float64]:
@@ -229,6 +186,8 @@ def _prior(prior: Any, workload: Workload) -> NDArray[np.float64]:
     weights = np.array(prior, dtype=np.float64).reshape(-1)
     if weights.size != workload.cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
         raise ParameterError(
-            "prior", f"of shape {np.shape(prior)}", f"{workload.cells:,} positive finite public weights, one for each cell"
+            "prior",
+            f"of shape {np.shape(prior)}",
+            f"{workload.cells:,} positive finite public weights, one for each cell",
         )
     return weights
