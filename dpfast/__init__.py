@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan, release
+<<<<<<< HEAD
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
+=======
+    from dpfast.synthesis.mwem import mwem
+>>>>>>> mwem
 
 __all__ = [
     "Ledger",
@@ -42,6 +46,7 @@ __all__ = [
     "matrix_mechanism",
     "mean",
     "mode",
+    "mwem",
     "noisy_max_with_gap",
     "noisy_top_k",
     "permute_and_flip",
@@ -75,6 +80,7 @@ _HOMES = {
     "matrix_mechanism": "dpfast.strategies.matrix_mechanism",
     "mean": "dpfast.queries",
     "mode": "dpfast.queries",
+    "mwem": "dpfast.synthesis.mwem",
     "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
     "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",

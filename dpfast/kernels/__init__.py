@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55

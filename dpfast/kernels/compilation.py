@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55

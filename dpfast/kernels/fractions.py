@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55

@@ -44,4 +44,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55

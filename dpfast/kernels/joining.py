@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55

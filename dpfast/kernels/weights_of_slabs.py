@@ -108,6 +108,7 @@ def add_to_slab(logarithms, offset, sizes, strides, term):
 
 
 <<<<<<< HEAD
+<<<<<<< HEAD
 # Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
 =======
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
@@ -153,3 +154,9 @@ def add_to_segments(logarithms, edges, terms):
 
 
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
+=======
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4
+>>>>>>> mwem
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55

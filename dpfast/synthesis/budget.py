@@ -1,0 +1,227 @@
+"""A budget -> shares in whole units, and the noise and the selections that these buy, with the charges for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.accounting import basic, zcdp
+from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, charge_units, to_float
+from dpfast.accounting.balls import as_written
+from dpfast.accounting.events import (
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PermuteAndFlip,
+)
+from dpfast.errors import ParameterError
+from dpfast.ledger import Charge, Ledger
+from dpfast.ledger.filters import Budget, ConcentratedBudget
+from dpfast.mechanisms.calibration import laplace_scale, round_up, round_up_root
+from dpfast.mechanisms.gaussian import gaussian
+from dpfast.mechanisms.intervals import grid_of_integers, half_width
+from dpfast.mechanisms.laplace import laplace
+from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
+from dpfast.randomness import RandomSource
+
+__all__ = ["Noise", "Selection", "Total", "charge_all", "check_ledger", "noise_for", "read_share", "selection_for"]
+
+Kind: TypeAlias = Literal["epsilon", "rho"]
+
+#: Gaussian noise has an epsilon only beside a delta: the one at this delta stands in its charge.
+_DECLARED_DELTA = 1e-6
+#: More would change nothing, as weights are below exp(-700) already.
+_LARGEST_SELECTION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The whole budget of a synthesis: epsilon or rho, in units of 1e-18."""
+
+    kind: Kind
+    units: int
+
+    @classmethod
+    def read(cls, epsilon: object, rho: object) -> Total:
+        """Read the one of the two that is given, rounded down to whole units."""
+        if (epsilon is None) == (rho is None):
+            given = None if epsilon is None else epsilon
+            raise ParameterError("epsilon", given, "given, or else rho, and not both", "write for example epsilon=1.0")
+        if rho is None:
+            return cls("epsilon", budget_units(epsilon, "epsilon"))
+        return cls("rho", budget_units(rho, "epsilon", "rho"))
+
+    @property
+    def spent(self) -> Budget | ConcentratedBudget:
+        """The budget as it is shown."""
+        amount = to_float(self.units)
+        return Budget(amount, 0.0) if self.kind == "epsilon" else ConcentratedBudget(amount, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Noise on integers, calibrated; ``charge`` is for all draws of it."""
+
+    mechanism: Literal["laplace", "gaussian"]
+    scale: float
+    charge: Charge
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation."""
+        return self.scale * (math.sqrt(2.0) if self.mechanism == "laplace" else 1.0)
+
+    @property
+    def expected(self) -> float:
+        """The mean of its absolute value."""
+        return self.scale * (1.0 if self.mechanism == "laplace" else math.sqrt(2.0 / math.pi))
+
+    def reach(self, miss: float = 0.05) -> int:
+        """Return what one draw exceeds with a probability of at most ``miss``."""
+        return half_width(self.mechanism, self.scale, miss)
+
+    def add(self, values: NDArray[np.int64], random: RandomSource) -> NDArray[np.int64]:
+        """Return the values with fresh noise."""
+        draw = laplace if self.mechanism == "laplace" else gaussian
+        noisy: NDArray[np.int64] = draw(values, self.scale, random=random, threads=1)
+        return noisy
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One private selection's epsilon; ``charge`` is for all of them."""
+
+    epsilon: float
+    charge: Charge
+
+
+def read_share(share: Any, argument: str) -> Fraction:
+    """Read a part of a whole, above 0 and below 1, as it was written."""
+    if isinstance(share, (float, np.floating)) and math.isfinite(share):
+        share = as_written(float(share))
+    if not isinstance(share, Fraction) or not Fraction(1, 10**6) <= share <= 1 - Fraction(1, 10**6):
+        raise ParameterError(argument, share, "a number from 1e-6 to 1 - 1e-6", f"write for example {argument}=0.5")
+    return share
+
+
+def noise_for(kind: Kind, units: int, l1: int, l2_squared: int, count: int, description: str) -> Noise:
+    """Return the noise that a share buys for integers of these sensitivities, drawn ``count`` times.
+
+    Guarantee
+        One draw's event costs at most ``units``: for epsilon, Laplace noise of scale b with l1 / b <= epsilon in
+        rationals (Soundness rule 10); for rho, Gaussian noise with l2**2 / (2 sigma**2) <= rho by
+        `dpfast.accounting.zcdp.cost`.
+
+    Parameters
+    ----------
+    kind, units
+        The share of one draw.
+    l1, l2_squared
+        Bounds on what one privacy unit changes, in the integers' unit.
+    count
+        How many draws the charge is for.
+    description
+        For the ledger.
+
+    """
+    share = Fraction(units, UNITS_PER_ONE)
+    event: DiscreteLaplace | Laplace | Gaussian
+    if kind == "epsilon":
+        scale = laplace_scale(Fraction(round_up(Fraction(l1))), share)
+        _check_scale(scale, kind, share)
+        event = DiscreteLaplace(scale, l1) if grid_of_integers(scale) == 1 else Laplace(scale, round_up(Fraction(l1)))
+        return Noise("laplace", scale, Charge(units, 0, description, event, count))
+    spread = round_up_root(Fraction(l2_squared))
+    scale = round_up_root(Fraction(spread) ** 2 / (2 * share))
+    while zcdp.cost(Gaussian(scale, spread))[0] > units:
+        scale = math.nextafter(scale, math.inf)
+    _check_scale(scale, kind, share)
+    event = Gaussian(scale, spread)
+    epsilon = max(zcdp.ZCDP(event).epsilon(_DECLARED_DELTA), 1e-18)
+    declared = charge_units(epsilon, "epsilon"), charge_units(_DECLARED_DELTA, "delta")
+    return Noise("gaussian", scale, Charge(*declared, description, event, count))
+
+
+def _check_scale(scale: float, kind: Kind, share: Fraction) -> None:
+    if not scale <= LARGEST_INTEGER_SCALE:
+        allowed = "larger: the noise would drown every count that an int64 can hold"
+        raise ParameterError(kind, float(share), allowed, f"raise {kind}, or measure less often")
+
+
+def selection_for(kind: Kind, units: int, mechanism: str, count: int, description: str) -> Selection:
+    """Return the epsilon of a selection that a share buys, ``count`` times.
+
+    Guarantee
+        One selection's event costs at most ``units``: for rho, that of the exponential mechanism by its bounded
+        range (at most epsilon**2 / 8), that of permute-and-flip as any pure mechanism's (Soundness rule 22).
+
+    """
+    event_of = ExponentialMechanism if mechanism == "exponential" else PermuteAndFlip
+    if kind == "epsilon":
+        each = _written_below(min(units, int(_LARGEST_SELECTION) * UNITS_PER_ONE))
+        return Selection(each, Charge(units, 0, description, event_of(each), count))
+
+    def fits(epsilon: float) -> bool:
+        return zcdp.cost(event_of(epsilon))[0] <= units
+
+    # Both costs are at most epsilon**2 / 2; bounded range costs epsilon**2 / 8 for small ones.
+    low = min(math.sqrt(2.0 * (units / UNITS_PER_ONE)), _LARGEST_SELECTION)
+    while not fits(low):
+        low *= 1 - 2.0**-40
+        if low < 1e-18:
+            raise ParameterError("rho", units / UNITS_PER_ONE, "larger, to pay for a selection", "raise rho")
+    high = 2.0 * low
+    while fits(high) and high < _LARGEST_SELECTION:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    each = min(low, _LARGEST_SELECTION)
+    event = event_of(each)
+    return Selection(each, Charge(*basic.cost(event), description, event, count))
+
+
+def _written_below(units: int) -> float:
+    """Return the largest float that, as the decimal it denotes, is no more than an amount."""
+    value = to_float(units)
+    while as_written(value) * UNITS_PER_ONE > units:
+        value = math.nextafter(value, 0.0)
+    return value
+
+
+def check_ledger(ledger: object, total: Total, random: object) -> None:
+    """Refuse what is no ledger, adds up something else, or would pay for noise that can be repeated."""
+    if ledger is None:
+        return
+    if not isinstance(ledger, Ledger):
+        raise ParameterError("ledger", ledger, "a dpfast.Ledger, or None", "write ledger = dpf.Ledger(epsilon=1.0)")
+    if random is not None:
+        raise ParameterError("random", random, "left out where a ledger is charged", "noise is secure then")
+    if total.kind == "rho" and ledger.accountant == "basic":
+        raise ParameterError(
+            "rho",
+            to_float(total.units),
+            'left out: this ledger adds up epsilons (accountant "basic")',
+            "give epsilon",
+        )
+
+
+def charge_all(
+    ledger: Ledger | None, charges: list[Charge], neighbors: str, dataset: str | None, unit: str | None
+) -> int:
+    """Charge a ledger for everything at once, and return the number of the first entry; 0 without a ledger."""
+    if ledger is None:
+        return 0
+    own = ledger.identity
+    return ledger.charge_many(
+        charges,
+        dataset=dataset or own.dataset or "data",
+        privacy_unit=unit or own.privacy_unit or "row",
+        neighbors=neighbors,
+    )[0]

@@ -1,0 +1,236 @@
+"""What synthesis leaves: an estimate of every cell, the answers that follow from it, and records drawn from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.mechanisms.additive import random_source
+from dpfast.randomness import Keystream, Purpose
+from dpfast.workloads import Workload
+
+if TYPE_CHECKING:
+    from dpfast.ledger.filters import Budget, ConcentratedBudget
+
+__all__ = ["Estimate"]
+
+_MOST_RECORDS = 2**31
+
+
+class Estimate:
+    """An estimate of a histogram, made of private measurements alone.
+
+    Guarantee
+        Everything here is post-processing of what was measured: it is as private as `spent` says, however often it is
+        read and whatever is computed from it.
+
+    Attributes
+    ----------
+    histogram
+        float64, of the workload's shape: how many units each cell is estimated to have.
+    workload
+        The queries that it was made for.
+    spent
+        What it cost: a `Budget` of (epsilon, delta), or of (rho, delta).
+    complete
+        Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
+        accurate.
+    rounds
+        A frame with what was measured, a row for each time: ``round``; the ``group`` of queries, its first ``query`` and
+        how many ``queries`` it has; their noisy ``answers``; and ``error95``, which the noise of one of them exceeds
+        with probability 0.05.
+    entry
+        The number of the first charge in the ledger, or None without one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpfast as dpf
+    >>> estimate = dpf.mwem(np.array([5_000, 0, 0, 3_000]), dpf.workloads.prefix(4), epsilon=1.0, rounds=3)
+    >>> estimate.histogram.shape, estimate.answers.shape, estimate.spent.epsilon
+    ((4,), (4,), 1.0)
+    >>> estimate.to_frame(100, columns=["part"], values={"part": ["a", "b", "c", "d"]}).height
+    100
+
+    """
+
+    def __init__(
+        self,
+        histogram: NDArray[np.float64],
+        workload: Workload,
+        spent: Budget | ConcentratedBudget | None,
+        *,
+        complete: bool = True,
+        rounds: pl.DataFrame | None = None,
+        entry: int | None = None,
+    ) -> None:
+        self.histogram = np.ascontiguousarray(histogram, dtype=np.float64).reshape(workload.shape)
+        self.workload = workload
+        self.spent = spent
+        self.complete = complete
+        self.rounds = pl.DataFrame() if rounds is None else rounds
+        self.entry = entry
+        self._answers: NDArray[np.float64] | None = None
+
+    @property
+    def answers(self) -> NDArray[np.float64]:
+        """The answers of all queries on the estimate, in their order."""
+        if self._answers is None:
+            self._answers = np.asarray(self.workload.answer(self.histogram), dtype=np.float64)
+        return self._answers
+
+    def counts(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
+        """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.
+
+        Systematic sampling: one uniform number moves a comb of n teeth along the cells, laid end to end. The mean of
+        every cell is exact, and so is that of every query; of consecutive cells the sum strays by less than 1, where
+        that of independent records strays by sqrt(n).
+
+        Parameters
+        ----------
+        n
+            How many records; the estimate's total, rounded, if not given.
+        random
+            None, or a `dpfast.testing.SeededRandom`.
+
+        """
+        weights = np.maximum(self.histogram.reshape(-1), 0.0)
+        ends = np.cumsum(weights)
+        total = float(ends[-1])
+        if n is None:
+            n = round(min(total, _MOST_RECORDS))
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= _MOST_RECORDS:
+            raise ParameterError("n", n, f"a whole number from 0 to {_MOST_RECORDS}", "write for example n=50_000")
+        if not total > 0.0:
+            weights = np.ones(weights.size)
+            ends = np.cumsum(weights)
+            total = float(ends[-1])
+        start = int.from_bytes(random_source(random).key()[:6], "big") * 2.0**-48
+        teeth = np.floor(ends * (int(n) / total) + start).astype(np.int64)
+        teeth[-1] = int(n)
+        np.minimum(teeth, int(n), out=teeth)
+        counts: NDArray[np.int64] = np.diff(teeth, prepend=0)
+        return counts.reshape(self.histogram.shape)
+
+    def to_frame(
+        self,
+        n: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        values: Mapping[str, Sequence[Any]] | None = None,
+        random: object = None,
+    ) -> pl.DataFrame:
+        """Return synthetic records, one a row, in random order.
+
+        Guarantee
+            Post-processing: records cost nothing beyond what the estimate did, however many are drawn.
+
+        Parameters
+        ----------
+        n
+            How many; the estimate's total, rounded, if not given.
+        columns
+            A name for each attribute; by default ``x0``, ``x1`` and so on.
+        values
+            For columns by name what stands for cell 0, 1, ... along the attribute: any sequence or Series of as many
+            values, public. Without it, the numbers of the cells.
+        random
+            None, or a `dpfast.testing.SeededRandom`.
+
+        Returns
+        -------
+        polars.DataFrame
+            Each cell has its share of the records, rounded down or up (`counts`).
+
+        Raises
+        ------
+        ParameterError
+            n, columns or values do not fit the shape.
+
+        """
+        shape = self.histogram.shape
+        names = [f"x{place}" for place in range(len(shape))] if columns is None else list(columns)
+        if len(names) != len(shape) or len(set(names)) < len(names) or not all(type(name) is str for name in names):
+            raise ParameterError("columns", columns, f"{len(shape)} different names, one for each attribute")
+        domain = _domain(names, shape, values or {})
+        source = random_source(random)
+        counts = self.counts(n, random=source).reshape(-1)
+        filled = np.flatnonzero(counts)
+        cells = np.repeat(filled, counts[filled])
+        keys = np.empty(cells.size, np.uint64)
+        if cells.size:
+            Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
+        codes = np.unravel_index(cells[np.argsort(keys)], shape)
+        return pl.DataFrame(
+            [
+                pl.Series(name, code) if (held := domain[name]) is None else held.gather(code).alias(name)
+                for name, code in zip(names, codes, strict=True)
+            ]
+        )
+
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        histogram: Any = None,
+        *,
+        title: str = "Error of every query",
+    ) -> Any:
+        """Draw how far the answers are from those of a histogram, query by query; without one, the answers.
+
+        The chart shows the true histogram's answers: give one that is public.
+
+        Parameters
+        ----------
+        path
+            Where to write the chart: ``.png``, ``.svg`` or ``.pdf``. None for none.
+        histogram
+            The true histogram, public; None to draw the answers alone.
+        title
+            The chart's.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The chart.
+
+        Raises
+        ------
+        ParameterError
+            matplotlib is not installed, the path's suffix is no kind of chart, or the histogram has another shape.
+
+        """
+        from dpfast.synthesis.charts import draw_answers, draw_errors
+
+        if histogram is None:
+            return draw_answers(self.answers, path, title="Answers" if title == "Error of every query" else title)
+        truth = np.asarray(self.workload.answer(histogram), dtype=np.float64)
+        return draw_errors(truth, self.answers, path, title=title)
+
+    def __repr__(self) -> str:
+        """Show the queries and what they cost."""
+        ended = "" if self.complete else ", ended early"
+        return f"Estimate({self.workload!r}; spent {self.spent}{ended})"
+
+
+def _domain(
+    names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any]]
+) -> dict[str, pl.Series | None]:
+    if unknown := [name for name in values if name not in names]:
+        raise ParameterError("values", unknown[0], f"for columns of the estimate: {', '.join(names)}")
+    domain: dict[str, Any] = dict.fromkeys(names)
+    for name, size in zip(names, shape, strict=True):
+        if name in values:
+            given = values[name]
+            series = given if isinstance(given, pl.Series) else pl.Series(name, list(given), strict=False)
+            if series.len() != size:
+                raise ParameterError(
+                    f"values[{name!r}]", f"{series.len()} values", f"{size}, one for each cell of the attribute"
+                )
+            domain[name] = series
+    return domain

@@ -1,0 +1,206 @@
+"""Queries whose answers are whole numbers: what a private score or a measurement is made of.
+
+Queries of integers are answered as they are. Others are rounded to multiples of 2**-20 first, and the rounded ones are
+answered: sums of floats would depend on their order, and the sensitivity is that of what is summed (Soundness rules 16
+and 25).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import DataError, ParameterError
+from dpfast.workloads import Workload
+
+__all__ = ["LARGEST_DOMAIN", "ExactQueries", "Neighbors", "check_neighbors"]
+
+Neighbors = Literal["add_remove", "replace"]
+
+#: Cells for which weights are held in memory.
+LARGEST_DOMAIN = 2**28
+
+#: Real coefficients are rounded to multiples of 2**-REAL_BITS.
+_REAL_BITS = 20
+#: Scores are counted in 2**-_SCORE_BITS of an answer's unit where that is a whole record.
+_SCORE_BITS = 8
+#: Sums of all counts, in the unit of scores, stay below this.
+_LARGEST_SUM_BITS = 60
+
+
+def check_neighbors(neighbors: object) -> Neighbors:
+    """Refuse what is no neighbour relation."""
+    if neighbors not in ("add_remove", "replace"):
+        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
+    return "replace" if neighbors == "replace" else "add_remove"
+
+
+class ExactQueries:
+    """A workload's queries with integer answers, and what one privacy unit changes in them.
+
+    Guarantee
+        Of a histogram in which one cell changes by one (neighbours "add_remove"), a single answer changes by at most
+        M, the largest absolute coefficient, and so do all answers of a group together, since a cell is in one query of
+        a group at most. Where one cell loses one and another gains one ("replace"), a single answer changes by at most
+        H - L, H the largest and L the least coefficient, and a group's by at most 2 M in all, in two answers by M
+        each: an L2 norm of sqrt(2) M. M, H and L are those of the rounded queries, whole numbers of steps.
+
+    Parameters
+    ----------
+    workload
+        Its coefficients lie between -1 and 1.
+    neighbors
+        As above.
+
+    Attributes
+    ----------
+    unit_bits
+        Answers count steps of 2**-unit_bits: 0 for queries of integers.
+    score_bits
+        Scores count steps of 2**-score_bits of an answer's unit.
+    l1, l2_squared
+        What one privacy unit changes in the answers of a group, or of a query where groups are single queries: the sum
+        of absolute changes, and the sum of their squares at most.
+    offsets
+        Group g has the queries offsets[g] to offsets[g + 1].
+    largest_count
+        The most that a cell may hold.
+
+    """
+
+    def __init__(self, workload: Workload, neighbors: Neighbors) -> None:
+        if not isinstance(workload, Workload):
+            raise ParameterError(
+                "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
+            )
+        if workload.cells > LARGEST_DOMAIN:
+            raise ParameterError(
+                "workload",
+                f"one over {workload.cells:,} cells",
+                f"one over at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * workload.cells:,} bytes)",
+                "leave attributes out, or make them coarser",
+            )
+        if len(workload) == 0 or workload.cells == 0:
+            raise ParameterError("workload", repr(workload), "of at least one query and one cell")
+        low, high = workload.range
+        if not -1.0 <= low <= high <= 1.0:
+            raise ParameterError(
+                "workload", f"of coefficients from {low:g} to {high:g}", "of coefficients from -1 to 1", "scale it"
+            )
+        self.workload = workload
+        whole = workload.binary or workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
+        self.unit_bits = 0 if whole else _REAL_BITS
+        self.score_bits = _SCORE_BITS if whole else 0
+        least, most = (round(bound * 2**self.unit_bits) for bound in (low, high))
+        largest = max(abs(least), abs(most))
+        if largest == 0:
+            raise ParameterError("workload", "of coefficients 0", "of queries that ask for something")
+        groups = workload.groups
+        self.grouped = groups is not None
+        self.offsets = np.arange(len(workload) + 1, dtype=np.int64) if groups is None else np.asarray(groups, np.int64)
+        if neighbors == "add_remove":
+            self.l1, self.l2_squared = largest, largest**2
+        elif self.grouped:
+            self.l1, self.l2_squared = 2 * largest, 2 * largest**2
+        else:
+            # Where all coefficients are equal, a replaced unit changes nothing; a step keeps the scales finite.
+            self.l1 = max(most - least, 1)
+            self.l2_squared = self.l1**2
+        self.largest_count: int = 2 ** (_LARGEST_SUM_BITS - self.unit_bits - self.score_bits) // workload.cells
+
+    def checked(self, histogram: Any, *, clamp: bool) -> NDArray[np.int64]:
+        """Return a histogram of counts, in one dimension.
+
+        Parameters
+        ----------
+        histogram
+            Integers, of the workload's shape.
+        clamp
+            Whether counts out of range are moved to its nearer end, which moves no two histograms apart: for routes
+            that charge a ledger, on which no error depends on counts. Else they are refused.
+
+        Raises
+        ------
+        ParameterError
+            The shape or the type is another one.
+        DataError
+            A count is negative or too large.
+
+        """
+        cells = counted(histogram, self.workload.shape)
+        if clamp:
+            return np.clip(cells, 0, self.largest_count)
+        if cells.size and (int(cells.min()) < 0 or int(cells.max()) > self.largest_count):
+            raise DataError(
+                f"histogram must hold counts from 0 to {self.largest_count}; count again, or write "
+                "np.maximum(histogram, 0) for one that carries noise"
+            )
+        return cells
+
+    def answers(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return all answers, exactly, in steps."""
+        if not self.unit_bits:
+            return np.asarray(self.workload.answer(histogram), dtype=np.int64)
+        parts = [
+            np.rint(np.ldexp(block, self.unit_bits)).astype(np.int64) @ histogram for block in self.workload.blocks()
+        ]
+        return np.concatenate(parts)
+
+    def scores(self, answers: NDArray[np.int64], estimates: NDArray[np.float64], expected: float) -> NDArray[np.int64]:
+        """Return every group's score: how far the estimates are from the answers, less what noise would make it.
+
+        Guarantee
+            Integers, in steps of 2**-score_bits of an answer's unit. For fixed estimates, which are public, neighbours
+            change no score by more than 2**score_bits * l1: the score is the sum over the group's queries of
+            abs(2**score_bits a_i - e_i) less a constant, with e_i and the constant whole numbers made of public ones,
+            and abs(abs(u) - abs(v)) <= abs(u - v) (Soundness rule 25).
+
+        Parameters
+        ----------
+        answers
+            The exact answers, in steps.
+        estimates
+            Public estimates of the answers, in records.
+        expected
+            The mean absolute noise of one measurement, in steps.
+
+        """
+        sizes = np.diff(self.offsets)
+        # Estimates of absurd size are cut off, so that no sum overflows: of answers all sums are below 2**60.
+        limit = np.repeat(np.ldexp(1.0, 61) / sizes, sizes)
+        public = np.rint(np.clip(np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits), -limit, limit))
+        errors: NDArray[np.int64] = np.abs((answers << self.score_bits) - public.astype(np.int64))
+        if not self.grouped:
+            return errors
+        penalty = np.minimum(np.ldexp(expected, self.score_bits) * sizes, np.ldexp(1.0, 61))
+        scores: NDArray[np.int64] = np.add.reduceat(errors, self.offsets[:-1]) - np.rint(penalty).astype(np.int64)
+        return scores
+
+    @property
+    def score_sensitivity(self) -> int:
+        """What neighbours change in a score at most."""
+        return self.l1 << self.score_bits
+
+
+def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
+    """Return a histogram of integers in one dimension, as int64."""
+    if isinstance(histogram, pl.Series):
+        histogram = histogram.to_numpy()
+    array = np.asarray(histogram)
+    cells = math.prod(shape)
+    if array.shape not in {shape, (cells,)}:
+        raise ParameterError(
+            argument,
+            f"of shape {array.shape}",
+            f"of shape {shape}, or of {cells:,} cells in one dimension",
+            "count over the workload's cells",
+        )
+    if array.dtype.kind not in "iu":
+        raise ParameterError(argument, f"of type {array.dtype}", "of integers", "sensitivities are those of counts")
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(2**63 - 1))
+    return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
