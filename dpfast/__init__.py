@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan, release
-<<<<<<< HEAD
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
-=======
     from dpfast.synthesis.mwem import mwem
->>>>>>> mwem
 
 __all__ = [
     "Ledger",

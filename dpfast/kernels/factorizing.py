@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98

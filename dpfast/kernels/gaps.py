@@ -46,4 +46,4 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
             gaps[i] = OPEN
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98

@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98

@@ -279,4 +279,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98

@@ -107,10 +107,6 @@ def add_to_slab(logarithms, offset, sizes, strides, term):
             _add_to_run(logarithms[start : start + (length - 1) * stride + 1 : stride], term)
 
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e3c4207193a62c88
-=======
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
 
 
@@ -149,14 +145,4 @@ def add_to_segments(logarithms, edges, terms):
         _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7
->>>>>>> weights
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 727c882598ab81ce
-=======
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 79b73804da46efa4
->>>>>>> mwem
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d7453e7d598a2c55
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
