@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices
+from benchmarks import budgets, choices, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -299,4 +299,15 @@ COMPARISONS = (
         needs="dp_accounting",
         rounds=1,
     ),
+    Comparison("Prefix sums, int64", "NumPy cumsum", 10**7, workloads.prefixes(np.int64), 1.3),
+    Comparison("Prefix sums, float64, rounded once", "NumPy cumsum", 10**7, workloads.prefixes(np.float64), 2.0),
+    Comparison("10^6 ranges of 10^7 cells", "NumPy", 10**7, workloads.ranges, 1.5),
+    Comparison("8 million ranges: all of 4,096 cells", "NumPy", 2**23, workloads.all_ranges(transposed=False), 2.0),
+    Comparison("Sum of all ranges with coefficients", "NumPy", 2**23, workloads.all_ranges(transposed=True), 4.0),
+    Comparison("10^5 rectangles of 3,000 by 3,000 cells", "NumPy", 9 * 10**6, workloads.rectangles, 2.0),
+    Comparison("Pairs of 15 attributes, 2^18 cells", "NumPy sums", 2**18, workloads.marginals(transposed=False), 20.0),
+    Comparison("Pairs' coefficients over 2^18 cells", "NumPy", 2**18, workloads.marginals(transposed=True), 20.0),
+    Comparison("500 queries of bytes", "NumPy", 5 * 10**7, workloads.masks, 4.0),
+    Comparison("10^6 records into cells", "NumPy bincount", 10**6, workloads.records(grouped=False), 1.5),
+    Comparison("10^6 records counted by 7 columns", "Polars group_by", 10**6, workloads.records(grouped=True), 10.0),
 )

@@ -36,12 +36,19 @@ def multiply_rows(matrix, histogram, lanes, out):
 
 @kernel
 def multiply_columns(matrix, coefficients, out):
-    """Add to ``out`` each row times its coefficient."""
+    """Add to ``out`` each row times its coefficient, four rows at a time."""
+    fours = len(matrix) // 4 * 4
     for start in range(0, out.size, _CELLS):
-        stop = min(start + _CELLS, out.size)
-        for i in range(len(matrix)):
-            for j in range(start, stop):
-                out[j] += coefficients[i] * matrix[i, j]
+        own = out[start : start + _CELLS]
+        for i in range(0, fours, 4):
+            c0, c1, c2, c3 = coefficients[i], coefficients[i + 1], coefficients[i + 2], coefficients[i + 3]
+            m0, m1 = matrix[i, start : start + own.size], matrix[i + 1, start : start + own.size]
+            m2, m3 = matrix[i + 2, start : start + own.size], matrix[i + 3, start : start + own.size]
+            for j in range(own.size):
+                own[j] += (c0 * m0[j] + c1 * m1[j]) + (c2 * m2[j] + c3 * m3[j])
+        for i in range(fours, len(matrix)):
+            for j in range(own.size):
+                own[j] += coefficients[i] * matrix[i, start + j]
 
 
 @kernel
@@ -62,4 +69,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61

@@ -198,8 +198,10 @@ class Domain:
         if self._clamps:
             # In the codes' own type: a uint64 above int64 is above all codes. A list's codes lie inside, or are null.
             np.clip(numbers, 0, min(size - 1, np.iinfo(numbers.dtype).max), out=out, casting="unsafe")
-        else:
-            np.copyto(out, numbers, casting="unsafe")
+            return out
+        if numbers.dtype == np.int64:
+            return numbers
+        np.copyto(out, numbers, casting="unsafe")
         return out
 
 
