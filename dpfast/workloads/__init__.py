@@ -1,8 +1,17 @@
 """Workloads: linear queries over a histogram, answered without materialising their matrix.
 
+A histogram is an array of counts, one for each combination of values of the attributes. What is made here is public,
+and so are its parameters: a workload says what to ask, holds no data and keeps no budget. Its ``answer`` is exact and
+private; what releases answers is a mechanism (`dpfast.mwem`, `dpfast.matrix_mechanism`, `dpfast.plan`).
+
+All of them have ``answer`` (int64, exact, of a histogram of integers), ``transposed``, ``rows``, ``gram``, ``energy``
+and ``frame``: see `Workload`. Shapes, bounds and matrices that are not as described are a ParameterError; counts of
+which a sum could pass int64 are a DataError. More than 2**30 cells or queries are refused before any memory is taken.
+
 >>> import dpfast as dpf
->>> dpf.workloads.prefix(4).answer([3, 1, 4, 1])
-array([3, 4, 8, 9])
+>>> workload = dpf.workloads.prefix(4) + dpf.workloads.ranges(4, lower=[1], upper=[3])
+>>> workload.answer([3, 1, 4, 1])
+array([3, 4, 8, 9, 5])
 """
 
 from __future__ import annotations
@@ -41,63 +50,187 @@ __all__ = [
 
 
 def identity(shape: Any) -> Identity:
-    """Ask for every cell's own count."""
+    """Ask for every cell's own count.
+
+    Parameters
+    ----------
+    shape
+        How many cells along each attribute: positive integers, or one.
+
+    Examples
+    --------
+    >>> identity((2, 2)).answer([[3, 1], [4, 1]])
+    array([3, 1, 4, 1])
+
+    """
     return Identity(shape)
 
 
 def total(shape: Any) -> Total:
-    """Ask for the sum of all cells."""
+    """Ask for the sum of all cells.
+
+    Examples
+    --------
+    >>> total((2, 2)).answer([[3, 1], [4, 1]])
+    array([9])
+
+    """
     return Total(shape)
 
 
 def prefix(n: int) -> Prefixes:
-    """Ask for the sums of the first 1, 2, ..., n cells."""
+    """Ask for the sums of the first 1, 2, ..., n cells: a cumulative distribution.
+
+    Examples
+    --------
+    >>> prefix(4).answer([3, 1, 4, 1])
+    array([3, 4, 8, 9])
+
+    """
     return Prefixes(n)
 
 
 def all_range(n: int) -> AllRanges:
-    """Ask for the sums over all n(n+1)/2 ranges, by their lower bound, then by their upper bound."""
+    """Ask for the sums over all n(n+1)/2 ranges, by their lower bound, then by their upper bound.
+
+    Examples
+    --------
+    >>> all_range(3).answer([3, 1, 4])
+    array([3, 4, 8, 1, 5, 4])
+
+    """
     return AllRanges(n)
 
 
 def ranges(n: int, lower: Any, upper: Any) -> Ranges:
-    """Ask for the sums over the cells lower[i] to upper[i] - 1."""
+    """Ask for the sums over the cells lower[i] to upper[i] - 1.
+
+    Parameters
+    ----------
+    n
+        The number of cells.
+    lower, upper
+        Arrays of integers with 0 <= lower <= upper <= n, one for each query.
+
+    Examples
+    --------
+    >>> ranges(4, lower=[0, 2], upper=[1, 4]).answer([3, 1, 4, 1])
+    array([3, 5])
+
+    """
     return Ranges(n, lower, upper)
 
 
 def random_ranges(n: int, count: int, seed: int) -> Ranges:
-    """Ask for the sums over so many ranges, any of the n(n+1)/2 being as likely; the seed is public."""
+    """Ask for the sums over so many ranges, any of the n(n+1)/2 being as likely; the seed is public.
+
+    Examples
+    --------
+    >>> random_ranges(4096, count=3, seed=1).frame().rows()
+    [(812, 2635), (263, 4087), (328, 394)]
+
+    """
     drawn = random_rectangles(checked_integer(n, "n", 1), count, seed)
     return Ranges(n, drawn.lower[:, 0], drawn.upper[:, 0])
 
 
 def rectangles(shape: Any, lower: Any, upper: Any) -> Rectangles:
-    """Ask for the sums over the cells lower[i] to upper[i] - 1 along every axis: bounds of queries by axes."""
+    """Ask for the sums over the cells from lower[i] up to, not including, upper[i] along every axis.
+
+    Parameters
+    ----------
+    shape
+        How many cells along each attribute.
+    lower, upper
+        Arrays of integers with 0 <= lower <= upper <= shape: queries by attributes.
+
+    Examples
+    --------
+    >>> rectangles((2, 3), lower=[[0, 1]], upper=[[2, 3]]).answer([[3, 1, 4], [1, 5, 9]])
+    array([19])
+
+    """
     return Rectangles(shape, lower, upper)
 
 
 def random_rectangles(shape: Any, count: int, seed: int) -> Rectangles:
-    """Ask for the sums over so many rectangles, any of the n(n+1)/2 ranges along each axis being as likely."""
+    """Ask for the sums over so many rectangles, any of the n(n+1)/2 ranges along each axis being as likely.
+
+    Examples
+    --------
+    >>> random_rectangles((64, 64), count=2000, seed=1)
+    Rectangles(2000 queries over 64 x 64 cells)
+
+    """
     sizes = checked_shape(shape)
     check_size(checked_integer(count, "count", 1) * len(sizes), "count", "bounds")
     return Rectangles(sizes, *draw_bounds(sizes, count, checked_integer(seed, "seed")))
 
 
 def marginals(shape: Any, k: int | None = None, attributes: Any = None) -> Marginals:
-    """Ask for all marginals of k attributes, or for those of ``attributes``: [(0, 3), (1,)], say."""
+    """Ask for the counts of all combinations of values of some attributes, for many sets of attributes.
+
+    Parameters
+    ----------
+    shape
+        How many values each attribute has.
+    k
+        For all sets of so many attributes.
+    attributes
+        Or for these: ``[(0, 3), (1,)]``, say, counted from 0.
+
+    Examples
+    --------
+    >>> pairs = marginals((2, 3, 2), k=2)
+    >>> len(pairs.attributes), len(pairs)
+    (3, 16)
+    >>> marginals((2, 3), attributes=[(0,), (1,)]).answer([[3, 1, 4], [1, 5, 9]])
+    array([ 8, 15,  4,  6, 13])
+
+    """
     return Marginals(shape, k, attributes)
 
 
 def matrix(rows: Any, shape: Any = None) -> Matrix | SparseMatrix:
-    """Ask the rows of a matrix: an array of queries by cells, of numbers or Booleans, or a sparse one of SciPy."""
+    """Ask the rows of a matrix.
+
+    Parameters
+    ----------
+    rows
+        An array of queries by cells, or queries by the axes of a histogram, of Booleans, integers or floats: kept by
+        reference where its rows lie side by side. Or a sparse array of SciPy.
+    shape
+        The histogram's shape; None for what the array has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix(np.array([[True, False, True], [False, True, True]])).answer([3, 1, 4])
+    array([7, 5])
+
+    """
     return SparseMatrix(rows, shape) if hasattr(rows, "tocsr") else Matrix(rows, shape)
 
 
 def kronecker(*workloads: Workload) -> Kronecker:
-    """Ask all products of a query of each workload, every one over attributes of its own."""
+    """Ask all products of a query of each workload, every one over attributes of its own.
+
+    Examples
+    --------
+    >>> kronecker(prefix(2), total(3)).answer([[3, 1, 4], [1, 5, 9]])
+    array([ 8, 23])
+
+    """
     return Kronecker(*workloads)
 
 
 def stack(*workloads: Workload) -> Union:
-    """Ask the queries of several workloads over one histogram, one after another: ``a + b`` for many."""
+    """Ask the queries of several workloads over one histogram, one after another: ``a + b`` for many.
+
+    Examples
+    --------
+    >>> stack(prefix(3), total(3)).answer([3, 1, 4])
+    array([3, 4, 8, 8])
+
+    """
     return Union(*workloads)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import DataError, ParameterError
 
 __all__ = ["LARGEST_GRAM", "Workload", "checked_histogram"]
 
@@ -165,10 +165,16 @@ def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "h
     Raises
     ------
     ParameterError
-        It has another number of cells, or another type.
+        It has another number of cells, another type, or a null, of which the mask is public.
+    DataError
+        It is of uint64, and a count is 2**63 or more.
 
     """
     if isinstance(histogram, pl.Series):
+        if histogram.null_count():
+            raise ParameterError(
+                argument, "a Series with nulls", "a count for every cell", "write .fill_null(0) behind"
+            )
         histogram = histogram.to_numpy()
     array = np.asarray(histogram)
     cells = math.prod(shape)
@@ -181,5 +187,7 @@ def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "h
         )
     if array.dtype.kind not in "iuf":
         raise ParameterError(argument, f"of type {array.dtype}", "of integers or floats")
+    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
+        raise DataError(f"{argument} must have counts below 2**63; divide them, or pass floats")
     wanted = np.float64 if array.dtype.kind == "f" else np.int64
     return np.ascontiguousarray(array, dtype=wanted).reshape(-1)

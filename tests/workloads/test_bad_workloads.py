@@ -53,6 +53,7 @@ CASES = {
     "gram": (lambda: make.prefix(2**14).gram(), r"takes 2,147,483,648 bytes"),
     "another length": (lambda: make.prefix(3).answer([1, 2]), r"histogram must be of shape \(3,\)"),
     "another kind": (lambda: make.prefix(2).answer(["a", "b"]), "histogram must be of integers or floats"),
+    "nulls": (lambda: make.prefix(2).answer(pl.Series([1, None])), "a Series with nulls"),
     "coefficients": (lambda: make.prefix(2).transposed([1.0]), "coefficients must be 2 numbers, one for each query"),
     "no attributes": (lambda: make.Domain({}), "attributes must be a dictionary of names and values"),
     "no values": (lambda: make.Domain({"a": []}), "the attribute 'a' must be a number of codes, a list of values"),

@@ -53,6 +53,13 @@ def test_coefficients_count_in_what_fits():
         make.kronecker(matrix, matrix).answer([[2**57, 0], [0, 0]])
 
 
+def test_unsigned_counts():
+    assert make.prefix(2).answer(np.array([1, 2**62], np.uint64)).tolist() == [1, 2**62 + 1]
+    assert make.prefix(2).answer(np.array([200, 100], np.uint8)).tolist() == [200, 300]
+    with pytest.raises(DataError, match=r"^histogram must have counts below 2\*\*63; "):
+        make.prefix(2).answer(np.array([1, 2**63], np.uint64))
+
+
 def test_magnitudes_are_covered():
     for value in (0, 1, -1, 2**40, -(2**40), LARGEST, -(2**63)):
         covered = int(cover_magnitudes(np.array([0, value, 5])))
