@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70ec3a1ae7d0f44d

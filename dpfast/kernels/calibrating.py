@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70ec3a1ae7d0f44d

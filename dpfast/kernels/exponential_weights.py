@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70ec3a1ae7d0f44d

@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9a129d6dc2e37bb7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70ec3a1ae7d0f44d

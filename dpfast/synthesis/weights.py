@@ -136,7 +136,7 @@ class Weights:
     --------
     >>> weights = Weights(4, total=100.0)
     >>> weights.update((0, 2), math.log(3.0))
-    >>> weights.answer((0, 1)), weights.histogram().round(6).tolist()
+    >>> round(weights.answer((0, 1)), 6), weights.histogram().round(6).tolist()
     (37.5, [37.5, 37.5, 12.5, 12.5])
 
     """
