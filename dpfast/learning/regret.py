@@ -117,7 +117,7 @@ def private_regret_bound(experts: int, rounds: int, epsilon: float, delta: float
     >>> round(private_regret_bound(100, 10_000, epsilon=0.5, delta=1e-6), 6)
     3.873148
     >>> round(regret_bound(100, 10_000, private_eta(10_000, epsilon=0.5, delta=1e-6)), 6)
-    0.400724
+    0.400726
 
     """
     log_experts = math.log(checked_count(experts, "experts", 2))
