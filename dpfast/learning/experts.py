@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.learning.regret import as_decimal, checked_count, private_eta
+from dpfast.learning.regret import checked_count, private_eta
+from dpfast.ledger import Charge
 from dpfast.mechanisms.exponential import exponential
 
 __all__ = ["LOSS_UNITS", "RandomizedWeightedMajority", "fixed_losses", "play_rounds"]
@@ -42,7 +42,7 @@ def fixed_losses(losses: Any) -> NDArray[np.int64]:
 
 
 def play_rounds(
-    before: NDArray[np.int64], losses: NDArray[np.int64], epsilon: Fraction, random: object, threads: int | None
+    before: NDArray[np.int64], losses: NDArray[np.int64], epsilon: float, random: object, threads: int | None
 ) -> NDArray[np.int64]:
     """Return the plays of consecutive rounds, each from the losses before it; ``before`` is advanced past them."""
     experts = before.shape[-1]
@@ -69,7 +69,7 @@ class RandomizedWeightedMajority:
         -(sum of losses). Neighbours differ in the losses of one round, in any way within [0, 1]: all plays of T
         rounds together are (T eta**2 / 2)-zCDP, being of bounded range 2 eta each, even if losses are chosen after
         seeing earlier plays (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021). Only plays may be published: losses, and
-        what an expert has lost, are private. No budget is kept here, but play ends after ``rounds``; charge ``event``
+        what an expert has lost, are private. No budget is kept here, but play ends after ``rounds``; put ``charge``
         to a ledger before the first.
 
     Parameters
@@ -91,7 +91,10 @@ class RandomizedWeightedMajority:
     eta
         As given or as found.
     event
-        All plays of a group, for `dpfast.Ledger.charge` and for accountants.
+        All plays of a group, for accountants.
+    charge
+        The same, for `dpfast.Ledger.charge`. A ledger of zCDP holds all plays of ``epsilon`` and ``delta`` if its
+        conversion_delta is that delta; one that adds up epsilons needs delta 0.
 
     Raises
     ------
@@ -147,8 +150,12 @@ class RandomizedWeightedMajority:
             self.eta = _checked_eta(eta)
         shape = (self.experts,) if self.groups is None else (self.groups, self.experts)
         self._losses = np.zeros(shape, np.int64)
-        self._epsilon = 2 * as_decimal(self.eta)
-        self.event: Repeated = ExponentialMechanism(float(self._epsilon)).times(self.rounds)
+        self._epsilon = 2.0 * self.eta
+        play = ExponentialMechanism(self._epsilon)
+        self.event: Repeated = play.times(self.rounds)
+        self.charge = Charge.of(
+            self._epsilon, description="randomized weighted majority", event=play, count=self.rounds
+        )
         self._played = 0
         self._seen = 0
 

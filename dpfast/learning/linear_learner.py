@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.errors import ParameterError
 from dpfast.learning.experts import fixed_losses, play_rounds
-from dpfast.learning.regret import as_decimal, checked_count, checked_fraction, private_eta, regret_bound
+from dpfast.learning.regret import checked_count, checked_fraction, private_eta, regret_bound
+from dpfast.ledger import Charge
 
 __all__ = ["LinearLearner"]
 
@@ -28,7 +29,7 @@ class LinearLearner:
         other, and n is public. It is the average of n plays of randomized weighted majority, whose experts are the
         coordinates and whose losses are (1 + x) / 2. These lie in [0, 1], so that each play is the exponential
         mechanism with scores of sensitivity 1, and all of them are post-processed: see
-        `dpfast.RandomizedWeightedMajority`. No budget is kept here; charge ``event`` to a ledger first.
+        `dpfast.RandomizedWeightedMajority`. No budget is kept here; put ``charge`` to a ledger first.
 
     Parameters
     ----------
@@ -44,7 +45,10 @@ class LinearLearner:
     eta
         How fast losses in [0, 1] are learnt; half of it per unit of x.
     event
-        All plays, for `dpfast.Ledger.charge` and for accountants.
+        All plays, for accountants.
+    charge
+        The same, for `dpfast.Ledger.charge`: of zCDP, with ``delta`` as its conversion_delta, or of epsilon where
+        delta is 0.
 
     Raises
     ------
@@ -76,8 +80,10 @@ class LinearLearner:
         self.features = checked_count(features, "features", 2)
         self.examples = checked_count(examples, "examples")
         self.eta = private_eta(self.examples, epsilon, delta)
-        self._epsilon = 2 * as_decimal(self.eta)
-        self.event: Repeated = ExponentialMechanism(float(self._epsilon)).times(self.examples)
+        self._epsilon = 2.0 * self.eta
+        play = ExponentialMechanism(self._epsilon)
+        self.event: Repeated = play.times(self.examples)
+        self.charge = Charge.of(self._epsilon, description="linear learner", event=play, count=self.examples)
 
     def learn(self, examples: Any, *, random: object = None, threads: int | None = None) -> NDArray[np.float64]:
         """Return theta: d numbers of 0 or more that add up to 1. Every call costs the budget again.

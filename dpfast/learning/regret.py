@@ -168,23 +168,24 @@ def private_eta(
 
     """
     rounds = checked_count(rounds, "rounds")
-    budget = Fraction(budget_units(epsilon, "epsilon"), UNITS_PER_ONE)
+    budget = budget_units(epsilon, "epsilon")
     slack = checked_delta(delta)
     if method not in ("bounded_range", "advanced"):
         raise ParameterError("method", method, '"bounded_range" or "advanced"')
+    # Shares are whole units, as ledgers charge them play by play; and step = 2 eta is what a play is charged for.
     if method == "advanced":
-        if not (budget < 1 and slack > 0):
+        if not (budget < UNITS_PER_ONE and slack > 0):
             raise ParameterError("method", method, "bounded_range unless epsilon is below 1 and delta above 0")
         with working_precision():
             log_delta = Fraction(float_above(-ball(slack).log()))
-        eta = _root_below(budget**2 / (32 * rounds * log_delta))
+        step = _root_below(Fraction(budget, UNITS_PER_ONE) ** 2 / (8 * rounds * log_delta))
     else:
-        rho = Fraction(largest_rho(budget, slack), UNITS_PER_ONE)
-        plain = _below(budget / (2 * rounds))
-        eta = max(plain, _root_below(2 * rho / rounds)) if rho > 0 else plain
-    if 2 * as_decimal(eta) * UNITS_PER_ONE < 1:
+        plain = Fraction(budget // rounds, UNITS_PER_ONE)
+        rho = Fraction(largest_rho(Fraction(budget, UNITS_PER_ONE), slack) // rounds, UNITS_PER_ONE)
+        step = max(_below(plain), _root_below(8 * rho))
+    if as_decimal(step) * UNITS_PER_ONE < 1:
         raise ParameterError("rounds", rounds, "few enough that eta is at least 5e-19", "or give more epsilon")
-    return eta
+    return step / 2.0
 
 
 def as_decimal(eta: float) -> Fraction:
