@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpfast.answering import answer
+    from dpfast.learning.experts import RandomizedWeightedMajority
+    from dpfast.learning.linear_learner import LinearLearner
     from dpfast.ledger import Ledger
     from dpfast.mechanisms.above_threshold import above_threshold
     from dpfast.mechanisms.accuracy import selection_error, selection_miss, threshold_error
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
     from dpfast.release import plan, release
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
     from dpfast.synthesis.mwem import mwem
+    from dpfast.synthesis.multiplicative_weights import multiplicative_weights
 
 __all__ = [
     "Ledger",
+    "LinearLearner",
+    "RandomizedWeightedMajority",
     "SparseVector",
     "above_threshold",
     "answer",
@@ -44,6 +49,7 @@ __all__ = [
     "mean",
     "mode",
     "mwem",
+    "multiplicative_weights",
     "noisy_max_with_gap",
     "noisy_top_k",
     "permute_and_flip",
@@ -64,6 +70,8 @@ __all__ = [
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _HOMES = {
     "Ledger": "dpfast.ledger",
+    "LinearLearner": "dpfast.learning.linear_learner",
+    "RandomizedWeightedMajority": "dpfast.learning.experts",
     "SparseVector": "dpfast.mechanisms.sparse_vector",
     "above_threshold": "dpfast.mechanisms.above_threshold",
     "answer": "dpfast.answering",
@@ -78,6 +86,7 @@ _HOMES = {
     "mean": "dpfast.queries",
     "mode": "dpfast.queries",
     "mwem": "dpfast.synthesis.mwem",
+    "multiplicative_weights": "dpfast.synthesis.multiplicative_weights",
     "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
     "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018

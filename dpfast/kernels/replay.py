@@ -247,4 +247,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018

@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018

@@ -279,4 +279,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018

@@ -1,7 +1,8 @@
 """Multiplicative weights kept as logarithms: an update adds, and cannot overflow or lose a cell.
 
 They are read through exp(logarithm - reference), the reference being the largest of them or above: no weight exceeds
-1, and those below exp(-708) of the largest count 0. The exponential is the one of the exponential mechanism, off by 2.5u.
+1, and those below exp(-708) of the largest count 0. The exponential is off by 2.5u, as in
+`dpfast.kernels.exponential_weights`.
 """
 
 from __future__ import annotations
@@ -103,4 +104,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fa643416c2167f61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018

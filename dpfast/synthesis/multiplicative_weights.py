@@ -65,8 +65,8 @@ def multiplicative_weights(weights: NDArray[np.float64], query: Any, eta: Any) -
     Examples
     --------
     >>> weights = np.full(4, 0.25)
-    >>> multiplicative_weights(weights, np.array([True, True, False, False]), math.log(3.0)).tolist()
-    [0.375, 0.375, 0.125, 0.125]
+    >>> multiplicative_weights(weights, np.array([True, True, False, False]), math.log(3.0)).round(6)
+    array([0.375, 0.375, 0.125, 0.125])
     >>> rows = np.ones((2, 2))
     >>> multiplicative_weights(rows, np.array([[0.0, 1.0], [0.0, 0.5]]), math.log(4.0)).round(3).tolist()
     [[0.2, 0.8], [0.333, 0.667]]

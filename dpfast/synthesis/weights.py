@@ -30,8 +30,8 @@ __all__ = [
 _CELLS_PER_THREAD = 2**20
 #: After so many updates of a few cells the sum is taken afresh: it has lost 12 bits or so.
 _LONGEST_UNSUMMED = 4096
-#: Sums beyond these are normalised before an update of a few cells.
-_LOWEST_SUM, _HIGHEST_SUM = 1e-30, 1e30
+#: Sums beyond these are divided out before the next update: times exp(500) either way they fit into a float64.
+_LOWEST_SUM, _HIGHEST_SUM = 1e-80, 1e80
 
 
 def worker_count(threads: object, cells: int) -> int:
@@ -136,7 +136,7 @@ class Weights:
     --------
     >>> weights = Weights(4, total=100.0)
     >>> weights.update((0, 2), math.log(3.0))
-    >>> weights.answer((0, 1)), weights.histogram().round(6).tolist()
+    >>> round(weights.answer((0, 1)), 6), weights.histogram().round(6).tolist()
     (37.5, [37.5, 37.5, 12.5, 12.5])
 
     """
@@ -191,6 +191,8 @@ class Weights:
         eta = checked_eta(eta, query.table, LARGEST_ETA)
         following = None if then is None else linear_query(then, self.shape)
         answer = None
+        if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
+            self._normalise()
         if query.is_sparse:
             self._update_few(query, eta)
             if following is not None:
@@ -206,8 +208,6 @@ class Weights:
         return None if answer is None else answer * (self.total / self._sum)
 
     def _update_few(self, query: LinearQuery, eta: float) -> None:
-        if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
-            self._normalise()
         self._sum = query.multiply(self._weights, self._sum, eta, self._workers)
         self._unsummed += 1
         if self._unsummed >= _LONGEST_UNSUMMED:

@@ -1,0 +1,1 @@
+"""Learning from experts and from examples, privately."""

@@ -1,0 +1,248 @@
+"""Learning from the advice of experts: randomized weighted majority, played exactly and privately."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.accounting.events import ExponentialMechanism, Repeated
+from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.learning.regret import checked_count, private_eta
+from dpfast.ledger import Charge
+from dpfast.mechanisms.exponential import exponential
+
+__all__ = ["LOSS_UNITS", "RandomizedWeightedMajority", "fixed_losses", "play_rounds"]
+
+LOSS_UNITS = 2**30
+"""What a loss of 1 counts: losses are rounded to multiples of 2**-30, and add up exactly in 64 bits."""
+_MOST_ROUNDS = 2**32
+#: Scores of so many rounds are held at once.
+_SCORES = 2**22
+
+
+def fixed_losses(losses: Any) -> NDArray[np.int64]:
+    """Return losses as whole numbers from 0 to LOSS_UNITS: clamped to [0, 1], NaN read as 1, rounded to nearest.
+
+    Whatever was given, a loss lies in this range, so that its place in the scores' sensitivity holds.
+
+    Examples
+    --------
+    >>> fixed_losses([0.5, -3.0, math.nan]).tolist()
+    [536870912, 0, 1073741824]
+
+    """
+    array = np.asarray(losses)
+    if array.dtype.kind not in "biuf":
+        raise ParameterError("losses", f"of type {array.dtype}", "of bool, integers or floats")
+    numbers = np.where(np.isnan(array), 1.0, array) if array.dtype.kind == "f" else array
+    return np.rint(np.clip(numbers.astype(np.float64), 0.0, 1.0) * LOSS_UNITS).astype(np.int64)
+
+
+def play_rounds(
+    before: NDArray[np.int64], losses: NDArray[np.int64], epsilon: float, random: object, threads: int | None
+) -> NDArray[np.int64]:
+    """Return the plays of consecutive rounds, each from the losses before it; ``before`` is advanced past them."""
+    experts = before.shape[-1]
+    plays = np.empty(losses.shape[:-1], np.int64)
+    step = max(1, _SCORES // before.size)
+    for start in range(0, len(losses), step):
+        own = losses[start : start + step]
+        after = before + np.cumsum(own, axis=0)
+        scores = -np.concatenate([before[None], after[:-1]])
+        winners = exponential(
+            scores.reshape(-1, experts), epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads
+        )
+        plays[start : start + step] = np.asarray(winners).reshape(own.shape[:-1])
+        before[...] = after[-1]
+    return plays
+
+
+class RandomizedWeightedMajority:
+    """Play one of k experts in every round, those with small losses so far most often, and privately.
+
+    Guarantee
+        A play is expert i with probability proportional to exp(-eta * the sum of its losses so far), exactly (losses
+        are rounded to multiples of 2**-30 beforehand). That is the exponential mechanism at 2 eta with the score
+        -(sum of losses). Neighbours differ in the losses of one round, in any way within [0, 1]: all plays of T
+        rounds together are (T eta**2 / 2)-zCDP, being of bounded range 2 eta each, even if losses are chosen after
+        seeing earlier plays (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021). Only plays may be published: losses, and
+        what an expert has lost, are private. No budget is kept here, but play ends after ``rounds``; put ``charge``
+        to a ledger before the first.
+
+    Parameters
+    ----------
+    experts
+        How many, k; at least 1.
+    rounds
+        How many plays there will be at most, T; at most 2**32.
+    eta
+        How fast to learn: a positive number, at most 5e5. Or give a budget instead:
+    epsilon, delta
+        What all plays together may cost: eta is then the largest allowed, `dpfast.learning.regret.private_eta`.
+    groups
+        None for one player; or a number of independent ones, which play side by side. The guarantee is for each
+        group: where one round's losses of several groups belong to one person, costs add up.
+
+    Attributes
+    ----------
+    eta
+        As given or as found.
+    event
+        All plays of a group, for accountants.
+    charge
+        The same, for `dpfast.Ledger.charge`. A ledger of zCDP holds all plays of ``epsilon`` and ``delta`` if its
+        conversion_delta is that delta; one that adds up epsilons needs delta 0.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is not as above, or both or neither of eta and epsilon are given.
+
+    Notes
+    -----
+    Algorithm 15 of the reference keeps weights and multiplies them by exp(-eta * loss); algorithm 16 draws from the
+    sums of losses. The law is the same, and this is the second: sums of integers are exact, and the draw certified.
+    The expected regret is at most `dpfast.learning.regret.regret_bound`.
+
+    References
+    ----------
+    Littlestone, Warmuth (1994); Freund, Schapire (1997). Dwork, Roth (2014), algorithms 15 and 16, theorems 11.1 to
+    11.4.
+
+    Examples
+    --------
+    >>> from dpfast.testing import SeededRandom
+    >>> player = RandomizedWeightedMajority(experts=3, rounds=10_000, epsilon=0.5, delta=1e-6)
+    >>> round(player.eta, 8)
+    0.00115252
+    >>> player = RandomizedWeightedMajority(experts=3, rounds=100, eta=0.5)
+    >>> plays = player.run(np.tile([0.9, 0.1, 0.8], (100, 1)), random=SeededRandom(1))
+    >>> int((plays == 1).sum()) > 80
+    True
+    >>> player.event
+    Repeated(event=ExponentialMechanism(epsilon=1.0), count=100)
+
+    """
+
+    def __init__(
+        self,
+        experts: int,
+        rounds: int,
+        *,
+        eta: Any = None,
+        epsilon: Any = None,
+        delta: Any = 0,
+        groups: int | None = None,
+    ) -> None:
+        self.experts = checked_count(experts, "experts")
+        self.rounds = checked_count(rounds, "rounds")
+        if self.rounds > _MOST_ROUNDS:
+            raise ParameterError("rounds", rounds, f"at most {_MOST_ROUNDS}")
+        self.groups = None if groups is None else checked_count(groups, "groups")
+        if (eta is None) == (epsilon is None):
+            raise ParameterError("eta", eta, "given if epsilon is not, and only then")
+        if eta is None:
+            self.eta = private_eta(rounds, epsilon, delta)
+        else:
+            self.eta = _checked_eta(eta)
+        shape = (self.experts,) if self.groups is None else (self.groups, self.experts)
+        self._losses = np.zeros(shape, np.int64)
+        self._epsilon = 2.0 * self.eta
+        play = ExponentialMechanism(self._epsilon)
+        self.event: Repeated = play.times(self.rounds)
+        self.charge = Charge.of(
+            self._epsilon, description="randomized weighted majority", event=play, count=self.rounds
+        )
+        self._played = 0
+        self._seen = 0
+
+    def play(self, *, random: object = None, threads: int | None = None) -> Any:
+        """Return the expert to follow in this round: an int, or an int64 for each group.
+
+        Raises
+        ------
+        BudgetExceededError
+            All rounds have been played.
+
+        """
+        self._spend(1)
+        choice = exponential(-self._losses, self._epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads)
+        return int(choice) if self.groups is None else choice
+
+    def update(self, losses: Any) -> None:
+        """Learn what every expert lost in this round.
+
+        Parameters
+        ----------
+        losses
+            One for each expert, or a row of them for each group: numbers from 0 to 1. What lies outside is clamped
+            and NaN is a loss of 1, so that no error depends on private values.
+
+        Raises
+        ------
+        ParameterError
+            Losses of another shape, or of more rounds than declared.
+
+        """
+        self._losses += self._checked(losses, self._losses.shape)
+        self._seen += 1
+
+    def run(self, losses: Any, *, random: object = None, threads: int | None = None) -> NDArray[np.int64]:
+        """Play a round for each entry of ``losses``, learning from it afterwards; return all plays.
+
+        Parameters
+        ----------
+        losses
+            Losses as for `update`, one round after the other along the first axis; they must not depend on the plays.
+        random, threads
+            As for `dpfast.exponential`, which draws all of them.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one play for each round, and in it for each group.
+
+        Raises
+        ------
+        ParameterError
+            Losses of another shape.
+        BudgetExceededError
+            More rounds than are left; nothing is played.
+
+        """
+        rounds = np.shape(losses)[0] if np.ndim(losses) else 0
+        fixed = self._checked(losses, (rounds, *self._losses.shape), rounds)
+        self._spend(rounds)
+        self._seen += rounds
+        return play_rounds(self._losses, fixed, self._epsilon, random, threads)
+
+    def _checked(self, losses: Any, shape: tuple[int, ...], rounds: int = 1) -> NDArray[np.int64]:
+        if np.shape(losses) != shape:
+            raise ParameterError("losses", f"of shape {np.shape(losses)}", f"of shape {shape}")
+        # More losses than rounds would leave the 64 bits that sums are exact in.
+        if self._seen + rounds > self.rounds:
+            raise BudgetExceededError(f"losses of {self._seen + rounds} rounds do not fit into {self.rounds} rounds")
+        return fixed_losses(losses)
+
+    def _spend(self, plays: int) -> None:
+        if self._played + plays > self.rounds:
+            message = f"{plays} more plays do not fit into the {self.rounds} rounds of which {self._played} are played"
+            raise BudgetExceededError(message)
+        self._played += plays
+
+    def __repr__(self) -> str:
+        """Show the parameters, never the losses."""
+        return f"RandomizedWeightedMajority(experts={self.experts}, rounds={self.rounds}, eta={self.eta!r})"
+
+
+def _checked_eta(eta: Any) -> float:
+    try:
+        number = float(eta)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(eta, (bool, str)) or not 5e-19 <= number <= 5e5:
+        raise ParameterError("eta", eta, "a number from 5e-19 to 5e5")
+    return number
