@@ -9,6 +9,7 @@ from dpfast.strategies.hierarchy import Hierarchy, hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
 from dpfast.strategies.noise import Budget
+from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, square_root
 from dpfast.strategies.strategy import Strategy
 from dpfast.strategies.wavelet import wavelet
 from dpfast.strategies.weighting import best_weights
@@ -17,6 +18,9 @@ from dpfast.workloads.workload import Workload
 __all__ = ["candidates"]
 
 _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+
+#: Up to so many cells matrices of cells by cells take no time.
+_SMALL = 512
 
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
@@ -36,6 +40,8 @@ def _line(workload: Workload, budget: Budget) -> Iterator[Strategy]:
     if cells & (cells - 1) == 0:
         yield wavelet(cells)
     orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
+    if 2 in orders and (has_closed_form(workload) or cells <= _SMALL) and cells <= LARGEST_SQUARE_ROOT:
+        yield square_root(cells)
     seen = set()
     for branching in _BRANCHINGS:
         for order in orders if branching < cells else ():
