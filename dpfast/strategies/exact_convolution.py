@@ -59,7 +59,7 @@ def convolve(values: NDArray[np.int64], coefficients: NDArray[np.int64], limit: 
         convolution.transform(part, _roots(size, inverse=False), True)
         parts.append(part)
     scale = np.uint64(pow(size, -1, convolution.PRIME))
-    convolution.multiply_residues(*parts, scale)
+    convolution.multiply_residues(parts[0], parts[1], scale)
     convolution.transform(parts[0], _roots(size, inverse=True), False)
     sums = np.empty(count, np.int64)
     convolution.signed(parts[0], sums)
