@@ -144,4 +144,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bb7c6cfb3e7fcb66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c212d03212a5d12f

@@ -73,4 +73,4 @@ def decay_f64(x):
     return p * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bb7c6cfb3e7fcb66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c212d03212a5d12f

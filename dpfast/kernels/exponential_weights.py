@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bb7c6cfb3e7fcb66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c212d03212a5d12f

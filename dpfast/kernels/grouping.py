@@ -44,4 +44,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bb7c6cfb3e7fcb66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c212d03212a5d12f

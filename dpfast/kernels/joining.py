@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bb7c6cfb3e7fcb66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c212d03212a5d12f

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): bb7c6cfb3e7fcb66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c212d03212a5d12f
