@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018
+# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1

@@ -29,8 +29,10 @@ __all__ = [
     "f64_from_i32",
     "f64_from_i64",
     "fused_multiply_add",
+    "high_product",
     "i32_from_u32",
     "i32_from_u64",
+    "low_product",
     "maximum",
     "round_half_even",
     "shift_left",
@@ -98,6 +100,15 @@ def _call(name: str) -> _Lowering:
 
 _F32, _F64, _I32, _I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
+_I128 = ir.IntType(128)
+
+
+def _high_half(builder: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return the upper half of the product of two words of 64 bits."""
+    wide = [builder.zext(argument, _I128) for argument in arguments]
+    return builder.trunc(builder.lshr(builder.mul(*wide), ir.Constant(_I128, 64)), _I64)
+
+
 add = _same_type(2, types.Integer, lambda b, a: b.add(*a))
 subtract = _same_type(2, types.Integer, lambda b, a: b.sub(*a))
 bit_and = _same_type(2, types.Integer, lambda b, a: b.and_(*a))
@@ -105,6 +116,9 @@ bit_or = _same_type(2, types.Integer, lambda b, a: b.or_(*a))
 bit_xor = _same_type(2, types.Integer, lambda b, a: b.xor(*a))
 shift_left = _same_type(2, types.Integer, lambda b, a: b.shl(*a))
 shift_right = _same_type(2, types.Integer, lambda b, a: b.lshr(*a))
+low_product = _same_type(2, types.Integer, lambda b, a: b.mul(*a))
+high_product = _same_type(2, types.Integer, _high_half)
+"""The upper 64 bits of the product of two uint64."""
 spread_sign = _same_type(1, types.Integer, lambda b, a: b.ashr(a[0], ir.Constant(a[0].type, a[0].type.width - 1)))
 """All ones where the top bit is set, else zero."""
 
@@ -148,4 +162,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018
+# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1

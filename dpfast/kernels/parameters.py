@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018
+# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1

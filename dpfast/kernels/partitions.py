@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018
+# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1

@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e19583c072274018
+# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1

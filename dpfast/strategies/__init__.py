@@ -9,7 +9,20 @@ from dpfast.strategies.choosing import Choice, Considered, choose
 from dpfast.strategies.hierarchy import hierarchy
 from dpfast.strategies.identity import identity
 from dpfast.strategies.matrix_mechanism import MatrixRelease
+from dpfast.strategies.product import product
+from dpfast.strategies.square_root import square_root
 from dpfast.strategies.strategy import Strategy
 from dpfast.strategies.wavelet import wavelet
 
-__all__ = ["Choice", "Considered", "MatrixRelease", "Strategy", "choose", "hierarchy", "identity", "wavelet"]
+__all__ = [
+    "Choice",
+    "Considered",
+    "MatrixRelease",
+    "Strategy",
+    "choose",
+    "hierarchy",
+    "identity",
+    "product",
+    "square_root",
+    "wavelet",
+]

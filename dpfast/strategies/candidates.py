@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from dpfast.strategies.axes import axis_ranges, terms_of
+from dpfast.strategies.axis_search import best_product, uniform_products
 from dpfast.strategies.hierarchy import Hierarchy, hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
 from dpfast.strategies.noise import Budget
+from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, square_root
 from dpfast.strategies.strategy import Strategy
 from dpfast.strategies.wavelet import wavelet
-from dpfast.strategies.weighting import best_weights
+from dpfast.strategies.weighting import best_weights, ladder, largest_weight
 from dpfast.workloads.workload import Workload
 
 __all__ = ["candidates"]
 
 _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
+#: Up to so many cells matrices of cells by cells take no time.
+_SMALL = 512
+
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
     """Return the strategies to consider: all with an error in closed form, and small ones made for the workload."""
+    orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
     found: list[Strategy] = [Identity(workload.shape)]
     if len(workload.shape) == 1:
-        found += _line(workload, budget)
-    return found
+        return found + list(_line(workload, orders))
+    best = [one for one in (best_product(workload, order) for order in orders) if one is not None]
+    return found + best + (uniform_products(workload.shape) if terms_of(workload) or axis_ranges(workload) else [])
 
 
-def _line(workload: Workload, budget: Budget) -> Iterator[Strategy]:
+def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]:
     cells = workload.cells
     for branching in _BRANCHINGS:
         if branching < cells:
@@ -35,21 +43,14 @@ def _line(workload: Workload, budget: Budget) -> Iterator[Strategy]:
                 yield hierarchy(cells, branching, root=root)
     if cells & (cells - 1) == 0:
         yield wavelet(cells)
-    orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
+    if 2 in orders and (has_closed_form(workload) or cells <= _SMALL) and cells <= LARGEST_SQUARE_ROOT:
+        yield square_root(cells)
     seen = set()
     for branching in _BRANCHINGS:
         for order in orders if branching < cells else ():
-            rungs = _ladder(cells, branching)
-            sizes, weights = best_weights(Energies.of(workload).details(rungs), rungs, order)
+            rungs = ladder(cells, branching)
+            sizes, weights = best_weights(Energies.of(workload).details(rungs), rungs, order, largest_weight((cells,)))
             if (sizes, weights) not in seen and len(sizes) > 1:
                 seen.add((sizes, weights))
                 blocks = "weighted blocks of " + ", ".join(map(str, sizes))
                 yield Hierarchy(cells, sizes, weights, f"weighted H{branching}" if sizes == rungs else blocks)
-
-
-def _ladder(cells: int, branching: int) -> tuple[int, ...]:
-    """Return 1, b, b**2 and so on, up to the first that holds all cells."""
-    sizes = [1]
-    while sizes[-1] < cells:
-        sizes.append(sizes[-1] * branching)
-    return tuple(sizes)

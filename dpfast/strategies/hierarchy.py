@@ -108,9 +108,12 @@ class Hierarchy(Nested):
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
         measured = np.empty((rows.shape[0], len(self)), np.int64)
+        sums, below = rows, 1
         for size, weight, level in zip(self.sizes, self.weights, self._levels(measured), strict=True):
-            starts = np.arange(0, self.cells, size)
-            np.multiply(np.add.reduceat(rows, starts, axis=1), weight, out=level)
+            if size > below:
+                sums = np.add.reduceat(sums, np.arange(0, sums.shape[1], size // below), axis=1)
+            np.multiply(sums, weight, out=level)
+            below = size
         return measured
 
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:

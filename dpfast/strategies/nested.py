@@ -13,7 +13,7 @@ from dpfast.strategies.strategy import LineStrategy
 from dpfast.workloads.ranges import Intervals
 from dpfast.workloads.workload import Workload
 
-__all__ = ["Energies", "Nested"]
+__all__ = ["Energies", "Nested", "squares_of_ranges"]
 
 
 class Energies:
@@ -86,18 +86,18 @@ class Nested(LineStrategy):
         """See `Strategy.variances`: for ranges in a few passes over the queries, a bound from above as `error` is."""
         if not isinstance(workload, Intervals):
             return super().variances(workload)
-        lower, upper = (bound.astype(np.float64) for bound in workload.bounds())
+        lower, upper = workload.bounds()
         variances = np.zeros(lower.size)
         values = [*self.eigenvalues, np.inf]
         for size, above, below in zip(self.sizes, values[:-1], [np.inf, *values], strict=False):
             # e_l / s_l counts for level l, and against the level below.
-            variances += _squares(lower, upper, size) / size * (1 / above - 1 / below)
+            variances += squares_of_ranges(lower, upper, size) / size * (1 / above - 1 / below)
         return np.maximum(variances, 0.0)
 
 
-def _squares(lower: NDArray[np.float64], upper: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def squares_of_ranges(lower: NDArray[np.int64], upper: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     """Return for each range the sum, over all blocks of so many cells, of its cells in the block squared."""
-    first, last = np.floor(lower / size), np.ceil(upper / size) - 1
-    whole = np.maximum(last - first - 1, 0.0) * float(size) ** 2
-    ends = ((first + 1) * size - lower) ** 2 + (upper - last * size) ** 2
-    return np.where(first >= last, (upper - lower) ** 2, whole + ends)
+    first, last = lower // size, (upper - 1) // size
+    whole = np.maximum(last - first - 1, 0) * float(size) ** 2
+    ends = ((first + 1) * size - lower).astype(np.float64) ** 2 + (upper - last * size).astype(np.float64) ** 2
+    return np.where(first >= last, (upper - lower).astype(np.float64) ** 2, whole + ends)

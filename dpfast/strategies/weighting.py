@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_weights"]
+__all__ = ["best_weights", "ladder", "largest_weight"]
 
 _ROUNDS = 300
-#: The largest weight: whole numbers up to it are as good as real ones, since the error is flat around its least.
-_LARGEST = 255
+#: Counts up to 2**31 are to be measured as they are (`Strategy.largest_count`), and that many bits are left.
+_ROOM = 2.0**31
+#: Whole weights up to this are as good as real ones, since the error is flat around its least.
+_ENOUGH = 255
+
+
+def largest_weight(shape: tuple[int, ...]) -> int:
+    """Return the largest weight for the levels of each axis, such that sums of weighted counts fit into int64.
+
+    Examples
+    --------
+    >>> largest_weight((4096,)), largest_weight((16, 16, 16, 16))
+    (255, 13)
+
+    """
+    return max(1, min(_ENOUGH, int((_ROOM / math.prod(shape)) ** (1 / len(shape)))))
 
 
 def best_weights(
-    details: list[float], sizes: tuple[int, ...], order: Literal[1, 2]
+    details: list[float], sizes: tuple[int, ...], order: Literal[1, 2], largest: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return sizes and whole-number weights of levels that make a workload's error least; useless levels are left out.
 
@@ -28,6 +43,8 @@ def best_weights(
     order
         1 for Laplace noise, where the norm is the sum of the weights w; 2 for Gaussian noise, where it is the root of
         the sum of their squares.
+    largest
+        The largest weight.
 
     Notes
     -----
@@ -49,8 +66,16 @@ def best_weights(
         reach = np.cumsum((energy / eigenvalues**2)[::-1])[::-1]
         weights = (weights**4 * size * reach) ** power
         weights /= weights.max()
-    whole = np.rint(weights * _LARGEST).astype(int)
+    whole = np.rint(weights * largest).astype(int)
     whole[0] = max(whole[0], 1)
     kept = whole > 0
     divisor = int(np.gcd.reduce(whole[kept]))
     return tuple(np.array(sizes)[kept].tolist()), tuple((whole[kept] // divisor).tolist())
+
+
+def ladder(cells: int, branching: int) -> tuple[int, ...]:
+    """Return 1, b, b**2 and so on, up to the first that holds all cells."""
+    sizes = [1]
+    while sizes[-1] < cells:
+        sizes.append(sizes[-1] * branching)
+    return tuple(sizes)

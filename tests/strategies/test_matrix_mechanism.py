@@ -102,9 +102,8 @@ def test_intervals_hold_as_often_as_they_say(budget, seed):
     """40 runs of 200 ranges; false-failure rate below 1e-6.
 
     A run's share of misses is 0.02 (Laplace) and 0.048 (Gaussian) on average with a deviation of 0.028 and 0.034, over
-    2,000 runs, as misses in a run go together; the mean of 40 has one of 0.005, and must be 3.5 of them below 0.02 or
-    9 of them above 0.048 to fail; a share of 0 in all 40 has probability below 1e-9, as one in two runs misses
-    something.
+    2,000 runs, as misses in a run go together: the mean of 40 has one of 0.005, and 0.1 is 9 of them away. No miss in
+    40 runs has probability below 1e-9, as more than 40 % of runs have one.
     """
     workload = workloads.random_ranges(1000, 200, 1)
     counts = np.arange(1000) % 17

@@ -1,0 +1,66 @@
+"""Workloads over several attributes, taken apart into workloads over one attribute each."""
+
+from __future__ import annotations
+
+from itertools import product as combinations_of
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.workloads.cells import Identity, Total
+from dpfast.workloads.kronecker import Kronecker
+from dpfast.workloads.marginals import Marginals
+from dpfast.workloads.ranges import Ranges
+from dpfast.workloads.rectangles import Rectangles
+from dpfast.workloads.union import Union
+from dpfast.workloads.workload import Workload
+
+__all__ = ["Term", "axis_ranges", "terms_of"]
+
+#: A product of queries: a workload for each axis.
+Term: TypeAlias = tuple[Workload, ...]
+
+
+def terms_of(workload: Workload) -> list[Term] | None:
+    """Return products of workloads over one attribute whose queries, one after the other, are the workload's.
+
+    The queries of a product are ordered by the first axis's, then by the second's, and so on. None where a workload is
+    no union of products.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> [[type(axis).__name__ for axis in term] for term in terms_of(dpf.workloads.marginals((2, 3, 4), k=2))]
+    [['Identity', 'Identity', 'Total'], ['Identity', 'Total', 'Identity'], ['Total', 'Identity', 'Identity']]
+
+    """
+    if len(workload.shape) == 1:
+        return [(workload,)]
+    if isinstance(workload, (Identity, Total)):
+        return [tuple(type(workload)(size) for size in workload.shape)]
+    if isinstance(workload, Marginals):
+        return [
+            tuple((Identity if axis in kept else Total)(size) for axis, size in enumerate(workload.shape))
+            for kept in workload.attributes
+        ]
+    if isinstance(workload, Kronecker):
+        factors = [terms_of(factor) for factor in workload.factors]
+        known = [terms for terms in factors if terms is not None]
+        # Of a factor that is itself a union, the products would come in another order than the queries.
+        if len(known) < len(factors) or any(len(terms) > 1 for terms in known[1:]):
+            return None
+        return [sum(parts, ()) for parts in combinations_of(*known)]
+    if isinstance(workload, Union):
+        parts = [terms_of(part) for part in workload.parts]
+        return None if None in parts else [term for terms in parts for term in terms or ()]
+    return None
+
+
+def axis_ranges(workload: Workload) -> list[Ranges] | None:
+    """Return the ranges of each axis, a query for each rectangle; None for a workload that is not of rectangles."""
+    if not isinstance(workload, Rectangles):
+        return None
+    filled: NDArray[np.bool_] = (workload.upper > workload.lower).all(axis=1)
+    sides = zip(workload.shape, workload.lower.T * filled, workload.upper.T * filled, strict=True)
+    return [Ranges(size, lower, upper) for size, lower, upper in sides]
