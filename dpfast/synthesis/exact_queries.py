@@ -172,7 +172,9 @@ class ExactQueries:
         sizes = np.diff(self.offsets)
         # Estimates of absurd size are cut off, so that no sum overflows: of answers all sums are below 2**60.
         limit = np.repeat(np.ldexp(1.0, 61) / sizes, sizes)
-        public = np.rint(np.clip(np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits), -limit, limit))
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits)
+        public = np.rint(np.clip(scaled, -limit, limit))
         errors: NDArray[np.int64] = np.abs((answers << self.score_bits) - public.astype(np.int64))
         if not self.grouped:
             return errors
@@ -183,7 +185,7 @@ class ExactQueries:
     @property
     def score_sensitivity(self) -> int:
         """What neighbours change in a score at most."""
-        return self.l1 << self.score_bits
+        return int(self.l1 << self.score_bits)
 
 
 def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
