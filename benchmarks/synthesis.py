@@ -8,7 +8,6 @@ import numpy as np
 
 import dpfast as dpf
 from benchmarks.prepared import Prepared
-from dpfast.testing import SeededRandom
 
 #: Adult's 15 attributes, coarsened to 2**18 cells: its full domain has 10**18.
 _SHAPE = (4, 2, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2)
@@ -36,7 +35,7 @@ def _new_masses(mass: np.ndarray, dual: np.ndarray, value: np.ndarray, softness:
 
 
 def _numpy_marginals(table: np.ndarray, epsilon: float, rounds: int, replays: int) -> Callable[[], np.ndarray]:
-    """MWEM on marginals as one would write it with arrays: each update a sum over axes and a product by broadcasting."""
+    """MWEM on marginals as one would write it with arrays: an update sums over axes and multiplies by broadcasting."""
     generator = np.random.default_rng(_SEED)
     attributes = dpf.workloads.marginals(_SHAPE, 2).attributes
     others = [tuple(set(range(len(_SHAPE))) - set(pair)) for pair in attributes]

@@ -38,8 +38,8 @@ def test_errors_vanish_as_epsilon_grows(table, neighbors, selection, seed):
     """False-failure rate below 1e-9.
 
     All six marginals are measured; at epsilon 10**5 the noise's scale is below 1e-3, so that every noisy count is
-    exact but with probability e**-1000. At epsilon 0.0005 the noise's scale is above 15,000: a mean error below 5 over 44
-    queries takes more than ten noisy counts within 220, which each is with a probability below 0.015.
+    exact but with probability e**-1000. At epsilon 0.0005 the noise's scale is above 15,000: a mean error below 5 over
+    44 queries takes more than ten noisy counts within 220, which each is with a probability below 0.015.
     """
     given = {"rounds": 6, "neighbors": neighbors, "selection": selection, "replays": 3000}
     assert error(table, PAIRS, seed, epsilon=1e5, **given) < 2.0
