@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from dpfast.release import plan, release
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
     from dpfast.synthesis.mwem import mwem
+    from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
 
 __all__ = [
     "Ledger",
+    "PrivateMultiplicativeWeights",
     "SparseVector",
     "above_threshold",
     "answer",
@@ -64,6 +66,7 @@ __all__ = [
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _HOMES = {
     "Ledger": "dpfast.ledger",
+    "PrivateMultiplicativeWeights": "dpfast.synthesis.private_multiplicative_weights",
     "SparseVector": "dpfast.mechanisms.sparse_vector",
     "above_threshold": "dpfast.mechanisms.above_threshold",
     "answer": "dpfast.answering",

@@ -84,8 +84,8 @@ def test_ranges_on_atoms_are_those_of_the_cells(seed):
     noisy = generator.normal(20.0, 9.0, 12)
     for group in (3, 7, 1, 9):
         model.measure(group, noisy[group : group + 1], 9.0)
-    queries = np.concatenate([np.ones((1, 64)), workload.rows(0, 12)[[3, 7, 1, 9]]])
-    values, softness = np.append(90.0, noisy[[3, 7, 1, 9]]), np.append(0.0, np.full(4, SOFTNESS * 9.0))
+    queries = np.concatenate([workload.rows(0, 12)[[3, 7, 1, 9]], np.ones((1, 64))])
+    values, softness = np.append(noisy[[3, 7, 1, 9]], 90.0), np.append(np.full(4, SOFTNESS * 9.0), 0.0)
     weights, _ = fit(queries, values, softness, start, 4)
     model.replay(4)
     assert model.histogram() == pytest.approx(weights, rel=1e-7)
