@@ -16,6 +16,7 @@ import polars as pl
 
 import dpfast as dpf
 from benchmarks import budgets, choices, workloads
+from benchmarks import budgets, choices, synthesis
 from benchmarks.prepared import Prepared, Run
 
 
@@ -262,6 +263,15 @@ COMPARISONS = (
         choices.draws(by_choice=True),
         4.0,
     ),
+    Comparison(
+        "MWEM, pairs of 15 attributes, 2^18 cells, 100 rounds",
+        "NumPy",
+        2**18,
+        synthesis.marginals(100),
+        20.0,
+        rounds=1,
+    ),
+    Comparison("MWEM, 2,000 ranges of 4,096 cells, 50 rounds", "NumPy", 2_000, synthesis.ranges(50), 4.0),
     Comparison(
         "Answer 10^6 queries, each its own epsilon",
         "dpf.laplace, a scale a row",

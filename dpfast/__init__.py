@@ -35,6 +35,11 @@ __all__ = [
     "Ledger",
     "LinearLearner",
     "RandomizedWeightedMajority",
+    from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
+
+__all__ = [
+    "Ledger",
+    "PrivateMultiplicativeWeights",
     "SparseVector",
     "above_threshold",
     "answer",
@@ -72,6 +77,7 @@ _HOMES = {
     "Ledger": "dpfast.ledger",
     "LinearLearner": "dpfast.learning.linear_learner",
     "RandomizedWeightedMajority": "dpfast.learning.experts",
+    "PrivateMultiplicativeWeights": "dpfast.synthesis.private_multiplicative_weights",
     "SparseVector": "dpfast.mechanisms.sparse_vector",
     "above_threshold": "dpfast.mechanisms.above_threshold",
     "answer": "dpfast.answering",

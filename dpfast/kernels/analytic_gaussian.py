@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768

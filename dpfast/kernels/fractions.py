@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768

@@ -69,4 +69,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768

@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768

@@ -193,7 +193,7 @@ def sum_marginals(which, table, lefts, rights, wides, offsets, scratch, sums):
 
 @kernel
 def replay_rows(queries, values, softness, sweeps, tolerance, duals, weights):
-    """Fit measured queries of zeros and ones, in order, up to ``sweeps`` times; return how often.
+    """Fit measured queries of zeros and ones, the first one last, up to ``sweeps`` times; return how often.
 
     Parameters
     ----------
@@ -209,7 +209,8 @@ def replay_rows(queries, values, softness, sweeps, tolerance, duals, weights):
     """
     for sweep in range(sweeps):
         moved = 0.0
-        for i in range(values.size):
+        for place in range(values.size):
+            i = (place + 1) % values.size
             mass = 0.0
             for x in range(weights.size):
                 mass += queries[i, x] * weights[x]
@@ -228,7 +229,8 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     """Fit measured queries with coefficients from -1 to 1 (float64), arrays as in `replay_rows`."""
     for sweep in range(sweeps):
         moved = 0.0
-        for i in range(values.size):
+        for place in range(values.size):
+            i = (place + 1) % values.size
             answer, mass = 0.0, 0.0
             for x in range(weights.size):
                 answer += queries[i, x] * weights[x]
@@ -247,4 +249,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): da7d41f7e38eeba1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.balls import round_up_written
 from dpfast.accounting.events import Pure
 from dpfast.columns import borrow, dimensions
-from dpfast.errors import ColumnError, LedgerError
+from dpfast.errors import ColumnError, LedgerError, ParameterError
 from dpfast.mechanisms.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.threshold_runs import CHUNK, Runs, calibrate, finite_threshold
@@ -134,13 +134,16 @@ class SparseVector:
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def test(self, values: Any) -> Any:
+    def test(self, values: Any, *, most: int | None = None) -> Any:
         """Answer for values which lie above the threshold, in order, up to the last positive that may be reported.
 
         Parameters
         ----------
         values
             A column as for `above_threshold`, or a number. The answer for a null is False, and costs nothing.
+        most
+            None, or how many positives this call may report: with 1 it ends with the first, and no later value is
+            tested.
 
         Returns
         -------
@@ -157,6 +160,8 @@ class SparseVector:
             The values are of another kind or type, or one is NaN or infinite; none was tested.
 
         """
+        if most is not None and (isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1):
+            raise ParameterError("most", most, "None, or a whole number of at least 1")
         self._refuse_other_process()  # before the lock: a thread lost in a fork may have held it
         if dimensions(values) > 1:
             raise ColumnError("values must be a number or a column of one dimension; test one column after the other")
@@ -171,23 +176,25 @@ class SparseVector:
             # Words are used up and positives found before they are reported.
             self._interrupted = True
             stopped = self.remaining == 0
+            left = self.remaining if most is None else min(self.remaining, int(most))
             found: list[NDArray[np.int64]] = []
             for start in range(0, dense.length, CHUNK):
-                if self.remaining == 0:
+                if left == 0:
                     break
                 block = dense.block(start, min(start + CHUNK, dense.length))
-                places = np.full((1, min(self.remaining, block.size)), -1, np.int64)
+                places = np.full((1, min(left, block.size)), -1, np.int64)
                 many = np.zeros(1, np.int64)
                 self._runs.scan(0, block, start, many, places)
                 found.append(places[0, : many[0]])
                 self.remaining -= int(many[0])
+                left -= int(many[0])
             chosen = np.concatenate(found) if found else np.empty(0, np.int64)
             answers = None
             if self._answer_scale is not None:
                 answers = measure_again(dense, chosen, self._answer_scale, self._source)
             places_given = chosen if where is None else where[chosen]
             length = column.length
-            if self.remaining == 0:
+            if left == 0:
                 length = 0 if stopped else int(places_given[-1]) + 1
             above = np.zeros(length, np.bool_)
             above[places_given] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -19,6 +20,8 @@ from dpfast.accounting.events import (
     Gaussian,
     Laplace,
     PermuteAndFlip,
+    Pure,
+    Single,
 )
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge, Ledger
@@ -36,6 +39,11 @@ Kind: TypeAlias = Literal["epsilon", "rho"]
 
 #: Gaussian noise has an epsilon only beside a delta: the one at this delta stands in its charge.
 _DECLARED_DELTA = 1e-6
+_EVENTS: dict[str, Callable[[float], Single]] = {
+    "exponential": ExponentialMechanism,
+    "permute_and_flip": PermuteAndFlip,
+    "sparse_vector": Pure,
+}
 #: More would change nothing, as weights are below exp(-700) already.
 _LARGEST_SELECTION = 1e6
 
@@ -159,10 +167,11 @@ def selection_for(kind: Kind, units: int, mechanism: str, count: int, descriptio
 
     Guarantee
         One selection's event costs at most ``units``: for rho, that of the exponential mechanism by its bounded
-        range (at most epsilon**2 / 8), that of permute-and-flip as any pure mechanism's (Soundness rule 22).
+        range (at most epsilon**2 / 8), those of permute-and-flip and of a sparse vector as any pure mechanism's
+        (Soundness rule 22).
 
     """
-    event_of = ExponentialMechanism if mechanism == "exponential" else PermuteAndFlip
+    event_of = _EVENTS[mechanism]
     if kind == "epsilon":
         each = _written_below(min(units, int(_LARGEST_SELECTION) * UNITS_PER_ONE))
         return Selection(each, Charge(units, 0, description, event_of(each), count))

@@ -42,9 +42,9 @@ class Estimate:
         Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
         accurate.
     rounds
-        A frame with what was measured, a row for each time: ``round``; the ``group`` of queries, its first ``query`` and
-        how many ``queries`` it has; their noisy ``answers``; and ``error95``, which the noise of one of them exceeds
-        with probability 0.05.
+        A frame with what was measured, a row for each time: ``round``; the ``group`` of queries, its first ``query``
+        and how many ``queries`` it has; their noisy ``answers``; and ``error95``, which the noise of one of them
+        exceeds with probability 0.05.
     entry
         The number of the first charge in the ledger, or None without one.
 

@@ -55,6 +55,8 @@ class ExactQueries:
         Its coefficients lie between -1 and 1.
     neighbors
         As above.
+    whatever
+        Take coefficients of any size, and zeros alone: for callers who bound them themselves.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class ExactQueries:
 
     """
 
-    def __init__(self, workload: Workload, neighbors: Neighbors) -> None:
+    def __init__(self, workload: Workload, neighbors: Neighbors, *, whatever: bool = False) -> None:
         if not isinstance(workload, Workload):
             raise ParameterError(
                 "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
@@ -87,7 +89,7 @@ class ExactQueries:
         if len(workload) == 0 or workload.cells == 0:
             raise ParameterError("workload", repr(workload), "of at least one query and one cell")
         low, high = workload.range
-        if not -1.0 <= low <= high <= 1.0:
+        if not (whatever or -1.0 <= low <= high <= 1.0):
             raise ParameterError(
                 "workload", f"of coefficients from {low:g} to {high:g}", "of coefficients from -1 to 1", "scale it"
             )
@@ -97,7 +99,7 @@ class ExactQueries:
         self.score_bits = _SCORE_BITS if whole else 0
         least, most = (round(bound * 2**self.unit_bits) for bound in (low, high))
         largest = max(abs(least), abs(most))
-        if largest == 0:
+        if largest == 0 and not whatever:
             raise ParameterError("workload", "of coefficients 0", "of queries that ask for something")
         groups = workload.groups
         self.grouped = groups is not None
@@ -131,15 +133,7 @@ class ExactQueries:
             A count is negative or too large.
 
         """
-        cells = counted(histogram, self.workload.shape)
-        if clamp:
-            return np.clip(cells, 0, self.largest_count)
-        if cells.size and (int(cells.min()) < 0 or int(cells.max()) > self.largest_count):
-            raise DataError(
-                f"histogram must hold counts from 0 to {self.largest_count}; count again, or write "
-                "np.maximum(histogram, 0) for one that carries noise"
-            )
-        return cells
+        return clamped(counted(histogram, self.workload.shape), self.largest_count, clamp=clamp)
 
     def answers(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return all answers, exactly, in steps."""
@@ -172,7 +166,9 @@ class ExactQueries:
         sizes = np.diff(self.offsets)
         # Estimates of absurd size are cut off, so that no sum overflows: of answers all sums are below 2**60.
         limit = np.repeat(np.ldexp(1.0, 61) / sizes, sizes)
-        public = np.rint(np.clip(np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits), -limit, limit))
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits)
+        public = np.rint(np.clip(scaled, -limit, limit))
         errors: NDArray[np.int64] = np.abs((answers << self.score_bits) - public.astype(np.int64))
         if not self.grouped:
             return errors
@@ -183,7 +179,7 @@ class ExactQueries:
     @property
     def score_sensitivity(self) -> int:
         """What neighbours change in a score at most."""
-        return self.l1 << self.score_bits
+        return int(self.l1 << self.score_bits)
 
 
 def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
@@ -204,3 +200,34 @@ def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram")
     if array.dtype == np.uint64:
         array = np.minimum(array, np.uint64(2**63 - 1))
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
+
+
+def clamped(cells: NDArray[np.int64], largest: int, *, clamp: bool) -> NDArray[np.int64]:
+    """Return counts from 0 to the largest: others moved to the nearer end, or refused; see `ExactQueries.checked`."""
+    if clamp:
+        return np.clip(cells, 0, largest)
+    if cells.size and (int(cells.min()) < 0 or int(cells.max()) > largest):
+        raise DataError(
+            f"histogram must hold counts from 0 to {largest}; count again, or write np.maximum(histogram, 0) for one "
+            "that carries noise"
+        )
+    return cells
+
+
+def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
+    """Return public weights to start with, in one dimension: a copy of the prior, or all alike."""
+    if prior is None:
+        return np.ones(cells)
+    weights = np.array(prior, dtype=np.float64).reshape(-1)
+    if weights.size != cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
+        allowed = f"{cells:,} positive finite public weights, one for each cell"
+        raise ParameterError("prior", f"of shape {np.shape(prior)}", allowed)
+    return weights
+
+
+def whole(given: Any, argument: str, least: int, most: int, example: int) -> int:
+    """Read a whole number within bounds, or refuse it."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not least <= given <= most:
+        allowed = f"a whole number from {least} to {most}"
+        raise ParameterError(argument, given, allowed, f"write for example {argument}={example}")
+    return int(given)

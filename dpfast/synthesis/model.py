@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.kernels.replay import replay_real_rows, replay_rows
 from dpfast.workloads import Workload
 
-__all__ = ["TOLERANCE", "Measured", "Model", "RowModel"]
+__all__ = ["TOLERANCE", "FittedRows", "Measured", "Model", "RowModel"]
 
 Floats = NDArray[np.float64]
 
@@ -65,29 +65,80 @@ class Model(Protocol):
         """Return the weights of all cells, in one dimension."""
 
 
-class _Fitted:
-    """Measured queries as rows over weights, one of them the total, and their duals."""
+class FittedRows:
+    """Weights, and the queries that were measured of them as rows, the first of which is the total.
 
-    def __init__(self, cells: int, total: tuple[float, float], softness: float, kind: type[np.generic]) -> None:
-        self.rows = np.ones((1, cells), kind)
-        self.measured = Measured(1, softness)
-        self.measured.add(slice(0, 1), np.array([total[0]]), total[1])
-        self.duals = np.zeros(1)
+    Queries of zeros and ones are fitted on atoms, the sets of cells that the measured ones do not tell apart: fitting
+    multiplies all cells of an atom alike, and after t ranges there are 2 t + 1 atoms at most. From the first query of
+    other coefficients on, all cells are fitted.
 
-    def append(self, rows: NDArray[Any]) -> int:
-        """Take in rows, which are measured next, and return the place of the first."""
-        place = len(self.rows)
-        self.rows = np.concatenate([self.rows, rows.astype(self.rows.dtype, copy=False)])
-        self.duals = np.concatenate([self.duals, np.zeros(len(rows))])
-        self.measured.grow(len(rows))
+    Parameters
+    ----------
+    weights
+        The weights before anything is measured, above 0; overwritten.
+    total
+        The total, and the deviation of its noise: 0 if it is public.
+    softness
+        As for `Measured`.
+
+    """
+
+    def __init__(self, weights: Floats, total: tuple[float, float], softness: float) -> None:
+        self.weights = weights
+        self._atoms: NDArray[np.int64] | None = np.zeros(weights.size, np.int64)
+        self._rows: NDArray[Any] = np.ones((1, 1), np.uint8)
+        self._duals = np.zeros(1)
+        self._measured = Measured(1, softness)
+        self._measured.add(slice(0, 1), np.array([total[0]]), total[1])
+
+    def append(self, rows: NDArray[Any], *, binary: bool) -> int:
+        """Take in disjoint rows of zeros and ones, or any one row, and return the place of the first."""
+        place = len(self._rows)
+        if not binary and self._atoms is not None:
+            self._rows = self._rows[:, self._atoms].astype(np.float64)
+            self._atoms = None
+        new = rows if self._atoms is None else self._split(self._atoms, rows)
+        self._rows = np.concatenate([self._rows, new.astype(self._rows.dtype, copy=False)])
+        self._duals = np.concatenate([self._duals, np.zeros(len(rows))])
+        self._measured.grow(len(rows))
         return place
+
+    def _split(self, atoms: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[np.uint8]:
+        """Split the atoms by disjoint queries, and return these as rows over the new atoms."""
+        queries = len(rows)
+        # A cell is in one of the queries at most; those in none count as in one more.
+        member = np.full(atoms.size, queries)
+        query, cell = np.nonzero(rows)
+        member[cell] = query
+        joint = atoms * (queries + 1) + member
+        held = np.bincount(joint, minlength=self._rows.shape[1] * (queries + 1)) > 0
+        atoms[:] = (np.cumsum(held) - 1)[joint]
+        parents, members = np.divmod(np.flatnonzero(held), queries + 1)
+        self._rows = self._rows[:, parents]
+        own: NDArray[np.uint8] = (members == np.arange(queries)[:, None]).astype(np.uint8)
+        return own
+
+    def measure(self, place: int, values: Floats, deviation: float) -> None:
+        """Take in noisy answers of the rows from a place on."""
+        self._measured.add(slice(place, place + values.size), values, deviation)
+
+    def replay(self, sweeps: int, start: int = 0) -> None:
+        """Fit the rows from ``start`` on, up to so many times each; if the total is among them, it comes last."""
+        measured = self._measured
+        own = slice(start, None)
+        fixed = measured.values[own], measured.softness[own], sweeps, TOLERANCE, self._duals[own]
+        if self._atoms is None:
+            replay_real_rows(self._rows[own], *fixed, self.weights)
+            return
+        before = np.bincount(self._atoms, self.weights, minlength=self._rows.shape[1])
+        after = before.copy()
+        replay_rows(self._rows[own], *fixed, after)
+        np.divide(after, before, out=after, where=before > 0.0)
+        self.weights *= after[self._atoms]
 
 
 class RowModel:
     """Weights, and measured queries as rows: for any workload.
-
-    Queries of zeros and ones are fitted on atoms, the sets of cells that the measured ones do not tell apart: fitting
-    multiplies all cells of an atom alike, and after t ranges there are 2 t + 1 atoms at most.
 
     Parameters
     ----------
@@ -95,12 +146,8 @@ class RowModel:
         The queries.
     offsets
         Group g has the queries offsets[g] to offsets[g + 1].
-    start
-        The weights before anything is measured, above 0; overwritten.
-    total
-        The total, and the deviation of its noise: 0 if it is public.
-    softness
-        As for `Measured`.
+    start, total, softness
+        As for `FittedRows`.
 
     """
 
@@ -113,54 +160,25 @@ class RowModel:
         softness: float,
     ) -> None:
         self._workload, self._offsets = workload, offsets
-        self._weights = start
         self._places = np.full(len(workload), -1, np.int64)
-        self._atoms: NDArray[np.int64] | None = np.zeros(start.size, np.int64) if workload.binary else None
-        kind = np.float64 if self._atoms is None else np.uint8
-        self._fitted = _Fitted(start.size if self._atoms is None else 1, total, softness, kind)
+        self._fitted = FittedRows(start, total, softness)
 
     def answers(self) -> Floats:
         """Return the answers of all queries."""
-        return np.asarray(self._workload.answer(self._weights), dtype=np.float64)
+        return np.asarray(self._workload.answer(self._fitted.weights), dtype=np.float64)
 
     def measure(self, group: int, values: Floats, deviation: float) -> None:
         """Take in noisy answers of a group of queries."""
         first, last = int(self._offsets[group]), int(self._offsets[group + 1])
         if self._places[first] < 0:
             rows = self._workload.rows(first, last)
-            self._places[first] = self._fitted.append(rows if self._atoms is None else self._split(self._atoms, rows))
-        place = int(self._places[first])
-        self._fitted.measured.add(slice(place, place + last - first), values, deviation)
-
-    def _split(self, atoms: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[np.uint8]:
-        """Split the atoms by disjoint queries, and return these as rows over the new atoms."""
-        queries = len(rows)
-        # A cell is in one of the queries at most; those in none count as in one more.
-        member = np.full(atoms.size, queries)
-        query, cell = np.nonzero(rows)
-        member[cell] = query
-        joint = atoms * (queries + 1) + member
-        held = np.bincount(joint, minlength=self._fitted.rows.shape[1] * (queries + 1)) > 0
-        atoms[:] = (np.cumsum(held) - 1)[joint]
-        parents, members = np.divmod(np.flatnonzero(held), queries + 1)
-        self._fitted.rows = self._fitted.rows[:, parents]
-        own: NDArray[np.uint8] = (members == np.arange(queries)[:, None]).astype(np.uint8)
-        return own
+            self._places[first] = self._fitted.append(rows, binary=self._workload.binary)
+        self._fitted.measure(int(self._places[first]), values, deviation)
 
     def replay(self, sweeps: int) -> None:
-        """Fit all that was measured so far, up to so many times each."""
-        fitted = self._fitted
-        measured = fitted.measured
-        parameters = measured.values, measured.softness, sweeps, TOLERANCE, fitted.duals
-        if self._atoms is None:
-            replay_real_rows(fitted.rows, *parameters, self._weights)
-            return
-        before = np.bincount(self._atoms, self._weights, minlength=fitted.rows.shape[1])
-        after = before.copy()
-        replay_rows(fitted.rows, *parameters, after)
-        np.divide(after, before, out=after, where=before > 0.0)
-        self._weights *= after[self._atoms]
+        """Fit all that was measured so far, up to so many times each; the total comes last."""
+        self._fitted.replay(sweeps)
 
     def histogram(self) -> Floats:
         """Return the weights of all cells."""
-        return self._weights
+        return self._fitted.weights

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.budget import Total, check_ledger
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, counted
+from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, counted, public_weights
 from dpfast.synthesis.rounds import Payment, Rounds
 from dpfast.workloads import Workload
 
@@ -168,7 +164,7 @@ rounds=30
         total_share=total_share,
         repeat=repeat,
     )
-    start = _prior(prior, workload)
+    start = public_weights(prior, workload.cells)
     thread_count(threads, 1)
     check_ledger(ledger, budget, random)
     source = random_source(random)
@@ -177,17 +173,3 @@ rounds=30
     payment.begin(plan)
     cells = queries.checked(histogram, clamp=ledger is not None)
     return plan.run(cells, start, source, payment, threads, progress)
-
-
-def _prior(prior: Any, workload: Workload) -> NDArray[np.float64]:
-    """Return public weights to start with."""
-    if prior is None:
-        return np.ones(workload.cells)
-    weights = np.array(prior, dtype=np.float64).reshape(-1)
-    if weights.size != workload.cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
-        raise ParameterError(
-            "prior",
-            f"of shape {np.shape(prior)}",
-            f"{workload.cells:,} positive finite public weights, one for each cell",
-        )
-    return weights

@@ -18,7 +18,7 @@ from dpfast.mechanisms.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.budget import Noise, Selection, Total, charge_all, noise_for, read_share, selection_for
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, Neighbors
+from dpfast.synthesis.exact_queries import ExactQueries, Neighbors, whole
 from dpfast.synthesis.marginal_model import MarginalModel
 from dpfast.synthesis.model import Model, RowModel
 from dpfast.workloads.cells import Identity
@@ -92,15 +92,15 @@ class Rounds:
         repeat: bool,
     ) -> None:
         groups = len(queries.offsets) - 1
-        self.rounds = min(_whole(rounds, "rounds", 1, _MOST, 30), _MOST if repeat else groups)
-        self.replays = _whole(replays, "replays", 1, _MOST, 100)
+        self.rounds = min(whole(rounds, "rounds", 1, _MOST, 30), _MOST if repeat else groups)
+        self.replays = whole(replays, "replays", 1, _MOST, 100)
         if selection not in ("exponential", "permute_and_flip"):
             raise ParameterError("selection", selection, '"exponential" or "permute_and_flip"')
         if not isinstance(repeat, (bool, np.bool_)):
             raise ParameterError("repeat", repeat, "True or False")
         self.queries, self.budget, self.repeat = queries, budget, bool(repeat)
         self._draw = exponential if selection == "exponential" else permute_and_flip
-        self.total = None if total is None else _whole(total, "total", 0, 2**60, 10_000)
+        self.total = None if total is None else whole(total, "total", 0, 2**60, 10_000)
         self.total_noise: Noise | None = None
         self.total_charges: list[Charge] = []
         name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units
@@ -224,10 +224,3 @@ class Rounds:
                 "error95": np.full(len(log), self.noise.reach() * unit),
             }
         )
-
-
-def _whole(given: Any, argument: str, least: int, most: int, example: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not least <= given <= most:
-        allowed = f"a whole number from {least} to {most}"
-        raise ParameterError(argument, given, allowed, f"write for example {argument}={example}")
-    return int(given)

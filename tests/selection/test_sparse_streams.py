@@ -206,3 +206,19 @@ def test_numeric_scales_beyond_a_type_are_refused_before_anything_is_drawn():
     with pytest.raises(ParameterError, match=r"at most 2\*\*60"):
         stream.test([1, 2])
     assert stream.test([-1e30, -1e30])[0].tolist() == [False, False]
+
+
+def test_a_call_ends_after_as_many_positives_as_it_may_report():
+    values = np.where(np.arange(200) % 10 == 7, 10_000, -10_000)
+    whole = dpf.SparseVector(0, 1.0, count=5, random=SeededRandom(4)).test(values)
+    stream = dpf.SparseVector(0, 1.0, count=5, random=SeededRandom(4))
+    parts, place = [], 0
+    for left in (4, 3, 2, 1, 0):
+        parts.append(stream.test(values[place:], most=1))
+        place += parts[-1].size
+        assert (parts[-1].sum(), bool(parts[-1][-1]), stream.remaining) == (1, True, left)
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert (stream.tested, stream.test(values, most=1).size) == (48, 0)
+    for bad in (0, 1.5, True):
+        with pytest.raises(ParameterError, match="most must be"):
+            stream.test(values, most=bad)
