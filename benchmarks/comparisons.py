@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, workloads
-from benchmarks import budgets, choices, synthesis
+from benchmarks import budgets, choices, synthesis, workloads
 from benchmarks.prepared import Prepared, Run
 
 

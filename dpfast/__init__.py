@@ -26,20 +26,17 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.sparse_domain import exponential_sparse
     from dpfast.mechanisms.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, mode, quantile, sum
-    from dpfast.release import plan, release
+    from dpfast.release import plan
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
-    from dpfast.synthesis.mwem import mwem
     from dpfast.synthesis.multiplicative_weights import multiplicative_weights
-
-__all__ = [
-    "Ledger",
-    "LinearLearner",
-    "RandomizedWeightedMajority",
+    from dpfast.synthesis.mwem import mwem
     from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
 
 __all__ = [
     "Ledger",
+    "LinearLearner",
     "PrivateMultiplicativeWeights",
+    "RandomizedWeightedMajority",
     "SparseVector",
     "above_threshold",
     "answer",
@@ -53,8 +50,8 @@ __all__ = [
     "matrix_mechanism",
     "mean",
     "mode",
-    "mwem",
     "multiplicative_weights",
+    "mwem",
     "noisy_max_with_gap",
     "noisy_top_k",
     "permute_and_flip",
@@ -62,7 +59,6 @@ __all__ = [
     "price_revenues",
     "quantile",
     "quantiles",
-    "release",
     "report_noisy_max",
     "select_price",
     "selection_error",
@@ -76,8 +72,8 @@ __all__ = [
 _HOMES = {
     "Ledger": "dpfast.ledger",
     "LinearLearner": "dpfast.learning.linear_learner",
-    "RandomizedWeightedMajority": "dpfast.learning.experts",
     "PrivateMultiplicativeWeights": "dpfast.synthesis.private_multiplicative_weights",
+    "RandomizedWeightedMajority": "dpfast.learning.experts",
     "SparseVector": "dpfast.mechanisms.sparse_vector",
     "above_threshold": "dpfast.mechanisms.above_threshold",
     "answer": "dpfast.answering",
@@ -91,8 +87,8 @@ _HOMES = {
     "matrix_mechanism": "dpfast.strategies.matrix_mechanism",
     "mean": "dpfast.queries",
     "mode": "dpfast.queries",
-    "mwem": "dpfast.synthesis.mwem",
     "multiplicative_weights": "dpfast.synthesis.multiplicative_weights",
+    "mwem": "dpfast.synthesis.mwem",
     "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
     "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
