@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100

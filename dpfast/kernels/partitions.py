@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100

@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100

@@ -279,4 +279,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
