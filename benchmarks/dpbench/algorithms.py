@@ -57,7 +57,7 @@ def _lines(cells: int) -> Iterator[tuple[str, Strategy]]:
 
 
 def _planes(shape: tuple[int, ...]) -> Iterator[tuple[str, Strategy]]:
-    for branching in (4, 16):
+    for branching in (4, 16) if hasattr(dpf.strategies, "product") else ():
         sides = [dpf.strategies.hierarchy(side, branching, root=True) for side in shape]
         yield f"product of hierarchies {branching}", dpf.strategies.product(*sides)
 

@@ -58,9 +58,7 @@ def workload_for(shape: tuple[int, ...]) -> Workload:
     return dpf.workloads.random_rectangles(shape, _RECTANGLES, _RECTANGLES_SEED)
 
 
-def scaled_error(
-    workload: Workload, counts: NDArray[np.int64], estimate: NDArray[np.float64], scale: int
-) -> float:
+def scaled_error(workload: Workload, counts: NDArray[np.int64], estimate: NDArray[np.float64], scale: int) -> float:
     """Return the Euclidean distance of all answers, divided by the scale and the number of queries."""
     wrong = workload.answer(np.asarray(estimate, np.float64) - counts)
     return float(np.linalg.norm(wrong)) / (scale * len(workload))

@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.amounts import to_float
 from dpfast.accounting.balls import as_written
 from dpfast.errors import ParameterError
 from dpfast.kernels.interval_partitions import choose_partition, merge_halves
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.calibration import laplace_scale
 from dpfast.mechanisms.gaussian import gaussian
+from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.laplace import laplace
 from dpfast.queries import PrivacyUnit
 from dpfast.randomness import RandomSource
@@ -79,10 +81,14 @@ def partition_scale(epsilon: float, moved: int) -> float:
     partitions is fixed. Lowering one integer by 2 changes the probability of discrete Laplace noise by at most
     exp(2 / scale), so the partition is (2 / scale)-private, whatever the number of intervals. Single cells must have
     noise as well, though their deviation is always 0: no noise of theirs could be lowered otherwise. Where ``moved``
-    is 2, a count falls and another grows: the same twice.
+    is 2, a count falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on
+    a coarser grid one record could move a cost by a whole step of it.
 
-    The sums must not overflow: see `_check`. That they do has a probability of exp(-2**32) of even the least likely
-    partition's, which the margin of 2**-50 covers.
+    No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d in magnitude. With
+    32 (d + 4) scale <= 2**59 / d, and counts of at most 2**59 / d**2 that together make 2**59 / d, that is far rarer
+    than any one partition: B is chosen wherever the noise of each of its buckets is -(deviation + penalty) and that
+    of all others is 0 or more, which has a probability of at least exp(-2**59 / d / scale - 30 d), and the overflow
+    one of at most 4 d exp(-2**60 / d / scale), less by a factor of exp(-100). The margin of 2**-50 is for that factor.
 
     """
     return laplace_scale(2 * moved * _MARGIN, as_written(epsilon))
@@ -170,7 +176,7 @@ def dawa(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     plan = _Plan.of(task)
-    prepared = task.prepare(histogram, plan.largest, "DAWA", ledger, random)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", ledger, random)
     return plan.run(prepared.counts, prepared.source, threads, prepared.entry)
 
 
@@ -180,7 +186,6 @@ class _Plan:
 
     task: Task
     scale: float
-    largest: int
 
     @classmethod
     def of(cls, task: Task) -> _Plan:
@@ -192,17 +197,16 @@ class _Plan:
         share = selection_for(task.budget.kind, _PARTITION_PARTS * task.part_units, "permute_and_flip", 1, "partition")
         scale = partition_scale(share.epsilon, task.moved)
         cells = task.cells
-        # Rarer than any partition is noise beyond 2**60 / cells, where a sum of costs could overflow.
-        if not Fraction(scale) * 32 * cells <= Fraction(2**59, cells):
-            allowed = (
-                f"larger: {cells:,} cells need an epsilon of at least {float(2 * 32 * cells**2 / 0.15 / 2**59):.2g}"
-            )
-            raise ParameterError(task.budget.kind, share.epsilon, allowed, "use coarser cells")
-        return cls(task, scale, 2**59 // cells**2)
+        # Wider noise is rounded to multiples of more than 1, where the proof of `partition_scale` fails.
+        if grid_of_integers(scale) > 1 or not Fraction(scale) * 32 * (cells + 4) <= Fraction(2**59, cells):
+            given, allowed = to_float(task.budget.units), f"larger, to find buckets among {cells:,} cells"
+            raise ParameterError(task.budget.kind, given, allowed, "raise it, use coarser cells, or use dpf.ahp")
+        return cls(task, scale)
 
     def run(self, counts: NDArray[np.int64], random: RandomSource, threads: int | None, entry: int) -> Estimate:
         task = self.task
-        costs, firsts = interval_deviations(counts)
+        # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
+        costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
         noisy = laplace(costs, self.scale, random=random, threads=threads)
         edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(self.scale)))
         best = self.strategy(edges)

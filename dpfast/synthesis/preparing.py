@@ -64,6 +64,8 @@ class Task:
         if checked_histogram(histogram, workload.shape).dtype != np.int64:
             raise ParameterError("histogram", f"of type {np.asarray(histogram).dtype}", "of integers", "count in int64")
         budget = Total.read(epsilon, rho)
+        if budget.units < PARTS:
+            raise ParameterError(budget.kind, to_float(budget.units), "at least 1e-15, to be split into thousandths")
         # An event holds its amount as a float: what is spent is at most that, read as the decimal that it denotes.
         amount = to_float(budget.units)
         while (whole := as_written(amount) * UNITS_PER_ONE) > budget.units:
