@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
+    from dpfast.synthesis.adaptive_hierarchy import adaptive_hierarchy
+    from dpfast.synthesis.ahp import ahp
+    from dpfast.synthesis.dawa import dawa
     from dpfast.synthesis.multiplicative_weights import multiplicative_weights
     from dpfast.synthesis.mwem import mwem
     from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
@@ -39,9 +42,12 @@ __all__ = [
     "RandomizedWeightedMajority",
     "SparseVector",
     "above_threshold",
+    "adaptive_hierarchy",
+    "ahp",
     "answer",
     "bins",
     "count",
+    "dawa",
     "exponential",
     "exponential_draws",
     "exponential_sparse",
@@ -76,9 +82,12 @@ _HOMES = {
     "RandomizedWeightedMajority": "dpfast.learning.experts",
     "SparseVector": "dpfast.mechanisms.sparse_vector",
     "above_threshold": "dpfast.mechanisms.above_threshold",
+    "adaptive_hierarchy": "dpfast.synthesis.adaptive_hierarchy",
+    "ahp": "dpfast.synthesis.ahp",
     "answer": "dpfast.answering",
     "bins": "dpfast.queries",
     "count": "dpfast.queries",
+    "dawa": "dpfast.synthesis.dawa",
     "exponential": "dpfast.mechanisms.exponential",
     "exponential_draws": "dpfast.mechanisms.exponential_draws",
     "exponential_sparse": "dpfast.mechanisms.sparse_domain",

@@ -177,4 +177,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a713e6ed4631448d

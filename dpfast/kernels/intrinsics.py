@@ -162,4 +162,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a713e6ed4631448d

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a713e6ed4631448d

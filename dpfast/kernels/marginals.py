@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a713e6ed4631448d

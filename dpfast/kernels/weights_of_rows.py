@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b73931c94df0768
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a713e6ed4631448d

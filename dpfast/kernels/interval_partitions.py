@@ -1,0 +1,79 @@
+"""Intervals of a line of counts: how uneven each is, and the partition into intervals of least cost.
+
+Intervals have 2**l cells; those of two cells and more begin at multiples of half their length, so that neighbours
+overlap by half: about four times as many as there are cells, and each is two intervals of half its length.
+
+The deviation of an interval is the least sum of abs(x_j - m) over its cells, which a median m attains: with the counts
+sorted it is the sum of the upper half less that of the lower half, an integer.
+"""
+
+from __future__ import annotations
+
+from dpfast.kernels.compilation import kernel
+
+__all__ = ["choose_partition", "merge_halves"]
+
+
+@kernel
+def merge_halves(halves, step, half, merged, deviations):
+    """Merge sorted intervals of ``half`` cells, i * step and i * step + step, into interval i; give its deviation.
+
+    ``halves`` and ``merged`` (int64) hold intervals one after the other, each sorted; ``deviations`` one number each.
+    """
+    size = 2 * half
+    for i in range(deviations.size):
+        left = i * step * half
+        right = (i + 1) * step * half
+        left_end, right_end = left + half, right + half
+        out = i * size
+        lower = 0
+        upper = 0
+        for place in range(size):
+            if right >= right_end or (left < left_end and halves[left] <= halves[right]):
+                value = halves[left]
+                left += 1
+            else:
+                value = halves[right]
+                right += 1
+            merged[out + place] = value
+            if place < half:
+                lower += value
+            else:
+                upper += value
+        deviations[i] = upper - lower
+
+
+@kernel
+def choose_partition(costs, firsts, penalty, best, back):
+    """Find the partition of the cells into intervals whose costs, each plus ``penalty``, have the least sum.
+
+    ``costs`` (int64) has level after level, level l from ``firsts[l]`` on. ``best[e]`` becomes the least sum for the
+    first e cells and ``back[e]`` where the last interval before e begins; of equal sums the one with the shorter last
+    interval stays, a fixed order of all partitions. Returns how many intervals it has.
+    """
+    cells = best.size - 1
+    best[0] = 0
+    for end in range(1, cells + 1):
+        best[end] = best[end - 1] + costs[firsts[0] + end - 1] + penalty
+        back[end] = end - 1
+        length = 2
+        level = 1
+        while length <= end:
+            stride = length // 2
+            start = end - length
+            if start % stride == 0:
+                total = best[start] + costs[firsts[level] + start // stride] + penalty
+                if total < best[end]:
+                    best[end] = total
+                    back[end] = start
+            length *= 2
+            level += 1
+    count = 0
+    end = cells
+    while end > 0:
+        end = back[end]
+        count += 1
+    return count
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a713e6ed4631448d

@@ -1,0 +1,129 @@
+"""What every release of a whole histogram does first: its arguments are read, its budget split, its ledger charged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.accounting.amounts import UNITS_PER_ONE, share_units, to_float
+from dpfast.accounting.balls import as_written
+from dpfast.accounting.events import Pure, ZeroConcentrated
+from dpfast.errors import DataError, ParameterError
+from dpfast.ledger import Charge, Ledger
+from dpfast.mechanisms.additive import random_source
+from dpfast.randomness import RandomSource
+from dpfast.synthesis.budget import Noise, Total, charge_all, check_ledger, noise_for
+from dpfast.workloads.cells import Identity
+from dpfast.workloads.workload import Workload, checked_histogram
+
+__all__ = ["PARTS", "Prepared", "Task"]
+
+PARTS = 1000
+"""A budget is split into whole thousandths."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A release of a histogram, planned before the counts are looked at.
+
+    Attributes
+    ----------
+    workload
+        What will be asked of the estimate.
+    budget
+        Epsilon or rho.
+    neighbors
+        What the guarantee is for.
+    amount
+        The budget as a float that, read as a decimal, is not above it.
+    part_units
+        A thousandth of that, rounded down.
+
+    """
+
+    workload: Workload
+    budget: Total
+    neighbors: Literal["add_remove", "replace"]
+    amount: float
+    part_units: int
+
+    @classmethod
+    def read(cls, histogram: Any, workload: Workload | None, epsilon: object, rho: object, neighbors: object) -> Task:
+        """Read what all such releases are given; of the histogram only its shape and type."""
+        if type(neighbors) is not str or neighbors not in ("add_remove", "replace"):
+            raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
+        relation: Literal["add_remove", "replace"] = "add_remove" if neighbors == "add_remove" else "replace"
+        if workload is None:
+            workload = Identity(np.shape(histogram))
+        elif not isinstance(workload, Workload):
+            raise ParameterError("workload", workload, "of dpfast.workloads, or None", "write dpf.workloads.prefix(n)")
+        if checked_histogram(histogram, workload.shape).dtype != np.int64:
+            raise ParameterError("histogram", f"of type {np.asarray(histogram).dtype}", "of integers", "count in int64")
+        budget = Total.read(epsilon, rho)
+        if budget.units < PARTS:
+            raise ParameterError(budget.kind, to_float(budget.units), "at least 1e-15, to be split into thousandths")
+        # An event holds its amount as a float: what is spent is at most that, read as the decimal that it denotes.
+        amount = to_float(budget.units)
+        while (whole := as_written(amount) * UNITS_PER_ONE) > budget.units:
+            amount = math.nextafter(amount, 0.0)
+        return cls(workload, budget, relation, amount, share_units(whole.numerator // whole.denominator, PARTS))
+
+    @property
+    def cells(self) -> int:
+        """How many cells the histogram has."""
+        return self.workload.cells
+
+    @property
+    def moved(self) -> int:
+        """How many cells change between neighbours, by one each."""
+        return 1 if self.neighbors == "add_remove" else 2
+
+    def noise(self, parts: int, description: str = "counts of disjoint cells") -> Noise:
+        """Return noise on counts of disjoint sets of cells that costs so many thousandths of the budget.
+
+        Neighbours differ by one in one such count, or in two of them (`moved`), or in none.
+        """
+        return noise_for(self.budget.kind, parts * self.part_units, self.moved, self.moved, 1, description)
+
+    def prepare(
+        self,
+        histogram: Any,
+        largest: int,
+        description: str,
+        ledger: Ledger | None,
+        random: object,
+    ) -> Prepared:
+        """Charge the whole budget, then take the counts: 0 to ``largest``.
+
+        Once a ledger has been charged no error may depend on values: counts out of range are moved to its ends, which
+        leaves neighbours neighbours. Without a ledger they are refused.
+        """
+        check_ledger(ledger, self.budget, random)
+        units = self.budget.units
+        if self.budget.kind == "epsilon":
+            charge = Charge(units, 0, description, Pure(self.amount))
+        else:
+            charge = Charge(0, 0, description, ZeroConcentrated(self.amount))
+        entry = charge_all(ledger, [charge], self.neighbors, None, None)
+        counts = checked_histogram(histogram, self.workload.shape)
+        if ledger is not None:
+            counts = np.clip(counts, 0, largest)
+        elif counts.size and (counts.min() < 0 or counts.max() > largest):
+            raise DataError(
+                f"histogram must have counts from 0 to {largest:,}, but a cell has another; count the records of each "
+                "cell"
+            )
+        return Prepared(counts, random_source(random), entry)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The counts, in one dimension, and where keys come from; ``entry`` is the charge's number in the ledger."""
+
+    counts: NDArray[np.int64]
+    source: RandomSource
+    entry: int

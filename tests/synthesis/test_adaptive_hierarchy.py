@@ -1,0 +1,231 @@
+"""The adaptive hierarchy: boxes, what a path of them costs, and how measurements are brought together."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpfast as dpf
+from dpfast.errors import DataError, ParameterError
+from dpfast.kernels.families import fit_families, shrink_families
+from dpfast.synthesis import adaptive_hierarchy as module
+from dpfast.synthesis.boxes import Boxes, PrefixSums
+from dpfast.synthesis.preparing import PARTS
+from dpfast.testing import SeededRandom
+
+shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
+
+
+@given(shapes, st.data())
+@settings(deadline=None, max_examples=60)
+def test_boxes_split_into_disjoint_ones_that_cover_them(shape, data):
+    boxes = Boxes.whole(shape)
+    for _ in range(2):
+        sides = boxes.sides
+        parts = np.array([[data.draw(st.integers(1, int(side))) for side in box] for box in sides], np.int64)
+        below = boxes.split(parts)
+        assert len(below) == parts.prod(axis=1).sum()
+        sums = np.add.reduceat(below.sizes, np.concatenate([[0], np.cumsum(parts.prod(axis=1))[:-1]]))
+        assert sums.tolist() == boxes.sizes.tolist(), "the parts of a box stand together"
+        boxes = below
+    covered = np.zeros(shape, np.int64)
+    for lower, upper in zip(boxes.lower, boxes.upper, strict=True):
+        covered[tuple(map(slice, lower, upper))] += 1
+    assert (covered == 1).all()
+    values = np.arange(len(boxes)) + 1.0
+    spread = boxes.spread(values, shape)
+    for lower, upper, value in zip(boxes.lower, boxes.upper, values, strict=True):
+        within = spread[tuple(map(slice, lower, upper))]
+        assert np.allclose(within, value / within.size)
+
+
+@given(shapes, st.integers(0, 2**32))
+@settings(deadline=None, max_examples=40)
+def test_prefix_sums_count_boxes_exactly(shape, seed):
+    generator = np.random.default_rng(seed)
+    counts = generator.integers(0, 2**55, shape)
+    corners = np.sort(np.stack([generator.integers(0, np.array(shape) + 1, (9, len(shape))) for _ in range(2)]), axis=0)
+    boxes = Boxes(corners[0], corners[1])
+    expected = [int(counts[tuple(map(slice, *corner))].sum()) for corner in zip(*corners, strict=True)]
+    assert PrefixSums(counts).count(boxes).tolist() == expected
+
+
+def recorded(monkeypatch, counts, **arguments):
+    """Run, and return (box's lower corner, upper corner, thousandths, count, scale) of all that was measured."""
+    asked, measured = [], []
+    count, add = PrefixSums.count, module._Noise.add
+
+    def counting(self, boxes):
+        asked.append(boxes)
+        return count(self, boxes)
+
+    def adding(self, exact, parts, prepared):
+        boxes = asked[-1]
+        measured.extend(zip(boxes.lower, boxes.upper, parts.tolist(), exact.tolist(), self.scales(parts), strict=True))
+        return add(self, exact, parts, prepared)
+
+    monkeypatch.setattr(PrefixSums, "count", counting)
+    monkeypatch.setattr(module._Noise, "add", adding)
+    estimate = dpf.adaptive_hierarchy(counts, **arguments)
+    return estimate, measured
+
+
+def spent_on_cells(measured, shape) -> np.ndarray:
+    spent = np.zeros(shape, np.int64)
+    for lower, upper, parts, _, _ in measured:
+        spent[tuple(map(slice, lower, upper))] += parts
+    return spent
+
+
+def histograms(seed):
+    generator = np.random.default_rng(seed)
+    yield generator.poisson(50, 300)
+    yield np.where(generator.random(1000) < 0.02, generator.poisson(5_000, 1000), 0)
+    yield np.zeros(17, np.int64)
+    yield generator.poisson(3, (40, 33))
+    yield np.where(generator.random((64, 64)) < 0.01, 10**6, 0)
+    yield generator.poisson(900, (9, 8, 7))
+    yield np.array([10**9])
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"rho": 0.02}])
+def test_what_holds_a_cell_costs_the_whole_budget_at_most(seed, monkeypatch, neighbors, budget):
+    """The privacy of a path: for every cell the amounts of all boxes around it add up to the whole, and no more."""
+    for counts in histograms(seed):
+        with monkeypatch.context() as patched:
+            given_ = dict(budget, neighbors=neighbors, random=SeededRandom(seed))
+            estimate, measured = recorded(patched, counts, **given_)
+        assert (spent_on_cells(measured, counts.shape) == PARTS).all(), "no cell's budget is left over either"
+        assert (spent_on_cells([*measured, measured[-1]], counts.shape) > PARTS).any(), "the mutant: a box once more"
+        for lower, upper, _, exact, _ in measured:
+            assert exact == counts[tuple(map(slice, lower, upper))].sum()
+        assert estimate.histogram.shape == counts.shape
+        assert estimate.histogram.min() >= 0
+
+
+@pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
+def test_scales_are_what_the_thousandths_buy(seed, monkeypatch, neighbors, moved):
+    """Soundness rule 10, in rationals: along every path the losses of both neighbours' cells make at most epsilon."""
+    counts = np.repeat([0, 700, 3], [30, 40, 58])
+    _, measured = recorded(monkeypatch, counts, epsilon=0.1, neighbors=neighbors, random=SeededRandom(seed))
+    for cell in range(counts.size):
+        loss = sum(1 / Fraction(scale) for lower, upper, _, _, scale in measured if lower[0] <= cell < upper[0])
+        assert Fraction(99, 1000) < loss * moved <= Fraction(1, 10)
+
+
+def test_scales_of_rho_are_what_the_thousandths_buy(seed, monkeypatch):
+    _, measured = recorded(monkeypatch, np.full(64, 500), rho=0.1, neighbors="replace", random=SeededRandom(seed))
+    for cell in range(64):
+        around = [scale for lower, upper, _, _, scale in measured if lower[0] <= cell < upper[0]]
+        cost = sum(1 / (2 * Fraction(scale) ** 2) for scale in around)
+        assert Fraction(99, 1000) < 2 * cost <= Fraction(1, 10)
+
+
+def test_the_number_of_records_is_public_where_records_are_replaced(seed):
+    counts = np.random.default_rng(seed).poisson(20, 256)
+    estimate = dpf.adaptive_hierarchy(counts, epsilon=0.5, neighbors="replace", random=SeededRandom(seed))
+    assert np.isclose(estimate.histogram.sum(), counts.sum())
+
+
+families = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+
+
+@given(families, st.integers(0, 2**32))
+@settings(deadline=None, max_examples=80)
+def test_fitted_families_are_the_nearest_that_have_their_sum(sizes, seed):
+    """The conditions of optimality: the same multiplier for all that are above 0, and no larger one for the rest."""
+    generator = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values, variances = generator.normal(0, 5, offsets[-1]), generator.uniform(0.1, 3, offsets[-1])
+    totals = generator.uniform(-5, 20, len(sizes))
+    fitted = np.empty(offsets[-1])
+    fit_families(values, variances, totals, offsets, fitted)
+    for family, (first, last) in enumerate(itertools.pairwise(offsets)):
+        part = slice(first, last)
+        assert np.isclose(fitted[part].sum(), max(totals[family], 0.0))
+        if totals[family] > 0:
+            multiplier = (fitted[part] - values[part]) / variances[part]
+            shared = multiplier[fitted[part] > 0]
+            assert np.allclose(shared, shared[0])
+            assert (multiplier >= shared[0] - 1e-9).all()
+        else:
+            assert not fitted[part].any()
+
+
+def naive_shrunk(values: np.ndarray, variance: float) -> np.ndarray:
+    """Shrink one family: the James-Stein way and all ways of keeping the largest, by their formulas."""
+    size = values.size
+    if size <= 3:
+        return values
+    squares = float(((values - values.mean()) ** 2).sum())
+    kept = max(0.0, 1 - (size - 3) * variance / squares) if squares else 0.0
+    error = (1 - kept) ** 2 * squares + 2 * variance * (1 + kept * (size - 1))
+    options = [(error, values.mean() + kept * (values - values.mean()))]
+    order = np.argsort(-values)
+    for high in range(1, size):
+        rest = values[order[high:]]
+        price = 2 * variance * (1 + high * (1 + np.log(size / high)))
+        result = values.copy()
+        result[order[high:]] = rest.mean()
+        options.append((float(((rest - rest.mean()) ** 2).sum()) + price, result))
+    return min(options, key=lambda option: option[0])[1]
+
+
+@given(families, st.integers(0, 2**32))
+@settings(deadline=None, max_examples=80)
+def test_families_are_drawn_together_by_the_smaller_estimate_of_the_error(sizes, seed):
+    generator = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values = generator.normal(0, 1, offsets[-1]) + 20 * (generator.random(offsets[-1]) < 0.2)
+    variances = np.repeat(generator.uniform(0.2, 2, len(sizes)), sizes)
+    shrunk = np.empty(values.size)
+    shrink_families(values, variances, offsets, shrunk)
+    expected = [naive_shrunk(values[a:b], variances[a]) for a, b in itertools.pairwise(offsets)]
+    assert np.allclose(shrunk, np.concatenate(expected))
+
+
+def test_a_spike_among_empty_cells_is_found(seed):
+    """Fails at most once in 10**5: the noise of the spike's path is 100 scales narrower than what is allowed."""
+    counts = np.zeros((128, 128), np.int64)
+    counts[17, 90] = 10**6
+    estimate = dpf.adaptive_hierarchy(counts, epsilon=0.5, random=SeededRandom(seed))
+    assert np.abs(estimate.histogram - counts).sum() < 2_000
+
+
+def test_few_records_are_told_by_large_boxes(seed):
+    """The tree stops early where noise would drown the counts, and goes down to the cells where it does not."""
+    few = dpf.adaptive_hierarchy(np.full(4096, 1), epsilon=0.01, random=SeededRandom(seed))
+    many = dpf.adaptive_hierarchy(np.full(4096, 10**5), epsilon=0.1, random=SeededRandom(seed))
+    assert few.rounds["boxes"].sum() < 300
+    assert many.rounds["boxes"].to_list()[-1] == 4096
+    assert many.rounds.columns == ["boxes", "split", "cells"]
+
+
+def test_the_same_seed_gives_the_same_estimate_whatever_the_threads():
+    counts = np.random.default_rng(3).poisson(9, (64, 64))
+    one, two = (
+        dpf.adaptive_hierarchy(counts, epsilon=1.0, random=SeededRandom(5), threads=threads) for threads in (1, 2)
+    )
+    assert one.histogram.tolist() == two.histogram.tolist()
+
+
+def test_a_ledger_is_charged_the_whole_budget_and_counts_out_of_range_are_no_error():
+    ledger = dpf.Ledger(epsilon=1.0)
+    estimate = dpf.adaptive_hierarchy(np.array([-4, 2**62, 7, 7]), epsilon=0.25, ledger=ledger)
+    assert ledger.spent.epsilon == 0.25
+    assert np.isfinite(estimate.histogram).all()
+    with pytest.raises(DataError, match="from 0 to"):
+        dpf.adaptive_hierarchy([1, -2, 3], epsilon=1.0)
+
+
+def test_budgets_too_small_are_refused_before_they_are_charged():
+    ledger = dpf.Ledger(epsilon=1.0)
+    with pytest.raises(ParameterError, match="epsilon"):
+        dpf.adaptive_hierarchy([1, 2], epsilon=1e-17, ledger=ledger)
+    assert ledger.spent.epsilon == 0
