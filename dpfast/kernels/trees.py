@@ -89,4 +89,4 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
         out[row.size - 1] = unit * row[row.size - 1] + last_child_share * lacking
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 42441781151f6f5f

@@ -132,4 +132,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
                 run[i] += own[pattern[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6a2d9d8fbf20ce98
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 42441781151f6f5f
