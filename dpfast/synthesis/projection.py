@@ -21,7 +21,9 @@ Body = Literal["simplex", "ball"]
 _BINARY_COLUMNS, _OTHER_COLUMNS = 62, 4
 #: Corners that promise less than this part of what the best one does are not taken up.
 _WORTHWHILE = 0.3
-_MOVES_PER_COLUMN = 200
+_MOVES_PER_COLUMN = 20
+_CORRECTIONS = 20
+_RIDGE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -156,14 +158,16 @@ def _project(
         promised = corners.promised(slopes)
         gap = float(corners.weights @ corners.gradient) - total * promised
         if not corners.weights.size:
-            corners.add(slopes, -math.inf)
+            found = corners.add(slopes, -math.inf)
             corners.weights[np.argmin(corners.gradient)] = total
         elif gap <= goal or taken == iterations:
             break
         else:
             mean = promised + gap / total
-            corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
-        corners.balance(min(0.1 * gap, 0.5 * goal))
+            found = corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
+        moved = corners.balance(min(0.1 * gap, 0.5 * goal))
+        if not (found or moved):
+            break  # what is left of the gap is the rounding of floats
         residual = corners.point() - target
     gap = max(gap, 0.0)
     return Projection(
@@ -194,18 +198,20 @@ class _Corners:
         """Take the gradient at the corners from that at all cells."""
         self.gradient = self.signs * slopes[self.cells]
 
-    def add(self, slopes: NDArray[np.float64], most: float) -> None:
-        """Drop corners without weight, and take up new ones whose slope is below ``most``."""
-        self._keep(np.flatnonzero(self.weights))
+    def add(self, slopes: NDArray[np.float64], most: float) -> bool:
+        """Drop corners without weight, take up new ones whose slope is below ``most``; return whether there were any."""
+        self._keep(np.flatnonzero((self.weights > 0) | (self.signs == 0)))
         cells = self._candidates(-np.abs(slopes) if self._signed else slopes, most)
         signs = np.where(slopes[cells] > 0, -1.0, 1.0) if self._signed else np.ones(cells.size)
         known = set(zip(self.cells.tolist(), self.signs.tolist(), strict=True))
         fresh = [pair not in known for pair in zip(cells.tolist(), signs.tolist(), strict=True)]
         cells, signs = cells[fresh], signs[fresh]
-        if self._signed and not self.cells.size:
+        if self._signed and (0.0 not in self.signs):
             cells, signs = np.append(cells, 0), np.append(signs, 0.0)  # the origin
-        self._take(cells, signs)
+        if cells.size:
+            self._take(cells, signs)
         self.look(slopes)
+        return cells.size > 0
 
     def _candidates(self, slopes: NDArray[np.float64], most: float) -> NDArray[np.int64]:
         """Return cells of the least slopes: the best of each of many blocks, so that they differ."""
@@ -233,7 +239,9 @@ class _Corners:
         from dpfast.kernels.projecting import multiply_columns  # not at the top: numba takes long to import
 
         before, after = self.cells.size, self.cells.size + cells.size
-        columns = self._columns(cells) * signs[:, None]
+        columns = np.zeros((cells.size, len(self._workload)))
+        corners = np.flatnonzero(signs)  # the origin has a column of zeros
+        columns[corners] = self._columns(cells[corners]) * signs[corners, None]
         new = [np.flatnonzero(column) for column in columns]
         self._offsets = np.append(self._offsets, self._offsets[-1] + np.cumsum([places.size for places in new]))
         self._places = np.concatenate([self._places, *new])
@@ -262,11 +270,43 @@ class _Corners:
             column[:] = self._workload.answer(marked)
         return columns
 
-    def balance(self, tolerance: float) -> None:
-        """Move weight between the corners until their own gap is within a tolerance."""
+    def balance(self, tolerance: float) -> bool:
+        """Move weight between the corners until their own gap is within a tolerance; return whether any was moved.
+
+        Moves of pairs are fast, but where columns nearly depend on each other they take long: then the weights go to
+        the minimum over all affine combinations instead, or as far towards it as none is negative (Wolfe 1976).
+        """
         from dpfast.kernels.projecting import balance_weights
 
-        balance_weights(self._gram, tolerance, _MOVES_PER_COLUMN * self.cells.size, self.weights, self.gradient)
+        most = _MOVES_PER_COLUMN * self.cells.size
+        improved = False
+        for _ in range(_CORRECTIONS):
+            moves = balance_weights(self._gram, tolerance, most, self.weights, self.gradient)
+            improved |= moves > 0
+            if moves < most:
+                break
+            self._correct()
+        return improved
+
+    def _correct(self) -> None:
+        """Minimise over affine combinations of the corners with weight, dropping those that would turn negative."""
+        for _ in range(self.cells.size):
+            some = np.flatnonzero(self.weights)
+            system = np.ones((some.size + 1, some.size + 1))
+            system[:-1, :-1] = self._gram[np.ix_(some, some)]
+            system[range(some.size), range(some.size)] += _RIDGE * (1.0 + np.diagonal(self._gram)[some].mean())
+            system[-1, -1] = 0.0
+            step = np.linalg.solve(system, np.append(-self.gradient[some], 0.0))[:-1]
+            falling = step < 0
+            reach = np.min(self.weights[some][falling] / -step[falling], initial=np.inf)
+            moved = self.weights[some] + min(reach, 1.0) * step
+            if reach <= 1.0:
+                moved[falling & (self.weights[some] <= -reach * step)] = 0.0
+            moved = np.maximum(moved, 0.0)
+            self.gradient += self._gram[:, some] @ (moved - self.weights[some])
+            self.weights[some] = moved
+            if reach > 1.0:
+                return
 
     def point(self) -> NDArray[np.float64]:
         """Return the answers of the weighted corners."""

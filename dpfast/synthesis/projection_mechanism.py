@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -264,4 +263,4 @@ def projection_error(
         raise ParameterError("epsilon", given, "all above 0 and below 1")
     if queries < (tail := math.log(2 * cells / beta)):
         raise ParameterError("queries", queries, f"at least {math.ceil(tail)} for so many cells and this beta")
-    return float(16 * Fraction(total) * Fraction(math.sqrt(math.log(1 / delta) * tail)) / Fraction(epsilon))
+    return 16 * total * math.sqrt(math.log(1 / delta) * tail) / epsilon
