@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from dpfast.queries import bins, count, mean, mode, quantile, sum
     from dpfast.release import plan, release
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
+    from dpfast.synthesis.boosting import boost_queries
     from dpfast.synthesis.mwem import mwem
+    from dpfast.synthesis.projection import project_answers
+    from dpfast.synthesis.projection_mechanism import projection_mechanism
 
 __all__ = [
     "Ledger",
@@ -34,6 +37,7 @@ __all__ = [
     "above_threshold",
     "answer",
     "bins",
+    "boost_queries",
     "count",
     "exponential",
     "exponential_draws",
@@ -49,6 +53,8 @@ __all__ = [
     "permute_and_flip",
     "plan",
     "price_revenues",
+    "project_answers",
+    "projection_mechanism",
     "quantile",
     "quantiles",
     "release",
@@ -68,6 +74,7 @@ _HOMES = {
     "above_threshold": "dpfast.mechanisms.above_threshold",
     "answer": "dpfast.answering",
     "bins": "dpfast.queries",
+    "boost_queries": "dpfast.synthesis.boosting",
     "count": "dpfast.queries",
     "exponential": "dpfast.mechanisms.exponential",
     "exponential_draws": "dpfast.mechanisms.exponential_draws",
@@ -83,6 +90,8 @@ _HOMES = {
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
     "price_revenues": "dpfast.mechanisms.auction",
+    "project_answers": "dpfast.synthesis.projection",
+    "projection_mechanism": "dpfast.synthesis.projection_mechanism",
     "quantile": "dpfast.queries",
     "quantiles": "dpfast.mechanisms.quantiles",
     "report_noisy_max": "dpfast.mechanisms.noisy_max",

@@ -76,7 +76,9 @@ def _laplace_event(scale: float, sensitivity: int) -> DiscreteLaplace | Laplace:
 def _checked(noise: AnswerNoise) -> AnswerNoise:
     if not noise.scale <= LARGEST_INTEGER_SCALE:
         allowed = "larger: the noise would drown every answer that an int64 can hold"
-        raise ParameterError("epsilon", f"so small that the noise has a scale of {noise.scale:.3g}", allowed, "raise it")
+        raise ParameterError(
+            "epsilon", f"so small that the noise has a scale of {noise.scale:.3g}", allowed, "raise it"
+        )
     return noise
 
 
@@ -116,7 +118,9 @@ def noise_of_epsilon(
         raise ParameterError("delta", 0, "above 0 for Gaussian noise", 'write delta=1e-6, or mechanism="laplace"')
     if calibration == "book" and not (budget < 1 and delta):
         given = f"epsilon={float(budget):g}, delta={float(slack):g}"
-        raise ParameterError("calibration", f'"book" at {given}', '"book" below epsilon 1, with a delta', 'take "tight"')
+        raise ParameterError(
+            "calibration", f'"book" at {given}', '"book" below epsilon 1, with a delta', 'take "tight"'
+        )
     if mechanism == "laplace" and delta == 0:
         return _checked(_laplace(laplace_scale(Fraction(change.answers * change.largest), budget), change))
     if calibration == "book":

@@ -33,7 +33,9 @@ def read_spending(epsilon: object, delta: object, rho: object) -> Spending:
     """Return the budget that was given as (epsilon, delta) or as rho, rounded down."""
     if rho is None:
         if epsilon is None:
-            raise ParameterError("epsilon", None, "a number from 1e-18 to 1e6", "write for example epsilon=1.0, or rho=0.1")
+            raise ParameterError(
+                "epsilon", None, "a number from 1e-18 to 1e6", "write for example epsilon=1.0, or rho=0.1"
+            )
         return Spending("epsilon", budget_units(epsilon, "epsilon"), budget_units(delta, "delta"))
     if epsilon is not None:
         raise ParameterError("rho", rho, "left out where epsilon is given", "give one of both")

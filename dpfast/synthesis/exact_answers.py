@@ -166,7 +166,7 @@ class ExactAnswers:
         return self._added if neighbors == "add_remove" else self._replaced
 
     def check_schema(self, histogram: Any) -> NDArray[np.int64]:
-        """Return a histogram's integers, whatever their values, or refuse another type or shape: a fact of the schema."""
+        """Return a histogram's integers, whatever they are, or refuse another type or shape: a fact of the schema."""
         array = checked_histogram(histogram, self.workload.shape)
         if array.dtype != np.int64:
             raise ParameterError("histogram", f"of type {array.dtype}", "of integers", "count records exactly")

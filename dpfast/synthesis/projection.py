@@ -119,8 +119,7 @@ def project_answers(
     Examples
     --------
     >>> import dpfast as dpf
-    >>> from dpfast.workloads import Prefix
-    >>> fitted = project_answers([4.0, 3.0, 9.0, 10.5], Prefix((4,)), total=10, tolerance=1e-9)
+    >>> fitted = project_answers([4.0, 3.0, 9.0, 10.5], dpf.workloads.prefix(4), total=10, tolerance=1e-9)
     >>> fitted.answers.round(6).tolist(), fitted.histogram.round(6).tolist()
     ([3.5, 3.5, 9.0, 10.0], [3.5, 0.0, 5.5, 1.0])
 
@@ -170,9 +169,7 @@ def _project(
             break  # what is left of the gap is the rounding of floats
         residual = corners.point() - target
     gap = max(gap, 0.0)
-    return Projection(
-        target + residual, corners.histogram(), total, gap, math.sqrt(2 * gap), taken, gap <= goal
-    )
+    return Projection(target + residual, corners.histogram(), total, gap, math.sqrt(2 * gap), taken, gap <= goal)
 
 
 class _Corners:
@@ -199,7 +196,7 @@ class _Corners:
         self.gradient = self.signs * slopes[self.cells]
 
     def add(self, slopes: NDArray[np.float64], most: float) -> bool:
-        """Drop corners without weight, take up new ones whose slope is below ``most``; return whether there were any."""
+        """Drop corners without weight, take up new ones of a slope below ``most``; return whether there were any."""
         self._keep(np.flatnonzero((self.weights > 0) | (self.signs == 0)))
         cells = self._candidates(-np.abs(slopes) if self._signed else slopes, most)
         signs = np.where(slopes[cells] > 0, -1.0, 1.0) if self._signed else np.ones(cells.size)
@@ -265,9 +262,9 @@ class _Corners:
             return (answers >> bits[:, None] & 1).astype(np.float64)
         columns = np.empty((cells.size, len(self._workload)))
         for column, cell in zip(columns, cells, strict=True):
-            marked = np.zeros(self._workload.cells)
-            marked[cell] = 1.0
-            column[:] = self._workload.answer(marked)
+            alone = np.zeros(self._workload.cells)
+            alone[cell] = 1.0
+            column[:] = self._workload.answer(alone)
         return columns
 
     def balance(self, tolerance: float) -> bool:
@@ -303,7 +300,7 @@ class _Corners:
             if reach <= 1.0:
                 moved[falling & (self.weights[some] <= -reach * step)] = 0.0
             moved = np.maximum(moved, 0.0)
-            self.gradient += self._gram[:, some] @ (moved - self.weights[some])
+            self.gradient = self.gradient + self._gram[:, some] @ (moved - self.weights[some])
             self.weights[some] = moved
             if reach > 1.0:
                 return

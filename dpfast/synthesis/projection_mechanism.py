@@ -59,9 +59,7 @@ class ProjectedAnswers:
     projection: Projection = field(repr=False)
 
 
-def calibrate_noise(
-    change: Change, spending: Spending, mechanism: object, calibration: Calibration
-) -> AnswerNoise:
+def calibrate_noise(change: Change, spending: Spending, mechanism: object, calibration: Calibration) -> AnswerNoise:
     """Return noise for a budget; "auto" takes the one of less variance: Gaussian, or Laplace by basic composition."""
     if mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
@@ -72,9 +70,7 @@ def calibrate_noise(
         else:
             options = [noise_of_epsilon(change, "laplace", spending.units, 0)]
             if spending.delta_units:
-                options.append(
-                    noise_of_epsilon(change, "gaussian", spending.units, spending.delta_units, calibration)
-                )
+                options.append(noise_of_epsilon(change, "gaussian", spending.units, spending.delta_units, calibration))
         return min(options, key=lambda noise: noise.standard_deviation)
     kind: Literal["laplace", "gaussian"] = "laplace" if mechanism == "laplace" else "gaussian"
     if spending.kind == "rho":
@@ -89,7 +85,9 @@ def check_total(total: object, neighbors: Neighbors) -> None:
     if isinstance(total, bool) or not isinstance(total, (int, np.integer)) or not 0 < total < 2**53:
         raise ParameterError("total", total, "a whole number of records above 0, or None")
     if neighbors == "replace":
-        raise ParameterError("total", total, 'left out for neighbors="replace"', "the histogram has it, and it is public")
+        raise ParameterError(
+            "total", total, 'left out for neighbors="replace"', "the histogram has it, and it is public"
+        )
 
 
 def projection_mechanism(
@@ -207,7 +205,7 @@ def projection_mechanism(
     if measured:
         answers = np.append(answers, counts.sum() * exact.largest)
     drawn = noise.draw(answers, source, threads)
-    noisy = drawn[: len(workload)] * exact.step
+    noisy = np.asarray(drawn[: len(workload)] * exact.step, np.float64)
     if measured:
         records = max(float(drawn[-1]) / exact.largest, 0.0)
     else:
@@ -226,9 +224,7 @@ def projection_mechanism(
     )
 
 
-def projection_error(
-    total: int, queries: int, cells: int, epsilon: float, delta: float, beta: float = 0.05
-) -> float:
+def projection_error(total: int, queries: int, cells: int, epsilon: float, delta: float, beta: float = 0.05) -> float:
     """Return a bound on the mean squared error per query of projected Laplace noise with the calibration "book".
 
     Guarantee
