@@ -21,7 +21,7 @@ Body = Literal["simplex", "ball"]
 _BINARY_COLUMNS, _OTHER_COLUMNS = 62, 4
 #: Corners that promise less than this part of what the best one does are not taken up.
 _WORTHWHILE = 0.3
-_MOVES_PER_COLUMN = 20
+_MOVES_PER_COLUMN = 500
 _CORRECTIONS = 20
 _RIDGE = 1e-13
 
@@ -164,7 +164,7 @@ def _project(
         else:
             mean = promised + gap / total
             found = corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
-        moved = corners.balance(min(0.1 * gap, 0.5 * goal))
+        moved = corners.balance(max(0.1 * gap, 0.5 * goal))
         if not (found or moved):
             break  # what is left of the gap is the rounding of floats
         residual = corners.point() - target

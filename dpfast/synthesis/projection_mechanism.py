@@ -20,8 +20,8 @@ from dpfast.workloads import Workload
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
 
-#: The projection is stopped where it is this part of the noise away, root mean square.
-_TOLERANCE = 0.01
+#: The projection is stopped where it is certainly no farther away than this part of the noise, root mean square.
+_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
