@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
     from dpfast.synthesis.adaptive_hierarchy import adaptive_hierarchy
     from dpfast.synthesis.ahp import ahp
+    from dpfast.synthesis.boosting import boost_queries
     from dpfast.synthesis.dawa import dawa
     from dpfast.synthesis.multiplicative_weights import multiplicative_weights
     from dpfast.synthesis.mwem import mwem
     from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
+    from dpfast.synthesis.projection import project_answers
+    from dpfast.synthesis.projection_mechanism import projection_mechanism
 
 __all__ = [
     "Ledger",
@@ -46,6 +49,7 @@ __all__ = [
     "ahp",
     "answer",
     "bins",
+    "boost_queries",
     "count",
     "dawa",
     "exponential",
@@ -63,6 +67,8 @@ __all__ = [
     "permute_and_flip",
     "plan",
     "price_revenues",
+    "project_answers",
+    "projection_mechanism",
     "quantile",
     "quantiles",
     "report_noisy_max",
@@ -86,6 +92,7 @@ _HOMES = {
     "ahp": "dpfast.synthesis.ahp",
     "answer": "dpfast.answering",
     "bins": "dpfast.queries",
+    "boost_queries": "dpfast.synthesis.boosting",
     "count": "dpfast.queries",
     "dawa": "dpfast.synthesis.dawa",
     "exponential": "dpfast.mechanisms.exponential",
@@ -103,6 +110,8 @@ _HOMES = {
     "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
     "plan": "dpfast.release",
     "price_revenues": "dpfast.mechanisms.auction",
+    "project_answers": "dpfast.synthesis.projection",
+    "projection_mechanism": "dpfast.synthesis.projection_mechanism",
     "quantile": "dpfast.queries",
     "quantiles": "dpfast.mechanisms.quantiles",
     "report_noisy_max": "dpfast.mechanisms.noisy_max",

@@ -1,0 +1,123 @@
+"""Projections onto what a histogram can answer: against exact least squares, and their certificates."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from dpfast.errors import ParameterError
+from dpfast.synthesis.projection import project_answers
+
+from .dense import Dense
+
+
+def nearest(matrix, target, total, body):
+    """Return the exact projection of a target, by nonnegative least squares with a heavy equation for the sum."""
+    matrix = np.asarray(matrix, float)
+    columns = matrix if body == "simplex" else np.hstack([matrix, -matrix, np.zeros((len(matrix), 1))])
+    heavy = 1e6 * max(1.0, np.abs(columns).max())
+    rows = np.vstack([columns, np.full((1, columns.shape[1]), heavy)])
+    weights, _ = nnls(rows, np.append(target, heavy * total), maxiter=10_000)
+    return columns @ weights
+
+
+def problems(seed, count=25):
+    generator = np.random.default_rng(seed)
+    for _ in range(count):
+        queries, cells = generator.integers(1, 30), generator.integers(1, 25)
+        if generator.random() < 0.5:
+            matrix = (generator.random((queries, cells)) < 0.5).astype(np.uint8)
+        else:
+            matrix = generator.random((queries, cells))
+        counts = generator.integers(0, 30, cells)
+        noise = generator.normal(0.0, generator.choice([0.1, 10.0, 1000.0]), queries)
+        yield matrix, counts, matrix @ counts + noise
+
+
+@pytest.mark.parametrize("body", ["simplex", "ball"])
+def test_it_is_the_nearest_point_and_the_certificate_holds(body, seed):
+    for matrix, counts, noisy in problems(seed):
+        total = counts.sum()
+        exact = nearest(matrix, noisy, total, body)
+        slack = 1e-6 * (1 + np.abs(noisy).max())
+        for tolerance in (1e-6 * (1 + np.abs(noisy).max()), 0.1, 100.0):
+            fitted = project_answers(noisy, Dense(matrix), total, body=body, tolerance=tolerance)
+            assert fitted.complete
+            away = np.linalg.norm(fitted.answers - exact)
+            assert away <= fitted.distance + slack
+            assert fitted.distance <= tolerance * math.sqrt(len(noisy)) * (1 + 1e-9)
+            assert np.allclose(matrix @ fitted.histogram, fitted.answers, atol=slack)
+            assert np.abs(fitted.histogram).sum() <= total * (1 + 1e-9)
+            if body == "simplex":
+                assert fitted.histogram.min() >= 0
+                assert fitted.histogram.sum() == pytest.approx(total)
+
+
+def test_a_projection_stopped_early_says_so(seed):
+    generator = np.random.default_rng(seed)
+    matrix = np.tril(np.ones((400, 400), np.uint8))
+    noisy = generator.multinomial(5000, np.full(400, 1 / 400)).cumsum() + generator.normal(0.0, 100.0, 400)
+    fitted = project_answers(noisy, Dense(matrix), 5000, tolerance=1e-9, iterations=2)
+    assert (fitted.iterations, fitted.complete) == (2, False)
+    better = project_answers(noisy, Dense(matrix), 5000, tolerance=1e-3)
+    assert better.complete
+    assert better.gap < fitted.gap
+    assert np.linalg.norm(fitted.answers - better.answers) <= fitted.distance + better.distance
+
+
+def test_lemma_12_9_without_its_factor_of_two(seed):
+    """abs(p - a)**2 <= <p - a, t - a> for the projection p of t onto a convex set with a in it, a plain inequality."""
+    for matrix, counts, noisy in problems(seed):
+        answers = matrix @ counts
+        for body in ("simplex", "ball"):
+            p = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-7).answers
+            inner = (p - answers) @ (noisy - answers)
+            assert np.square(p - answers).sum() <= inner + 1e-5 * (1 + np.abs(noisy - answers).max() ** 2)
+
+
+def test_answers_of_a_histogram_stay_as_they_are(seed):
+    generator = np.random.default_rng(seed)
+    matrix = generator.random((20, 10))
+    counts = generator.integers(0, 9, 10)
+    for body in ("simplex", "ball"):
+        fitted = project_answers(matrix @ counts, Dense(matrix), counts.sum(), body=body, tolerance=1e-6)
+        assert np.allclose(fitted.answers, matrix @ counts, atol=1e-4)
+
+
+def test_nobody_is_projected_onto_nobody():
+    fitted = project_answers([5.0, -3.0], Dense([[1, 0, 1], [0, 1, 1]]), 0)
+    assert fitted.histogram.tolist() == [0, 0, 0]
+    assert fitted.answers.tolist() == [0, 0]
+    assert fitted.complete
+
+
+def test_many_equal_and_empty_columns():
+    matrix = np.zeros((3, 200), np.uint8)
+    matrix[:, 7] = 1
+    matrix[0, 100:150] = 1
+    fitted = project_answers([30.0, 10.0, 10.0], Dense(matrix), 40, tolerance=1e-6)
+    assert np.allclose(fitted.answers, [30, 10, 10], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answers": [1.0]}, "answers must be one number for each of the 2 queries"),
+        ({"answers": [1.0, math.nan]}, "answers must be finite"),
+        ({"total": -1}, "total must be a finite number of at least 0"),
+        ({"total": math.inf}, "total"),
+        ({"total": "many"}, "total"),
+        ({"body": "cube"}, 'body must be "simplex" or "ball"'),
+        ({"tolerance": 0}, "tolerance must be a number above 0"),
+        ({"tolerance": math.nan}, "tolerance"),
+        ({"iterations": 0}, "iterations must be a whole number of at least 1"),
+        ({"workload": np.eye(2)}, "workload must be a workload"),
+    ],
+)
+def test_what_is_refused(change, message):
+    given = {"answers": [1.0, 2.0], "workload": Dense(np.eye(2)), "total": 3} | change
+    with pytest.raises(ParameterError, match=message):
+        project_answers(**given)
