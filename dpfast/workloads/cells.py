@@ -45,13 +45,13 @@ class Identity(Workload):
         """Return a copy of the coefficients, of `shape`."""
         return checked_coefficients(coefficients, len(self)).reshape(self.shape).copy()
 
-    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
-        """Return the histograms, which are not copied."""
-        return histograms
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the table, which is not copied."""
+        return table
 
-    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients, which are not copied."""
-        return coefficients
+    def transposed_along(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the table, which is not copied."""
+        return table
 
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows with a single one."""
@@ -110,13 +110,13 @@ class Total(Workload):
         """Return the coefficient everywhere."""
         return np.full(self.shape, checked_coefficients(coefficients, 1)[0])
 
-    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
-        """Return the sum of each row."""
-        return np.asarray(histograms.sum(axis=1, keepdims=True))
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums along the middle axis."""
+        return np.asarray(table.sum(axis=1, keepdims=True))
 
-    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each row's coefficient in every cell."""
-        return np.broadcast_to(coefficients, (len(coefficients), self.cells))
+    def transposed_along(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each coefficient in every cell along the middle axis: a view."""
+        return np.broadcast_to(table, (len(table), self.cells, table.shape[2]))
 
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows of ones."""

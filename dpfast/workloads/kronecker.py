@@ -44,21 +44,30 @@ class Kronecker(Workload):
         cells = checked_histogram(histogram, self.shape)
         largest = math.prod(max(1, math.ceil(max(map(abs, factor.range)))) for factor in self.factors)
         check_sums(cells, largest)
+        lengths = [factor.cells for factor in self.factors]
         table = cells
-        # The last axis is worked on and becomes the first of the rest: after all factors the order is as it was.
-        for factor in reversed(self.factors):
-            answers = factor.answer_many(table.reshape(-1, factor.cells))
-            table = np.moveaxis(answers.reshape(-1, len(factor)), -1, 0)
-            table = np.ascontiguousarray(table).reshape(-1)
-        return table
+        for place in self._order():
+            outer, inner = math.prod(lengths[:place]), math.prod(lengths[place + 1 :])
+            table = self.factors[place].answer_along(table.reshape(outer, lengths[place], inner))
+            lengths[place] = len(self.factors[place])
+        table = np.ascontiguousarray(table).reshape(-1)
+        # Factors of identities alone hand the histogram on.
+        return table.copy() if np.shares_memory(table, cells) else table
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the queries, each times its coefficient, by one factor after the other."""
-        table = checked_coefficients(coefficients, len(self))
-        for factor in reversed(self.factors):
-            spread = factor.transposed_many(table.reshape(-1, len(factor)))
-            table = np.ascontiguousarray(np.moveaxis(spread.reshape(-1, factor.cells), -1, 0)).reshape(-1)
-        return table.reshape(self.shape)
+        table = given = checked_coefficients(coefficients, len(self))
+        lengths = [len(factor) for factor in self.factors]
+        for place in reversed(self._order()):
+            outer, inner = math.prod(lengths[:place]), math.prod(lengths[place + 1 :])
+            table = self.factors[place].transposed_along(table.reshape(outer, lengths[place], inner))
+            lengths[place] = self.factors[place].cells
+        table = np.ascontiguousarray(table).reshape(self.shape)
+        return table.copy() if np.shares_memory(table, given) or not table.flags.writeable else table
+
+    def _order(self) -> list[int]:
+        """Return the factors' places, those first that leave the fewest numbers."""
+        return sorted(range(len(self.factors)), key=lambda place: len(self.factors[place]) / self.factors[place].cells)
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Return products of the factors' rows."""
@@ -115,3 +124,19 @@ class Kronecker(Workload):
         for factor in self.factors:
             out = np.kron(out, factor.gram()).astype(np.float64, copy=False)
         return out
+
+    def energy(self, edges: NDArray[np.int64]) -> float:
+        """Return a product of energies where blocks are made of whole slabs of the first factor, or cut all alike."""
+        first, rest = self.factors[0], Kronecker(*self.factors[1:]) if len(self.factors) > 1 else None
+        if rest is None:
+            return first.energy(edges)
+        slab = rest.cells
+        if not (edges % slab).any():
+            return first.energy(edges // slab) * rest.energy(np.array([0, slab]))
+        # A slab has one edge less than its own list, whose last is the first of the next slab.
+        cuts = edges[: int(np.searchsorted(edges, slab)) + 1]
+        if cuts[-1] == slab and (len(cuts) - 1) * first.cells == len(edges) - 1:
+            alike = (np.arange(first.cells)[:, None] * slab + cuts[:-1]).reshape(-1)
+            if (alike == edges[:-1]).all():
+                return first.energy(np.arange(first.cells + 1)) * rest.energy(cuts)
+        return super().energy(edges)

@@ -104,6 +104,24 @@ class Marginals(Workload):
         spread = given.reshape([size if axis in kept else 1 for axis, size in enumerate(self.shape)])
         return np.broadcast_to(spread, self.shape).copy()
 
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return all marginals along the middle axis of a table, of which the inner axis is one more attribute."""
+        outer, _, inner = table.shape
+        tables = np.empty((outer, self._tree.size * inner), table.dtype)
+        for each, own in zip(table, tables, strict=True):
+            sum_marginals(read_only(np.ascontiguousarray(each).reshape(-1)), self._tree.steps * _along(inner), own)
+        return tables.reshape(outer, -1, inner)[:, : len(self)]
+
+    def transposed_along(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of all marginals' coefficients in every cell along the middle axis of a table."""
+        outer, _, inner = table.shape
+        out = np.zeros((outer, self.cells * inner))
+        for each, own in zip(table, out, strict=True):
+            tables = np.zeros((self._tree.size, inner))
+            tables[: len(self)] = each
+            spread_marginals(self._tree.steps * _along(inner), tables.reshape(-1), own)
+        return out.reshape(outer, self.cells, inner)
+
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows with ones where a cell has the query's values."""
         out = np.zeros((stop - start, *self.shape), np.uint8)
@@ -167,6 +185,11 @@ class Marginals(Workload):
             end = min(int(self.offsets[index + 1]), stop)
             yield index, start, end
             start, index = end, index + 1
+
+
+def _along(inner: int) -> NDArray[np.int64]:
+    """Return what the steps of a tree are multiplied by where every cell is so many numbers; -1 stays negative."""
+    return np.array([inner, inner, 1, 1, inner], np.int64)
 
 
 def _checked_marginals(axes: int, k: Any, attributes: Any) -> tuple[tuple[int, ...], ...]:

@@ -103,10 +103,9 @@ class Matrix(_Numbers):
             multiply_rows(self.numbers, cells, np.empty(LANES, out.dtype), out)
         return out
 
-    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
-        """Return the answers for each of many histograms (a row of cells each), a row each."""
-        floats = np.float64 in (self.numbers.dtype, histograms.dtype)
-        return np.asarray(histograms @ self.numbers.T) if floats else super().answer_many(histograms)
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the matrix times the middle axis of a table."""
+        return np.asarray(np.matmul(self.numbers, table))
 
     def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the coefficients times the matrix."""
@@ -117,9 +116,9 @@ class Matrix(_Numbers):
         multiply_columns(self.numbers, read_only(given), out)
         return out.reshape(self.shape)
 
-    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return W' c for each of many rows of coefficients, flattened, a row each."""
-        return np.asarray(coefficients @ self.numbers)
+    def transposed_along(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the transposed matrix times the middle axis of a table."""
+        return np.asarray(np.matmul(self.numbers.T, table))
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows of the matrix: uint8 if `binary`."""

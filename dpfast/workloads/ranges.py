@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.prefixes import (
+    COLUMNS,
     add_all_range_differences,
     add_range_differences,
     answer_all_ranges,
@@ -67,13 +68,15 @@ class Intervals(Workload):
         prefixes[0] = 0
         return _sum_cells(checked_histogram(histogram, self.shape), prefixes, 1)
 
-    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
-        """Return the answers for each of many histograms (a row of cells each), a row each."""
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers along the middle axis of a table."""
         lower, upper = self.bounds()
-        prefixes = np.zeros((len(histograms), self.cells + 1), histograms.dtype)
-        prefixes[:, 1:] = histograms
-        sum_prefixes_along(prefixes.reshape(-1), self.cells + 1, 1, None)
-        return np.asarray(prefixes[:, upper] - prefixes[:, lower])
+        prefixes = np.zeros((len(table), self.cells + 1, table.shape[2]), table.dtype)
+        prefixes[:, 1:] = table
+        _sum_along(prefixes)
+        answers = prefixes[:, upper]
+        answers -= prefixes[:, lower]
+        return answers
 
 
 class Prefixes(Intervals):
@@ -104,6 +107,14 @@ class Prefixes(Intervals):
         out = fresh_array(given.size, given.dtype)
         sum_suffixes(read_only(given), out)
         return out
+
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the running sums along the middle axis of a table."""
+        return _sum_along(np.array(table, order="C"))
+
+    def transposed_along(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the running sums from the end along the middle axis of a table."""
+        return np.flip(_sum_along(np.array(np.flip(table, 1), order="C")), 1)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -259,3 +270,10 @@ def _sum_cells(cells: NDArray[Any], out: NDArray[Any], first: int) -> NDArray[An
     floats = out.view(np.float64)
     sum_prefixes(read_only(cells), floats[first:])
     return floats
+
+
+def _sum_along(table: NDArray[Any]) -> NDArray[Any]:
+    """Replace a table of three axes by its prefix sums along the middle one, and return it."""
+    rests = None if table.dtype == np.int64 else np.empty(COLUMNS)
+    sum_prefixes_along(table.reshape(-1), table.shape[1], table.shape[2], rests)
+    return table

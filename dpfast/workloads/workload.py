@@ -85,13 +85,20 @@ class Workload(ABC):
     def frame(self) -> pl.DataFrame:
         """Return what each query asks, a row each: bounds of a range, values of attributes."""
 
-    def answer_many(self, histograms: NDArray[Any]) -> NDArray[Any]:
-        """Return the answers for each of many histograms (a row of cells each), a row each."""
-        return np.stack([self.answer(histogram) for histogram in histograms])
+    def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers along the middle axis of a table: (outer, cells, inner) to (outer, queries, inner).
 
-    def transposed_many(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return W' c for each of many rows of coefficients, flattened, a row each."""
-        return np.stack([self.transposed(row).reshape(-1) for row in coefficients])
+        That is what products of workloads are made of.
+        """
+        rows = np.moveaxis(table, 1, 2).reshape(-1, self.cells)
+        answers = np.stack([self.answer(row) for row in rows])
+        return np.moveaxis(answers.reshape(len(table), -1, len(self)), 2, 1)
+
+    def transposed_along(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return W' c along the middle axis of coefficients: (outer, queries, inner) to (outer, cells, inner)."""
+        rows = np.moveaxis(table, 1, 2).reshape(-1, len(self))
+        spread = np.stack([self.transposed(row).reshape(-1) for row in rows])
+        return np.moveaxis(spread.reshape(len(table), -1, self.cells), 2, 1)
 
     def query(self, index: int) -> NDArray[Any]:
         """Return one query as an array of `shape`."""

@@ -62,13 +62,19 @@ def test_answers_of_floats_and_coefficients(pair, seed):
 
 @quick
 @given(workloads, seeds)
-def test_many_at_once(pair, seed):
+def test_along_the_middle_axis(pair, seed):
     workload, matrix = pair
     generator = np.random.default_rng(seed)
-    histograms = generator.integers(0, 1000, (3, workload.cells))
-    np.testing.assert_array_equal(workload.answer_many(histograms), histograms @ matrix.T)
-    coefficients = generator.normal(size=(2, len(workload)))
-    np.testing.assert_allclose(workload.transposed_many(coefficients), coefficients @ matrix, atol=1e-12)
+    outer, inner = generator.integers(1, 4, 2)
+    for histograms in (
+        generator.integers(0, 1000, (outer, workload.cells, inner)),
+        generator.normal(size=(2, workload.cells, 3)),
+    ):
+        kept = histograms.copy()
+        np.testing.assert_allclose(workload.answer_along(histograms), np.matmul(matrix, histograms), atol=1e-9)
+        np.testing.assert_array_equal(histograms, kept)
+    coefficients = generator.normal(size=(outer, len(workload), inner))
+    np.testing.assert_allclose(workload.transposed_along(coefficients), np.matmul(matrix.T, coefficients), atol=1e-12)
 
 
 @quick
@@ -88,6 +94,23 @@ def test_energy(pair, data):
     for edges in ([0, *sorted(inner), workload.cells], range(workload.cells + 1), (0, workload.cells)):
         sums = [matrix[:, low:high].sum(axis=1) for low, high in itertools.pairwise(edges)]
         assert workload.energy(np.array(edges)) == pytest.approx(float(np.square(sums).sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "edges", [[0, 12], [0, 4, 12], [0, 2, 4, 6, 8, 10, 12], [0, 1, 4, 5, 8, 9, 12], [0, 3, 12], [0, 1, 4, 12]]
+)
+def test_energy_of_products_in_slabs(edges):
+    product = make.kronecker(make.prefix(3), make.all_range(2), make.matrix([[1.5, -1.0]]))
+    sums = np.add.reduceat(product.rows(0, len(product)), edges[:-1], axis=1)
+    assert product.energy(np.array(edges)) == pytest.approx(float(np.square(sums).sum()), rel=1e-12)
+
+
+def test_energy_of_large_products_is_no_matrix():
+    large = make.kronecker(make.prefix(4096), make.all_range(256))
+    tall, wide = make.prefix(4096), make.all_range(256)
+    assert large.energy(np.arange(large.cells + 1)) == tall.energy(np.arange(4097)) * wide.energy(np.arange(257))
+    whole = np.array([0, 256])
+    assert large.energy(np.arange(0, large.cells + 1, 512)) == tall.energy(np.arange(0, 4097, 2)) * wide.energy(whole)
 
 
 @quick
