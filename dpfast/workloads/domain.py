@@ -161,7 +161,14 @@ class Domain:
         return bool(cells.min() >= 0 and cells.max() < math.prod(self.shape))
 
     def _columns(self, records: Any) -> list[tuple[_Attribute, pl.Series]]:
-        frame = records if isinstance(records, (pl.DataFrame, pl.LazyFrame)) else pl.DataFrame(records)
+        try:
+            frame = records if isinstance(records, (pl.DataFrame, pl.LazyFrame)) else pl.DataFrame(records)
+        except (TypeError, ValueError):
+            # What Polars says may show a value.
+            kind = type(records).__name__
+            raise ColumnError(
+                f"records must be a frame of columns, but was a {kind}; pass a Polars DataFrame"
+            ) from None
         schema = frame.collect_schema()
         missing = [name for name in self.names if name not in schema]
         if missing:

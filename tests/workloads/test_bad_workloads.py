@@ -89,3 +89,10 @@ def test_columns_of_another_type_are_refused_by_their_type_alone(attribute, colu
     for rows in (column, column.clear()):
         with pytest.raises(ColumnError, match="'a'"):
             make.Domain({"a": attribute}).count(rows.to_frame())
+
+
+@pytest.mark.parametrize("records", [5, {"a": [1, "private"]}, object()])
+def test_what_is_no_frame_is_refused_without_its_values(records):
+    with pytest.raises(ColumnError, match="records must be a frame of columns") as caught:
+        make.Domain({"a": 3}).count(records)
+    assert "private" not in str(caught.value)
