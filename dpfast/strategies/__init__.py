@@ -6,9 +6,11 @@
 """
 
 from dpfast.strategies.choosing import Choice, Considered, choose
+from dpfast.strategies.explicit import matrix
 from dpfast.strategies.hierarchy import hierarchy
 from dpfast.strategies.identity import identity
 from dpfast.strategies.matrix_mechanism import MatrixRelease
+from dpfast.strategies.optimal import optimal, p_identity
 from dpfast.strategies.product import product
 from dpfast.strategies.square_root import square_root
 from dpfast.strategies.strategy import Strategy
@@ -22,6 +24,9 @@ __all__ = [
     "choose",
     "hierarchy",
     "identity",
+    "matrix",
+    "optimal",
+    "p_identity",
     "product",
     "square_root",
     "wavelet",

@@ -5,9 +5,6 @@ from __future__ import annotations
 from itertools import product as combinations_of
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpfast.workloads.cells import Identity, Total
 from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
@@ -61,6 +58,6 @@ def axis_ranges(workload: Workload) -> list[Ranges] | None:
     """Return the ranges of each axis, a query for each rectangle; None for a workload that is not of rectangles."""
     if not isinstance(workload, Rectangles):
         return None
-    filled: NDArray[np.bool_] = (workload.upper > workload.lower).all(axis=1)
-    sides = zip(workload.shape, workload.lower.T * filled, workload.upper.T * filled, strict=True)
+    # An empty range along one axis makes a rectangle empty.
+    sides = zip(workload.shape, workload.lower.T, workload.upper.T, strict=True)
     return [Ranges(size, lower, upper) for size, lower, upper in sides]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Literal
 
 from dpfast.strategies.axes import axis_ranges, terms_of
@@ -11,6 +12,7 @@ from dpfast.strategies.hierarchy import Hierarchy, hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
 from dpfast.strategies.noise import Budget
+from dpfast.strategies.optimal import optimal, p_identity
 from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, square_root
 from dpfast.strategies.strategy import Strategy
 from dpfast.strategies.wavelet import wavelet
@@ -21,14 +23,18 @@ __all__ = ["candidates"]
 
 _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
-#: Up to so many cells matrices of cells by cells take no time.
-_SMALL = 512
+#: Up to so many cells a strategy is optimized for the workload, in a second at most: with eigenvalues, by descent.
+_SMALL, _SMALLEST = 256, 64
 
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
     """Return the strategies to consider: all with an error in closed form, and small ones made for the workload."""
     orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
     found: list[Strategy] = [Identity(workload.shape)]
+    if 1 in orders and 1 < workload.cells <= _SMALLEST and find_spec("scipy") is not None:
+        found.append(p_identity(workload))
+    if 2 in orders and 1 < workload.cells <= _SMALL:
+        found.append(optimal(workload))
     if len(workload.shape) == 1:
         return found + list(_line(workload, orders))
     best = [one for one in (best_product(workload, order) for order in orders) if one is not None]

@@ -93,7 +93,10 @@ class Product(Strategy):
 
     def covariance(self) -> NDArray[np.float64]:
         """See `Strategy.covariance`: the product of the factors'."""
-        return reduce(np.kron, [factor.covariance() for factor in self.factors])
+        covariance = np.ones((1, 1))
+        for factor in self.factors:
+            covariance = np.asarray(np.kron(covariance, factor.covariance()), np.float64)
+        return covariance
 
     def _of_axes(self, axes: Sequence[Workload]) -> list[NDArray[np.float64]]:
         return [factor.variances(axis) for factor, axis in zip(self.factors, axes, strict=True)]

@@ -36,6 +36,9 @@ FULL = {
     "wavelet of 1": made.wavelet(1),
     "square root": made.square_root(13),
     "square root of 1": made.square_root(1),
+    "matrix": made.matrix([[2, 0, 1], [0, 1, 1], [0, 0, -3], [1, 1, 1]]),
+    "the best": made.optimal(dpf.workloads.prefix(12)),
+    "p-Identity": made.p_identity(dpf.workloads.all_range(10), 3),
     "one cell": made.hierarchy(1, 2, root=True),
 }
 RAGGED = {
@@ -127,6 +130,7 @@ def farthest(A, groups, rows, neighbors):
         made.square_root(6),
         made.product(made.hierarchy(2, 2, root=True), made.hierarchy(3, (3,), weights=(2, 1))),
         made.product(made.wavelet(2), made.wavelet(4)),
+        made.matrix([[2, 0, 1], [0, 1, 1], [0, 0, -3], [1, 1, 1]]),
     ],
     ids=str,
 )
@@ -136,6 +140,8 @@ def test_sensitivities_are_those_of_all_units(strategy, groups, rows, neighbors)
     found = strategy.sensitivity(PrivacyUnit("person", groups, rows, neighbors))
     assert found.l1 >= l1
     assert found.l2_squared >= l2_squared
+    if "matrix" in strategy.name:
+        return
     if "square root" in strategy.name or len(strategy.shape) > 1:
         # Bounded by the first column twice, or by the triangle inequality.
         assert found.l1 <= 3 * l1

@@ -1,0 +1,123 @@
+"""A strategy that is a matrix written out, for small domains."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
+from dpfast.workloads.workload import Workload
+
+__all__ = ["Explicit", "matrix", "rounded"]
+
+#: Real matrices are rounded to multiples of 2**-16 of their largest column.
+_FINENESS = 16
+
+
+class Explicit(LineStrategy):
+    """A matrix of whole numbers, kept as it is measured: norms and inner products are read off it, exactly."""
+
+    def __init__(self, shape: tuple[int, ...], numbers: NDArray[np.int64], name: str) -> None:
+        self.shape = shape
+        self.name = name
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.numbers)
+
+    @property
+    def l1(self) -> int:
+        """The largest sum of magnitudes in a column."""
+        return int(np.abs(self.numbers).sum(axis=0).max())
+
+    @property
+    def l2_squared(self) -> int:
+        """The largest sum of squares in a column."""
+        return int((self.numbers**2).sum(axis=0).max())
+
+    @property
+    def inner(self) -> int:
+        """The least inner product of two columns."""
+        return self._inner
+
+    @property
+    def row(self) -> int:
+        """The largest sum of magnitudes in a row."""
+        return int(np.abs(self.numbers).sum(axis=1).max())
+
+    def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `LineStrategy.measure_rows`."""
+        return np.asarray(rows @ self.numbers.T)
+
+    def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `LineStrategy.reconstruct_rows`."""
+        return noisy @ self._inverse.T
+
+    def error(self, workload: Workload) -> float:
+        """See `Strategy.error`."""
+        return float((workload.gram() * self.covariance()).sum())
+
+    def covariance(self) -> NDArray[np.float64]:
+        """See `Strategy.covariance`."""
+        return self._inverse @ self._inverse.T
+
+    @cached_property
+    def _inner(self) -> int:
+        # Sums of products in any order are exact in float64 where they stay below 2**53, and much faster than in int64.
+        exact = self.l2_squared < 2**53
+        numbers = self.numbers.astype(np.float64) if exact else self.numbers
+        products = numbers.T @ numbers
+        np.fill_diagonal(products, self.l2_squared)
+        return int(products.min())
+
+    @cached_property
+    def _inverse(self) -> NDArray[np.float64]:
+        return np.asarray(np.linalg.pinv(self.numbers.astype(np.float64)), np.float64)
+
+
+def rounded(shape: tuple[int, ...], real: NDArray[np.float64], name: str) -> Explicit:
+    """Return the strategy of a real matrix, in fixed point: its largest column norm becomes 2**16, more or less."""
+    largest = np.sqrt((real**2).sum(axis=0).max())
+    return Explicit(shape, np.rint(real * (2.0**_FINENESS / largest)).astype(np.int64), name)
+
+
+def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
+    """Measure the rows of a matrix of whole numbers.
+
+    Parameters
+    ----------
+    rows
+        Integers below 2**20 in magnitude, queries by cells: of full column rank, so that every cell can be told from
+        what is measured, and of at most 2,048 columns.
+    shape
+        The histogram's shape; one attribute by default.
+
+    Raises
+    ------
+    ParameterError
+        It is no such matrix.
+
+    Examples
+    --------
+    >>> matrix([[1, 1], [1, -1]]).l1
+    2
+
+    """
+    array = np.asarray(rows)
+    allowed = f"a matrix of whole numbers below 2**20, with 1 to {LARGEST_DENSE:,} columns"
+    if array.ndim != 2 or array.dtype.kind not in "biu" or not 0 < array.shape[1] <= LARGEST_DENSE:
+        raise ParameterError("rows", f"of shape {array.shape} and type {array.dtype}", allowed)
+    numbers = array.astype(np.int64)
+    if not (np.abs(numbers) < 2**20).all():
+        raise ParameterError("rows", "a matrix with larger numbers", allowed)
+    if np.linalg.matrix_rank(numbers.astype(np.float64)) < array.shape[1]:
+        raise ParameterError("rows", "a matrix that leaves cells untold", "of full column rank", "add the identity")
+    own = (array.shape[1],) if shape is None else tuple(shape)
+    if np.prod(own) != array.shape[1]:
+        raise ParameterError("shape", shape, f"of {array.shape[1]:,} cells, the matrix's columns")
+    return Explicit(own, numbers, f"matrix of {len(array)} rows")
