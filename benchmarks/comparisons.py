@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, synthesis, workloads
+from benchmarks import budgets, choices, synthesis, weights, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -319,4 +319,35 @@ COMPARISONS = (
     Comparison("500 queries of bytes", "NumPy", 5 * 10**7, workloads.masks, 4.0),
     Comparison("10^6 records into cells", "NumPy bincount", 10**6, workloads.records(grouped=False), 1.5),
     Comparison("10^6 records counted by 7 columns", "Polars group_by", 10**6, workloads.records(grouped=True), 10.0),
+    Comparison("10 updates of 2^20 weights, bytes", "NumPy", 10 * 2**20, weights.update("bytes"), 15.0),
+    Comparison("10 updates of 2^20 weights, bits", "bytes", 10 * 2**20, weights.bits, 1.1, at_least=False),
+    Comparison("10 updates of 2^20 weights, floats", "NumPy", 10 * 2**20, weights.update("floats"), 4.0),
+    Comparison("10 times dpf.multiplicative_weights, 2^20 bytes", "NumPy", 10 * 2**20, weights.bare, 6.0),
+    Comparison(
+        "10 updates of 2^20 weights",
+        "np.multiply(w, 1.0, out=w)",
+        10 * 2**20,
+        weights.update_beside_memory("bytes", 10),
+        1.5,
+        at_least=False,
+    ),
+    Comparison(
+        "Update of 2^26 weights, bytes",
+        "np.multiply(w, 1.0, out=w)",
+        2**26,
+        weights.update_beside_memory("bytes", 1),
+        1.5,
+        at_least=False,
+    ),
+    Comparison(
+        "Update of 2^26 weights, bits",
+        "np.multiply(w, 1.0, out=w)",
+        2**26,
+        weights.update_beside_memory("bits", 1),
+        1.5,
+        at_least=False,
+    ),
+    Comparison("10 updates of 1,000 times 1,000 weights", "NumPy", 10**7, weights.rows, 5.0),
+    Comparison("10 updates of 2^20 weights by a marginal", "NumPy", 10 * 2**20, weights.marginal, 3.0),
+    Comparison("10 updates of 2^20 weights by 2,000 ranges", "NumPy", 10 * 2**20, weights.ranges, 15.0),
 )

@@ -26,7 +26,7 @@ from dpfast.kernels import weights_of_logarithms as logarithm_kernels
 from dpfast.kernels.weights import BLOCK, WORD
 from dpfast.mechanisms.additive import in_threads
 
-__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "linear_query", "sum_of"]
+__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "linear_query", "sum_of", "total_of"]
 
 #: The largest eta either way: exp(500) leaves as much room again before a float64 overflows.
 LARGEST_ETA = 500.0
@@ -93,6 +93,11 @@ def blocks_of(cells: int) -> int:
     return -(-cells // BLOCK)
 
 
+def total_of(sums: NDArray[np.float64]) -> float:
+    """Return what the sums of blocks add up to, in their order."""
+    return float(sums[0]) if sums.size == 1 else float(sums.sum())
+
+
 def sum_of(weights: Weights, workers: int = 1) -> float:
     """Return the sum of all weights; it does not depend on the workers."""
     sums = np.empty(blocks_of(weights.size))
@@ -101,7 +106,7 @@ def sum_of(weights: Weights, workers: int = 1) -> float:
         kernels.sum_blocks(weights[first * BLOCK : last * BLOCK], sums[first:last])
 
     in_parts(work, sums.size, workers)
-    return float(sums.sum())
+    return total_of(sums)
 
 
 class _EveryCell(LinearQuery):
@@ -143,7 +148,7 @@ class _EveryCell(LinearQuery):
             kernels.dot_blocks(own, self._part(first, last), self._values, dots[first:last])
 
         in_parts(work, dots.size, workers)
-        return float(dots.sum())
+        return total_of(dots)
 
     def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
         factors = self._factors(eta, 1.0 / total)
@@ -154,7 +159,7 @@ class _EveryCell(LinearQuery):
             kernels.multiply_blocks(own, self._part(first, last), factors, sums[first:last])
 
         in_parts(work, sums.size, workers)
-        return float(sums.sum())
+        return total_of(sums)
 
     def multiply_and_answer(
         self, weights: Weights, total: float, eta: Any, following: LinearQuery, workers: int = 1
@@ -178,7 +183,7 @@ class _EveryCell(LinearQuery):
             )
 
         in_parts(work, sums.size, workers)
-        return float(sums.sum()), float(dots.sum())
+        return total_of(sums), total_of(dots)
 
     def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
         terms = self._terms(eta)

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.kernels import weights as kernels
 from dpfast.kernels import weights_of_rows as kernels_of_rows
-from dpfast.synthesis.linear_queries import LARGEST_ETA, BitQuery, DenseQuery, LinearQuery, blocks_of, linear_query
+from dpfast.synthesis.linear_queries import (
+    LARGEST_ETA,
+    BitQuery,
+    DenseQuery,
+    LinearQuery,
+    blocks_of,
+    linear_query,
+    total_of,
+)
 from dpfast.synthesis.weights import checked_eta, inspected_sum, refuse_weights
 
 __all__ = ["multiplicative_weights"]
@@ -85,7 +93,8 @@ from 0; stop is the first one after the range
     etas = checked_eta(eta, (rows.shape[0],) if np.ndim(eta) else None, LARGEST_ETA)
     outside, inside, totals = np.empty((3, rows.shape[0]))
     signed = kernels_of_rows.weigh_rows(rows, coefficients, outside, inside)
-    refuse_weights(rows, signed, outside + inside, "weights")
+    sums = outside + inside
+    refuse_weights(rows, signed, float(sums[0]) if sums.size == 1 else sums, "weights")
     kernels_of_rows.multiply_rows(rows, coefficients, np.atleast_1d(etas), outside, inside, totals)
     return weights
 
@@ -143,5 +152,6 @@ def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> N
 def _sum_and_answer(weights: NDArray[np.float64], query: BitQuery) -> tuple[float, float]:
     sums, dots = np.empty((2, blocks_of(weights.size)))
     signed = kernels.inspect_and_dot(weights, query.words, None, sums, dots)
-    refuse_weights(weights, signed, sums.sum(), "weights")
-    return float(sums.sum()), float(dots.sum())
+    total = total_of(sums)
+    refuse_weights(weights, signed, total, "weights")
+    return total, total_of(dots)

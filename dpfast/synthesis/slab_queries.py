@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -73,31 +74,32 @@ class SlabQuery(LinearQuery):
 
     is_sparse = True
 
+    @property
     @abstractmethod
     def slab(self) -> Slab:
-        """Return the slab's offset, sizes and strides; a size of 0 where it is empty."""
+        """The slab's offset, sizes and strides; a size of 0 where it is empty."""
 
     def answer(self, weights: Weights, workers: int = 1) -> float:
         """Return the sum of the weights, each times its coefficient."""
-        return float(kernels.sum_slab(weights, *self.slab()))
+        return float(kernels.sum_slab(weights, *self.slab))
 
     def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
         """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
         factor = math.exp(eta)
-        inside = float(kernels.multiply_slab(weights, *self.slab(), factor))
+        inside = float(kernels.multiply_slab(weights, *self.slab, factor))
         left = total - inside + inside * factor
         # What is left of a difference has lost the bits that the two have in common.
         return left if left >= _LEAST_SHARE * total else sum_of(weights, workers)
 
     def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
         """Add eta * coefficient to every cell, in place."""
-        kernels.add_to_slab(logarithms, *self.slab(), float(eta))
+        kernels.add_to_slab(logarithms, *self.slab, float(eta))
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""
         self.check(shape)
         cells = np.zeros(math.prod(shape))
-        kernels.add_to_slab(cells, *self.slab(), 1.0)
+        kernels.add_to_slab(cells, *self.slab, 1.0)
         return cells.astype(np.uint8).reshape(shape)
 
 
@@ -125,8 +127,9 @@ class RangeQuery(SlabQuery):
                 "count cells from 0; stop is the first one after the range",
             )
 
+    @cached_property
     def slab(self) -> Slab:
-        """Return the slab's offset, sizes and strides."""
+        """The slab's offset, sizes and strides."""
         return int(self.start), np.array([self.stop - self.start], np.int64), np.ones(1, np.int64)
 
 
@@ -165,8 +168,9 @@ class BoxQuery(_InShape):
                 "upper", self.upper, f"from {self.lower} to {self.shape}, with no lower end below 0 or above it"
             )
 
+    @cached_property
     def slab(self) -> Slab:
-        """Return the slab's offset, sizes and strides."""
+        """The slab's offset, sizes and strides."""
         if any(start == stop for start, stop in zip(self.lower, self.upper, strict=True)):
             return 0, np.zeros(1, np.int64), np.ones(1, np.int64)
         return _axes(self.lower, self.upper, self.shape)
@@ -201,8 +205,9 @@ class MarginalCell(_InShape):
         object.__setattr__(self, "attributes", attributes)
         object.__setattr__(self, "values", tuple(int(value) for value in values))
 
+    @cached_property
     def slab(self) -> Slab:
-        """Return the slab's offset, sizes and strides."""
+        """The slab's offset, sizes and strides."""
         lower, upper = [0] * len(self.shape), list(self.shape)
         for place, value in zip(self.attributes, self.values, strict=True):
             lower[place], upper[place] = value, value + 1

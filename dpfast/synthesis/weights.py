@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.kernels import weights as kernels
 from dpfast.mechanisms.additive import thread_count
-from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, linear_query, sum_of
+from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, linear_query, sum_of, total_of
 from dpfast.synthesis.slab_queries import checked_shape
 
 __all__ = [
@@ -63,16 +64,18 @@ def checked_eta(eta: object, table: tuple[int, ...] | None, largest: float, argu
     """Return eta as a float, or those of a table as an array of its shape."""
     allowed = "a finite number" if largest == math.inf else f"a number from {-largest:g} to {largest:g}"
     mend = "" if largest == math.inf else "use dpfast.synthesis.log_weights.LogWeights for larger ones"
+    limit = min(largest, sys.float_info.max)
     if table is None:
         number = _number(eta)
-        if not abs(number) <= largest or math.isinf(number):
+        if not abs(number) <= limit:
             raise ParameterError(argument, eta, allowed, mend)
         return number
     try:
         etas = np.broadcast_to(np.asarray(eta, np.float64), table)
     except (TypeError, ValueError):
         raise ParameterError(argument, eta, f"one number, or an array of shape {table}") from None
-    if not (np.abs(etas) <= largest).all() or not np.isfinite(etas).all():
+    # No comparison holds for NaN.
+    if not (etas.min(initial=0.0) >= -limit and etas.max(initial=0.0) <= limit):
         raise ParameterError(argument, "an array", f"{allowed} everywhere", mend)
     return etas
 
@@ -91,8 +94,9 @@ def inspected_sum(weights: NDArray[np.float64], argument: str) -> float:
     """Return the sum of weights; raise if one is negative or NaN, or if the sum is not positive and finite."""
     sums = np.empty(blocks_of(weights.size))
     signed = kernels.inspect_blocks(weights, sums)
-    refuse_weights(weights, signed, sums.sum(), argument)
-    return float(sums.sum())
+    total = total_of(sums)
+    refuse_weights(weights, signed, total, argument)
+    return total
 
 
 def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argument: str) -> None:
@@ -102,7 +106,8 @@ def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argu
     """
     if signed and (weights < 0.0).any():
         raise ParameterError(argument, "an array with a negative number", "made of numbers of 0 or more")
-    if not ((totals > 0.0) & (totals < math.inf)).all():
+    least, most = (totals, totals) if isinstance(totals, float) else (totals.min(), totals.max())
+    if not (least > 0.0 and most < math.inf):
         raise ParameterError(argument, "an array of zeros, or with NaN or infinities", "of a positive finite sum")
 
 
