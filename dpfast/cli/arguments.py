@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpfast.queries import Bins
     from dpfast.release import Plan
 
-__all__ = ["Request", "draw_plan"]
+__all__ = ["Request", "draw_plan", "read_schema"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def draw_plan(request: Request) -> Plan:
 
     if request.epsilon is None and request.rho is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
-    schema = _read_schema(request.schema)
+    schema = read_schema(request.schema)
     by = _read_by(request)
     has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in request.files)
     if has_csv and schema is None:
@@ -163,7 +163,8 @@ def _number(text: str) -> float:
         return float(text)
 
 
-def _read_schema(text: str | None) -> dict[str, Any] | None:
+def read_schema(text: str | None) -> dict[str, Any] | None:
+    """Read ``COLUMN=DTYPE,...``."""
     if text is None:
         return None
     import polars as pl

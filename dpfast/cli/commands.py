@@ -11,19 +11,17 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from dpfast.cli.answering import answer
 from dpfast.cli.arguments import Request, draw_plan
-from dpfast.cli.errors import CommandError, ExitCode, described, exit_code, tell
-from dpfast.cli.ledgers import close_at_the_end, is_server, ledger, told
+from dpfast.cli.errors import ExitCode, described, exit_code, tell
+from dpfast.cli.ledgers import ledger, open_or_create, told
 from dpfast.cli.selecting import select
-from dpfast.errors import DpfastError, LedgerError, ParameterError
-
-if TYPE_CHECKING:
-    from dpfast.ledger import Ledger
+from dpfast.cli.synthesizing import synthesize
+from dpfast.errors import DpfastError
 
 __all__ = ["main"]
 
@@ -195,7 +193,7 @@ def release(
     request = Request(**shared)
     with Outputs(out, plot, overwrite=overwrite, keep=(*request.files, request.keys or "", ledger)) as outputs:
         plan = draw_plan(request)
-        account = _opened(ledger, request, budget_epsilon, budget_delta)
+        account = open_or_create(ledger, request.dataset_name, budget_epsilon, budget_delta)
         release_to(plan, account, told(ledger), outputs)
 
 
@@ -241,35 +239,7 @@ def demo(out: Path, epsilon: float) -> None:
     run_demo(out, epsilon)
 
 
-def _opened(path: str, request: Request, epsilon: float | None, delta: float | None) -> Ledger:
-    """Open the ledger of a release, or create it where a budget is given."""
-    from dpfast.ledger import Ledger
-
-    if epsilon is None and delta is not None:
-        raise CommandError("--budget-delta needs --budget-epsilon; give both to create the ledger")
-    if epsilon is None and not is_server(path) and not Path(path).exists():
-        raise LedgerError(
-            f"there is no ledger {path!r}; create it with --budget-epsilon 1 --budget-delta 1e-6, "
-            "or with dpfast ledger create"
-        )
-    try:
-        opened = Ledger.open(path, epsilon, delta)
-    except ParameterError as error:
-        if error.argument in ("epsilon", "delta"):
-            raise CommandError(
-                f"--budget-{error}".replace(f"{error.argument}=", f"--budget-{error.argument} ")
-            ) from None
-        raise
-    close_at_the_end(opened)
-    name = opened.identity.dataset
-    if name is not None and name != request.dataset_name:
-        raise LedgerError(
-            f"the ledger {told(path)!r} is about the dataset {name!r}, not {request.dataset_name!r}; nothing was "
-            f"charged: say --dataset {name!r} if these are the same data, or use another ledger"
-        )
-    return opened
-
-
 main.add_command(ledger)
 main.add_command(answer)
 main.add_command(select)
+main.add_command(synthesize)

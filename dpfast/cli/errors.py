@@ -56,6 +56,9 @@ _OPTIONS = {
     "by": "--by",
     "schema": "--schema",
     "dataset": "--dataset",
+    "rounds": "--rounds",
+    "selection": "--selection",
+    "workload": "--workload",
     "data": "FILES",
     "queries": "--count, --sum and --mean",
 }

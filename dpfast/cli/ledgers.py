@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dpfast.cli.errors import CommandError, FileTroubleError
-from dpfast.errors import LedgerError
+from dpfast.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
     from dpfast.ledger.postgresql_server import Server
 
-__all__ = ["close_at_the_end", "existing", "is_server", "ledger", "told"]
+__all__ = ["close_at_the_end", "existing", "is_server", "ledger", "open_or_create", "told"]
 
 _HEAD = click.option(
     "--expect-head", metavar="DIGEST", help="A head written down before: refuse a ledger that never had it."
@@ -184,3 +184,32 @@ def existing(path: str, expect_head: str | None = None) -> Ledger:
 def close_at_the_end(opened: Ledger) -> None:
     """Let go of a ledger's files when the command ends."""
     click.get_current_context().call_on_close(opened.close)
+
+
+def open_or_create(path: str, dataset_name: str, epsilon: float | None, delta: float | None) -> Ledger:
+    """Open the ledger of a release, or create it where a budget is given."""
+    from dpfast.ledger import Ledger
+
+    if epsilon is None and delta is not None:
+        raise CommandError("--budget-delta needs --budget-epsilon; give both to create the ledger")
+    if epsilon is None and not is_server(path) and not Path(path).exists():
+        raise LedgerError(
+            f"there is no ledger {path!r}; create it with --budget-epsilon 1 --budget-delta 1e-6, "
+            "or with dpfast ledger create"
+        )
+    try:
+        opened = Ledger.open(path, epsilon, delta)
+    except ParameterError as error:
+        if error.argument in ("epsilon", "delta"):
+            raise CommandError(
+                f"--budget-{error}".replace(f"{error.argument}=", f"--budget-{error.argument} ")
+            ) from None
+        raise
+    close_at_the_end(opened)
+    name = opened.identity.dataset
+    if name is not None and name != dataset_name:
+        raise LedgerError(
+            f"the ledger {told(path)!r} is about the dataset {name!r}, not {dataset_name!r}; nothing was "
+            f"charged: say --dataset {name!r} if these are the same data, or use another ledger"
+        )
+    return opened

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dpfast.ledger import Ledger
     from dpfast.release import Plan, Release
 
-__all__ = ["Outputs", "release_to", "run_plan"]
+__all__ = ["Outputs", "release_to", "run_charged", "run_plan"]
+
+_Result = TypeVar("_Result")
 
 
 class _StoppedError(CommandError):
@@ -67,7 +69,14 @@ class Outputs:
 
 
 def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -> Release:
-    """Run a plan; whatever stops it says what that has cost.
+    """Run a plan; whatever stops it says what that has cost."""
+    loss = f"epsilon {plan.epsilon:.12g}" if plan.rho is None else f"rho {plan.rho:.12g}"
+    cost = f"{loss} and delta {plan.delta:.12g}"
+    return run_charged(lambda: plan.run(ledger, progress=progress), cost, ledger_path, progress)
+
+
+def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progress: Progress) -> _Result:
+    """Run what charges a ledger and then draws; whatever stops it says what that has cost.
 
     Raises
     ------
@@ -75,10 +84,8 @@ def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -
         It was refused, interrupted, or failed.
 
     """
-    loss = f"epsilon {plan.epsilon:.12g}" if plan.rho is None else f"rho {plan.rho:.12g}"
-    cost = f"{loss} and delta {plan.delta:.12g}"
     try:
-        return plan.run(ledger, progress=progress)
+        return run()
     except KeyboardInterrupt:
         if progress.is_charged:
             message = (

@@ -123,7 +123,7 @@ class Estimate:
         n: int | None = None,
         *,
         columns: Sequence[str] | None = None,
-        values: Mapping[str, Sequence[Any]] | None = None,
+        values: Mapping[str, Sequence[Any] | pl.Series] | None = None,
         random: object = None,
     ) -> pl.DataFrame:
         """Return synthetic records, one a row, in random order.
@@ -219,7 +219,7 @@ class Estimate:
 
 
 def _domain(
-    names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any]]
+    names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any] | pl.Series]
 ) -> dict[str, pl.Series | None]:
     if unknown := [name for name in values if name not in names]:
         raise ParameterError("values", unknown[0], f"for columns of the estimate: {', '.join(names)}")

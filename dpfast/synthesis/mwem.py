@@ -63,13 +63,15 @@ def mwem(
     ----------
     histogram
         Exact counts: integers, of the workload's shape or in one dimension, each from 0 to 2**52 / cells (2**40 / cells
-        for real coefficients). Others are refused; with a ledger they count as the nearest that is allowed.
+        for real coefficients). Others are refused; with a ledger they count as the nearest that is allowed. Or a
+        function without arguments that returns them: it is called after the charge.
     workload
         The queries: `dpfast.workloads`, with coefficients from -1 to 1, over at most 2**28 cells.
     epsilon, rho
         The whole budget, one of the two.
     rounds
-        How many queries (or marginals) are measured; at most as many as there are, unless ``repeat``.
+        How many queries (or marginals) are measured. Where it is as many as there are, or more, each is measured once
+        and nothing is spent on selections, unless ``repeat``.
     selection
         "exponential", or "permute_and_flip", whose errors are no larger for the same epsilon; by rho the first is
         cheaper.
@@ -168,8 +170,9 @@ rounds=30
     thread_count(threads, 1)
     check_ledger(ledger, budget, random)
     source = random_source(random)
-    counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
+    if not callable(histogram):
+        counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
     payment = Payment(ledger, pay, relation, dataset, privacy_unit)
     payment.begin(plan)
-    cells = queries.checked(histogram, clamp=ledger is not None)
+    cells = queries.checked(histogram() if callable(histogram) else histogram, clamp=ledger is not None)
     return plan.run(cells, start, source, payment, threads, progress)

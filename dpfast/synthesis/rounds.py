@@ -113,8 +113,9 @@ class Rounds:
         default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
         part = default if selection_share is None else read_share(selection_share, "selection_share")
         each = self._positive(left // self.rounds)
-        # With one group only, there is nothing to select.
-        select = self._positive(int(each * part)) if groups > 1 else 0
+        # Where every group is measured, there is nothing to select.
+        selects = repeat or self.rounds < groups
+        select = self._positive(int(each * part)) if selects and groups > 1 else 0
         measure = self._positive(each - select)
         self.round_units = select + measure
         self.selection: Selection | None = None
@@ -204,7 +205,7 @@ class Rounds:
         threads: int | None,
     ) -> int:
         if self.selection is None:
-            return 0
+            return int(places[0])
         queries = self.queries
         scores = queries.scores(answers, model.answers(), self.noise.expected)
         epsilon, sensitivity = self.selection.epsilon, queries.score_sensitivity

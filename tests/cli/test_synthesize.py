@@ -1,0 +1,179 @@
+"""dpfast synthesize: records like those of files, from declared domains, charged to a ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import polars as pl
+import pytest
+
+import dpfast as dpf
+
+from .conftest import one_line
+
+COLUMNS = ["--columns", "city,hour"]
+DOMAIN = [*COLUMNS, "--values", "city:Oslo,Rome,Bonn,Graz", "--bins", "hour:0,6,12,18,24"]
+LEDGER = ["--ledger", "ledger.db", "--budget-epsilon", "4"]
+ASKED = ["trips.parquet", *DOMAIN, "--epsilon", "2", *LEDGER]
+
+
+def test_records_answer_as_the_data_do(folder, run, trips):
+    result = run("synthesize", *ASKED, "--rows", "1200", "--out", "made.parquet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "wrote made.parquet: 1,200 records of 2 columns"
+    assert lines[1].startswith("measured 1 of 1 marginals over 4 x 4 cells, each answer within ")
+    assert lines[2] == "charged ledger.db (entry 1): epsilon 2, delta 0; left: epsilon 2, delta 0"
+    made = pl.read_parquet("made.parquet")
+    assert made.schema == {"city": pl.String, "hour": pl.Int64}
+    # Noise of scale 0.53, and rounding: 60 is out of reach.
+    true = trips.filter(pl.col("city").str.len_chars() == 4)
+    for key in (pl.col("city"), (pl.col("hour") // 6).alias("quarter")):
+        one, other = (frame.group_by(key).len().sort(pl.first())["len"].cast(pl.Int64) for frame in (made, true))
+        assert (one - other).abs().max() < 60
+    assert dpf.Ledger.open("ledger.db").history()["description"].str.contains("mwem on Marginals").all()
+
+
+def test_undeclared_values_are_counted_under_null_or_left_out(folder, run):
+    result = run("synthesize", *ASKED, "--outside", "null", "--neighbors", "replace", "--out", "made.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "over 5 x 5 cells" in result.stdout
+    made = pl.read_csv("made.csv")
+    assert abs(made.height - 1201) <= 1
+    assert set(made["city"]) - {None} == {"Oslo", "Rome", "Bonn", "Graz"}
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet", "arrow"])
+def test_a_domain_from_a_file(folder, run, suffix):
+    if suffix == "json":
+        held = {"city": ["Oslo", "Rome"], "hour": {"bins": [0, 12, 24]}, "other": [1]}
+        (folder / "domain.json").write_text(json.dumps(held))
+        shape = "2 x 2"
+    else:
+        table = pl.DataFrame({"city": ["Oslo", "Rome", "Oslo", "Bonn"], "hour": [1, 2, None, 1]})
+        (table.write_parquet if suffix == "parquet" else table.write_ipc)(f"domain.{suffix}")
+        shape = "3 x 2"
+    given = [*COLUMNS, "--domain", f"domain.{suffix}", "--epsilon", "1", *LEDGER, "--out", "made.ndjson"]
+    result = run("synthesize", "trips.parquet", *given)
+    assert result.exit_code == 0, result.stderr
+    assert f"over {shape} cells" in result.stdout
+
+
+@pytest.mark.parametrize("kind", ["prefix", "ranges", "cells", "marginals:1"])
+def test_workloads_of_one_column_from_csv(folder, run, kind):
+    given = ["trips.csv", "--schema", "hour=int64", "--columns", "hour", "--bins", "hour:0,6,12,18,24"]
+    result = run("synthesize", *given, "--workload", kind, "--epsilon", "1", *LEDGER, "--out", "-", "--rows", "7")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[0] == "hour"
+    assert len(result.stdout.splitlines()) == 8
+    assert "charged ledger.db" in result.stderr
+
+
+def test_rho_and_charts(folder, run):
+    pytest.importorskip("matplotlib")
+    assert run("ledger", "create", "rho.db", "--epsilon", "3", "--delta", "1e-6", "--accountant", "zcdp").exit_code == 0
+    asked = ["trips.parquet", *DOMAIN, "--rho", "0.04", "--ledger", "rho.db", "--rows", "5"]
+    for name, more in (("answers.png", []), ("errors.svg", ["--public"])):
+        result = run("synthesize", *asked[:-2], "--rows", "5", "--out", f"{name}.csv", "--plot", name, *more)
+        assert result.exit_code == 0, result.stderr
+        assert (folder / name).stat().st_size > 1000
+        assert "(entry " in result.stdout
+
+
+def test_the_charge_comes_before_any_row_is_read(folder, run, monkeypatch):
+    def count(self, *_):
+        assert dpf.Ledger.open("ledger.db").spent.epsilon == 2
+        raise dpf.errors.DpfastError("the data could not be read to its end")
+
+    monkeypatch.setattr("dpfast.synthesis.domain.Domain.count_opened", count)
+    result = run("synthesize", *ASKED, "--out", "made.csv")
+    assert result.exit_code == 4
+    assert "epsilon 2 were charged before and stay spent in ledger.db" in one_line(result)
+    assert not (folder / "made.csv").exists()
+
+
+def test_an_interrupt_ends_the_rounds_and_keeps_what_there_is(folder, run, monkeypatch):
+    from dpfast.synthesis.marginal_model import MarginalModel
+
+    replay = MarginalModel.replay
+
+    def interrupted(self, sweeps):
+        os.kill(os.getpid(), signal.SIGINT)
+        replay(self, sweeps)
+
+    monkeypatch.setattr(MarginalModel, "replay", interrupted)
+    asked = ["trips.parquet", "--columns", "city,hour,rider", *DOMAIN[2:], "--bins", "rider:0,300,600"]
+    result = run("synthesize", *asked, "--epsilon", "1", *LEDGER, "--out", "made.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "measured 1 of 3 marginals" in result.stdout
+    assert "ended early: what was not measured is paid for all the same" in result.stdout
+    assert (folder / "made.csv").exists()
+
+
+def test_a_pipe_sees_no_progress(folder, shell):
+    result = shell("synthesize", *ASKED, "--out", "made.parquet")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+MISTAKES = [
+    ([*DOMAIN], 2, "missing option '--epsilon'"),
+    ([*DOMAIN, "--epsilon", "0"], 2, "--epsilon must be"),
+    ([*DOMAIN, "--epsilon", "1", "--rounds", "0"], 2, "--rounds must be a whole number"),
+    ([*DOMAIN, "--epsilon", "1", "--rows", "-1"], 2, "--rows must be a whole number"),
+    ([*DOMAIN, "--epsilon", "9"], 3, "nothing was charged"),
+    ([*DOMAIN, "--rho", "1"], 2, "--rho must be left out"),
+    ([*COLUMNS, "--epsilon", "1"], 2, "the values of city, hour are not declared"),
+    ([*DOMAIN, "--epsilon", "1", "--columns", "city,city"], 2, "--columns must be different columns"),
+    ([*DOMAIN, "--epsilon", "1", "--values", "rider:1"], 2, "--values names 'rider', which --columns does not"),
+    ([*DOMAIN, "--epsilon", "1", "--values", "city"], 2, "--values city cannot be read"),
+    ([*DOMAIN, "--epsilon", "1", "--values", "hour:1,2"], 2, "twice"),
+    ([*COLUMNS, "--values", "city:Oslo,Oslo", "--bins", "hour:0,9", "--epsilon", "1"], 2, "all different"),
+    ([*COLUMNS, "--values", "city:Oslo", "--bins", "hour:9,0", "--epsilon", "1"], 2, "increasing"),
+    ([*COLUMNS, "--values", "city:Oslo", "--bins", "hour:a,b", "--epsilon", "1"], 2, "increasing"),
+    ([*COLUMNS, "--values", "city:Oslo", "--values", "hour:a,b", "--epsilon", "1"], 2, "of the column's type Int64"),
+    ([*COLUMNS, "--bins", "city:0,1", "--bins", "hour:0,9", "--epsilon", "1"], 2, "bins are for columns of integers"),
+    (["--columns", "town", "--values", "town:Oslo", "--epsilon", "1"], 2, "which the data lacks"),
+    ([*DOMAIN, "--epsilon", "1", "--workload", "marginals:3"], 2, "marginals:K with K from 1 to 2"),
+    ([*DOMAIN, "--epsilon", "1", "--workload", "best"], 2, "--workload best is not known"),
+    ([*DOMAIN, "--epsilon", "1", "--workload", "prefix"], 2, "is for one column"),
+    ([*DOMAIN, "--epsilon", "1", "--neighbors", "replace"], 2, "--outside null"),
+    ([*DOMAIN, "--epsilon", "1", "--public"], 2, "--public is for --plot"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "none.json"], 4, "there is no file 'none.json'"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "trips.csv"], 2, "must end in .json"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "bad.json"], 4, "cannot be read as JSON"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "odd.json"], 2, "must have values"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "bad.parquet"], 4, "cannot be read as .parquet"),
+    ([*DOMAIN, "--epsilon", "1", "--plot", "chart.txt"], 2, "--plot 'chart.txt' must end in"),
+    ([*DOMAIN, "--epsilon", "1", "--schema", "city=str"], 2, "--schema must be left out"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "told"), MISTAKES)
+def test_a_mistake_is_one_line_and_spends_nothing(folder, run, arguments, code, told):
+    dpf.Ledger.open("ledger.db", 4.0).close()
+    (folder / "bad.json").write_text("{")
+    (folder / "bad.parquet").write_text("{")
+    (folder / "odd.json").write_text('{"city": {"edges": [1]}}')
+    result = run("synthesize", "trips.parquet", *arguments, "--ledger", "ledger.db", "--out", "made.csv")
+    assert told in one_line(result), result.stderr
+    assert result.exit_code == code
+    assert dpf.Ledger.open("ledger.db").spent.epsilon == 0
+    assert not (folder / "made.csv").exists()
+
+
+def test_files_that_cannot_be(folder, run):
+    for arguments, code, told in (
+        (["none.parquet", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "existing file"),
+        (["trips.csv", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "--schema sex=str,age=int64"),
+        ([*ASKED, "--out", "trips.parquet", "--overwrite"], 4, "is read by this command"),
+        (
+            ["trips.parquet", *DOMAIN, "--epsilon", "1", "--ledger", "no.db", "--out", "made.csv"],
+            4,
+            "there is no ledger",
+        ),
+    ):
+        result = run("synthesize", *arguments)
+        assert (result.exit_code, told in one_line(result)) == (code, True), result.stderr
+    assert not (folder / "ledger.db").exists()
