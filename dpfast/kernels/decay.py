@@ -73,4 +73,4 @@ def decay_f64(x):
     return p * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

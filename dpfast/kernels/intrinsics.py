@@ -148,4 +148,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

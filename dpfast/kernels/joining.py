@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

@@ -219,4 +219,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

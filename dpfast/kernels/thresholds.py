@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

@@ -103,4 +103,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

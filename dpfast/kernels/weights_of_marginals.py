@@ -132,4 +132,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
                 run[i] += own[pattern[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80

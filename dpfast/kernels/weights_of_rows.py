@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2ad452fff4a4a100
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 53bc5d44be979c80
