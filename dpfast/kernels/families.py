@@ -46,15 +46,18 @@ def shrink_families(values, variances, offsets, out):
         low = last
         low_mean = mean
         out[first:last].sort()
-        rest, about, left = size, mean, squares
-        for high in range(1, size):
-            distance = out[last - high] - about
-            left = max(left - distance * distance * rest / (rest - 1), 0.0)
-            about -= distance / (rest - 1)
-            rest -= 1
+        # The lowest 1, 2, 3, ... about their own mean (Welford): a sum of squares of the lowest alone stays exact
+        # enough beside others that are a billion times as large.
+        about = 0.0
+        left = 0.0
+        for rest in range(1, size):
+            distance = out[first + rest - 1] - about
+            about += distance / rest
+            left += distance * (out[first + rest - 1] - about)
+            high = size - rest
             error = left + 2.0 * variance * (1.0 + high * (1.0 + math.log(size / high)))
             if error < least:
-                least, low, low_mean = error, last - high, about
+                least, low, low_mean = error, first + rest, about
         if low == last:
             for i in range(first, last):
                 out[i] = mean + kept * (values[i] - mean)
@@ -99,4 +102,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
