@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, synthesis, weights, workloads
+from benchmarks import budgets, choices, projection, synthesis, weights, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -271,6 +271,9 @@ COMPARISONS = (
         rounds=1,
     ),
     Comparison("MWEM, 2,000 ranges of 4,096 cells, 50 rounds", "NumPy", 2_000, synthesis.ranges(50), 4.0),
+    Comparison(
+        "Projection of 2-way marginals, 10^6 cells", "Frank-Wolfe in NumPy", 10**6, projection.marginals, 30.0, rounds=1
+    ),
     Comparison(
         "Answer 10^6 queries, each its own epsilon",
         "dpf.laplace, a scale a row",

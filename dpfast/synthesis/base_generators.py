@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from dpfast.workloads import Workload
 
 __all__ = [
     "GENERATORS",
+    "Fit",
     "Generator",
     "fit_by_linear_program",
     "fit_by_projection",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 Generator = Literal["projection", "linear", "brute_force"]
+#: From queries, their noisy answers, the number of records and lambda to a histogram, or None.
+Fit: TypeAlias = Callable[[Workload, NDArray[np.float64], float, float], NDArray[np.float64] | None]
 
 _LARGEST_PROGRAM = 2**24
 _LARGEST_SEARCH = 10**7
@@ -159,7 +162,7 @@ def check_search(records: int, cells: int) -> None:
         raise ParameterError("total", records, allowed, 'take generator="projection"')
 
 
-GENERATORS: dict[str, Callable[[Workload, NDArray[np.float64], float, float], NDArray[np.float64] | None]] = {
+GENERATORS: dict[str, Fit] = {
     "projection": fit_by_projection,
     "linear": fit_by_linear_program,
     "brute_force": fit_by_search,

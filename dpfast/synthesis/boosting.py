@@ -13,15 +13,20 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import Event
 from dpfast.errors import ParameterError
+from dpfast.ledger import Ledger
+from dpfast.ledger.filters import Budget, ConcentratedBudget
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.exponential_draws import exponential_draws
 from dpfast.randomness import RandomSource
-from dpfast.synthesis.base_generators import GENERATORS, Generator, check_program, check_search, linear_solver
+from dpfast.synthesis.base_generators import GENERATORS, Fit, Generator, check_program, check_search, linear_solver
 from dpfast.synthesis.boosting_bounds import book_rounds, rounds_needed, step_size
 from dpfast.synthesis.boosting_privacy import BoostingPrivacy, Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.charging import charge_ledger, read_spending
-from dpfast.synthesis.exact_answers import ExactAnswers, Neighbors, check_neighbors, check_workload
-from dpfast.synthesis.projection import Projection, project_answers
+from dpfast.synthesis.budget import check_ledger
+from dpfast.synthesis.charging import charge_events, read_spending
+from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.exact_answers import ExactAnswers, check_workload
+from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
+from dpfast.synthesis.projection import project_answers
 from dpfast.synthesis.projection_mechanism import check_total
 from dpfast.synthesis.sampled import Sampled
 from dpfast.workloads import Workload
@@ -58,7 +63,11 @@ class BoostedAnswers:
         A row for each round: how many different queries were sampled, and how far the synopsis's answers to them are
         from the noisy ones, at most; null where the base generator gave up.
     events
-        What was spent, as events.
+        What was drawn, as events.
+    spent
+        What it cost: a `Budget` of (epsilon, delta), or of (rho, delta).
+    entry
+        The number of the first charge in the ledger, or None without one.
 
     """
 
@@ -71,10 +80,15 @@ class BoostedAnswers:
     scale: float
     rounds: pl.DataFrame = field(repr=False)
     events: tuple[Event, ...] = field(repr=False)
+    spent: Budget | ConcentratedBudget
+    entry: int | None = None
 
-    def project(self, tolerance: float | None = None, iterations: int = 1000) -> Projection:
-        """Return the histogram without negative cells whose answers are nearest: see `project_answers`."""
-        return project_answers(self.answers, self.workload, self.total, tolerance=tolerance, iterations=iterations)
+    def estimate(self, tolerance: float | None = None, iterations: int = 1000) -> Estimate:
+        """Return the histogram without negative cells whose answers are nearest, for records: see `project_answers`."""
+        fitted = project_answers(self.answers, self.workload, self.total, tolerance=tolerance, iterations=iterations)
+        return Estimate(
+            fitted.histogram, self.workload, self.spent, complete=fitted.complete, rounds=self.rounds, entry=self.entry
+        )
 
 
 def boost_queries(
@@ -94,7 +108,9 @@ def boost_queries(
     share: float = 0.5,
     neighbors: Neighbors = "add_remove",
     total: int | None = None,
-    ledger: Any = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> BoostedAnswers:
@@ -146,13 +162,13 @@ def boost_queries(
         noise, with constants mended.
     share
         The part of the budget that is spent on samples; the rest is spent on noise.
-    neighbors, total, ledger, random, threads
+    neighbors, total, ledger, dataset, privacy_unit, random, threads
         As for `dpf.projection_mechanism`.
 
     Returns
     -------
     BoostedAnswers
-        ``answers``, ``rounds``, ``accuracy``, ``margin``, ``events``, and ``project()`` for a histogram.
+        ``answers``, ``rounds``, ``accuracy``, ``margin``, ``events``, and ``estimate()`` for a histogram and records.
 
     Raises
     ------
@@ -188,7 +204,8 @@ def boost_queries(
     spending = read_spending(epsilon, delta, rho)
     relation = check_neighbors(neighbors)
     check_total(total, relation)
-    cells = exact.check_schema(histogram)
+    check_ledger(ledger, spending, random)
+    cells = counted(histogram, workload.shape)
     source = random_source(random)
     step = step_size(advantage)
     book = _checked_calibration(calibration)
@@ -203,24 +220,31 @@ def boost_queries(
     if rounds * len(workload) > _MOST_ANSWERS:
         allowed = f"at most {_MOST_ANSWERS:,} answers in all rounds (8 bytes each)"
         raise ParameterError("rounds", f"{rounds:,} of {len(workload):,} queries", allowed, "ask fewer queries")
+    counts = exact.counts(cells, charged=ledger is not None)
     measured = relation == "add_remove" and total is None
-    known = None if measured else int(exact.counts(cells, charged=ledger is not None).sum()) if total is None else total
+    known = None if measured else int(counts.sum()) if total is None else total
     _check_generator(generator, samples, workload.cells, known)
     size = Size(rounds, samples, step, exact.change(relation).largest, exact.largest if measured else 0)
     kind = _kind(mechanism, spending.kind == "rho" or spending.delta_units > 0)
     privacy = (boosting_privacy_of_book if book else boosting_privacy)(size, spending, kind, Fraction(share))
     tolerance = _tolerance(accuracy, exact, privacy, size)
-    charge_ledger(ledger, spending, privacy.events, relation, f"boosting of {len(workload)} queries", random)
-    return _boost(
-        exact,
-        exact.counts(cells, charged=ledger is not None),
-        known,
-        size,
-        privacy,
-        tolerance,
-        generator,
-        source,
-        threads,
+    description = f"boosting of {len(workload)} queries"
+    entry = charge_events(ledger, spending, privacy.events, description, relation, dataset, privacy_unit)
+    boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], source, threads)
+    records = float(boosting.measure_total(counts) if known is None else known)
+    answers, told = boosting.run(exact.answers(counts), records)
+    return BoostedAnswers(
+        answers=answers,
+        workload=workload,
+        total=records,
+        accuracy=tolerance * exact.step,
+        margin=privacy.margin * exact.step,
+        step=step,
+        scale=privacy.noise.scale * exact.step,
+        rounds=told,
+        events=privacy.events,
+        spent=spending.spent,
+        entry=entry,
     )
 
 
@@ -277,48 +301,50 @@ def verdicts(synopsis: NDArray[np.int64], answers: NDArray[np.int64], tolerance:
     return badly
 
 
-def _boost(
-    exact: ExactAnswers,
-    counts: NDArray[np.int64],
-    known: int | None,
-    size: Size,
-    privacy: BoostingPrivacy,
-    tolerance: int,
-    generator: Generator,
-    source: RandomSource,
-    threads: int | None,
-) -> BoostedAnswers:
-    """Run figure 6.1 with what was calibrated and charged."""
-    workload, step, noise = exact.workload, exact.step, privacy.noise
-    answers = exact.answers(counts)
-    if known is None:
-        drawn = noise.draw(np.array([counts.sum() * exact.largest]), source, threads)
-        total = max(float(drawn[0]) / exact.largest, 0.0)
-    else:
-        total = float(known)
-    uniform = np.full(workload.shape, total / workload.cells)
-    scores = np.zeros(len(workload), np.int64)
-    synopses = np.empty((size.rounds, len(workload)), np.int64)
-    told = []
-    for this, synopsis in enumerate(synopses):
-        # In the first round all scores are 0, whatever epsilon is said to be.
-        epsilon, sensitivity = (privacy.sample_epsilons[this - 1], this * size.sensitivity) if this else (1.0, 1)
-        chosen = exponential_draws(scores, epsilon, size.samples, float(sensitivity), threads=threads, random=source)
-        noisy = np.asarray(noise.draw(answers[chosen], source, threads) * step, np.float64)
-        fitted = GENERATORS[generator](Sampled(workload, chosen), noisy, total, tolerance * step)
-        public = workload.answer(uniform if fitted is None else fitted)
-        synopsis[:] = np.rint(np.clip(public / step, -_LARGEST, _LARGEST))
-        scores += verdicts(synopsis, answers, tolerance, privacy.margin)
-        worst = None if fitted is None else float(np.abs(public[chosen] - noisy).max())
-        told.append((this + 1, int(np.unique(chosen).size), worst))
-    return BoostedAnswers(
-        np.median(synopses, axis=0) * step,
-        workload,
-        total,
-        tolerance * step,
-        privacy.margin * step,
-        size.step,
-        noise.scale * step,
-        pl.DataFrame(told, ["round", "sampled", "worst"], orient="row"),
-        privacy.events,
-    )
+@dataclass(frozen=True)
+class _Boosting:
+    """Figure 6.1 with what was calibrated and charged."""
+
+    exact: ExactAnswers
+    size: Size
+    privacy: BoostingPrivacy
+    tolerance: int
+    fit: Fit
+    source: RandomSource
+    threads: int | None
+
+    def measure_total(self, counts: NDArray[np.int64]) -> float:
+        """Return the number of records with noise, at least 0."""
+        exact = np.array([counts.sum() * self.exact.largest])
+        drawn = self.privacy.noise.draw(exact, self.source, self.threads)
+        return max(float(drawn[0]) / self.exact.largest, 0.0)
+
+    def run(self, answers: NDArray[np.int64], total: float) -> tuple[NDArray[np.float64], pl.DataFrame]:
+        """Return the medians and what is told of each round."""
+        workload, step = self.exact.workload, self.exact.step
+        scores = np.zeros(len(workload), np.int64)
+        synopses = np.empty((self.size.rounds, len(workload)), np.int64)
+        told: list[tuple[int, int, float | None]] = []
+        for known, synopsis in enumerate(synopses):
+            chosen = self._sample(scores, known)
+            noise = self.privacy.noise.draw(answers[chosen], self.source, self.threads)
+            noisy = np.asarray(noise * step, np.float64)
+            fitted = self.fit(Sampled(workload, chosen), noisy, total, self.tolerance * step)
+            if fitted is None:
+                public = workload.answer(np.full(workload.shape, total / workload.cells))
+                told.append((known + 1, int(np.unique(chosen).size), None))
+            else:
+                public = workload.answer(fitted)
+                told.append((known + 1, int(np.unique(chosen).size), float(np.abs(public[chosen] - noisy).max())))
+            synopsis[:] = np.rint(np.clip(public / step, -_LARGEST, _LARGEST))
+            scores += verdicts(synopsis, answers, self.tolerance, self.privacy.margin)
+        frame = pl.DataFrame(told, {"round": pl.Int64, "sampled": pl.Int64, "worst": pl.Float64}, orient="row")
+        return np.asarray(np.median(synopses, axis=0) * step, np.float64), frame
+
+    def _sample(self, scores: NDArray[np.int64], known: int) -> NDArray[np.int64]:
+        """Draw queries by the verdicts of so many rounds; in the first all scores are 0, whatever epsilon is said."""
+        epsilon = self.privacy.sample_epsilons[known - 1] if known else 1.0
+        sensitivity = float(max(known, 1) * self.size.sensitivity)
+        return exponential_draws(
+            scores, epsilon, self.size.samples, sensitivity, threads=self.threads, random=self.source
+        )

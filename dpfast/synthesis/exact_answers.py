@@ -1,4 +1,4 @@
-"""Exact integer answers of a workload, and how far neighbours' answers can lie apart (Soundness rule 25).
+"""Exact integer answers of a whole workload, and how far neighbours' answers can lie apart (Soundness rule 25).
 
 Real coefficients are rounded to fixed point first, and what is proved is proved of the rounded queries: their
 answers are integers, and so is all that a change of one record can do to them.
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import DataError, ParameterError
+from dpfast.synthesis.exact_queries import Neighbors
 from dpfast.workloads import Workload
-from dpfast.workloads.workload import checked_histogram
 
-__all__ = ["Change", "ExactAnswers", "Neighbors", "check_neighbors", "check_workload"]
-
-Neighbors = Literal["add_remove", "replace"]
+__all__ = ["Change", "ExactAnswers", "check_workload"]
 
 #: Coefficients keep so many bits: the largest is about 2**20 steps.
 _COEFFICIENT_BITS = 20
@@ -32,18 +29,9 @@ def check_workload(workload: object) -> Workload:
     """Return a workload, or refuse what is none."""
     if not isinstance(workload, Workload):
         raise ParameterError(
-            "workload", workload, "a workload", "write for example dpf.workloads.marginals((5, 4, 3), k=2)"
+            "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
         )
     return workload
-
-
-def check_neighbors(neighbors: object) -> Neighbors:
-    """Return a neighbour relation, or refuse what is none."""
-    if neighbors == "add_remove":
-        return "add_remove"
-    if neighbors == "replace":
-        return "replace"
-    raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
 
 
 @dataclass(frozen=True)
@@ -122,7 +110,7 @@ class ExactAnswers:
         if not 0 < largest < 2.0**40:
             allowed = "one with finite coefficients, not all 0 and none of 2**40 or more"
             raise ParameterError("workload", f"one with coefficients from {low:g} to {high:g}", allowed, "scale it")
-        whole = workload.rows(0, 1).dtype.kind in "iub"
+        whole = workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
         if not whole:
             numbers = len(workload) * workload.cells
             if numbers > _LARGEST_MATRIX:
@@ -164,13 +152,6 @@ class ExactAnswers:
     def change(self, neighbors: Neighbors) -> Change:
         """Return how far the answers of neighbours can lie apart."""
         return self._added if neighbors == "add_remove" else self._replaced
-
-    def check_schema(self, histogram: Any) -> NDArray[np.int64]:
-        """Return a histogram's integers, whatever they are, or refuse another type or shape: a fact of the schema."""
-        array = checked_histogram(histogram, self.workload.shape)
-        if array.dtype != np.int64:
-            raise ParameterError("histogram", f"of type {array.dtype}", "of integers", "count records exactly")
-        return array
 
     def counts(self, histogram: NDArray[np.int64], *, charged: bool) -> NDArray[np.int64]:
         """Return counts that can be answered: from 0 to `largest_count`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,10 +10,14 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import Event
 from dpfast.errors import ParameterError
+from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source
 from dpfast.synthesis.answer_noise import AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.charging import Spending, charge_ledger, read_spending
-from dpfast.synthesis.exact_answers import Change, ExactAnswers, Neighbors, check_neighbors, check_workload
+from dpfast.synthesis.budget import check_ledger
+from dpfast.synthesis.charging import Spending, charge_events, read_spending
+from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.exact_answers import Change, ExactAnswers, check_workload
+from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
 from dpfast.synthesis.projection import Body, Projection, project_answers
 from dpfast.workloads import Workload
 
@@ -24,24 +27,19 @@ __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_err
 _TOLERANCE = 0.05
 
 
-@dataclass(frozen=True)
-class ProjectedAnswers:
-    """What `projection_mechanism` releases.
+class ProjectedAnswers(Estimate):
+    """What `projection_mechanism` releases: an `Estimate`, with the noisy answers that it was made of.
 
     Attributes
     ----------
-    answers
-        One for each query, float64: W y for the histogram y.
-    histogram
-        y, float64, of the workload's shape. Negative cells only for the body "ball".
     noisy
         The answers with noise, before the projection.
     total
         The public number of records, or the noisy one.
-    scale
-        The noise's scale in the answers' unit: Laplace b or Gaussian sigma.
     mechanism
         "laplace" or "gaussian".
+    scale
+        The noise's scale in the answers' unit: Laplace b or Gaussian sigma.
     events
         What was spent, as events.
     projection
@@ -49,14 +47,12 @@ class ProjectedAnswers:
 
     """
 
-    answers: NDArray[np.float64] = field(repr=False)
-    histogram: NDArray[np.float64] = field(repr=False)
-    noisy: NDArray[np.float64] = field(repr=False)
+    noisy: NDArray[np.float64]
     total: float
-    scale: float
     mechanism: str
+    scale: float
     events: tuple[Event, ...]
-    projection: Projection = field(repr=False)
+    projection: Projection
 
 
 def calibrate_noise(change: Change, spending: Spending, mechanism: object, calibration: Calibration) -> AnswerNoise:
@@ -104,7 +100,9 @@ def projection_mechanism(
     body: Body = "simplex",
     tolerance: float | None = None,
     iterations: int = 1000,
-    ledger: Any = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> ProjectedAnswers:
@@ -143,6 +141,8 @@ def projection_mechanism(
         When the projection stops, as for `project_answers`; by default within a hundredth of the noise.
     ledger
         A `dpfast.Ledger`, charged before anything is computed; counts outside the bounds are then moved to them.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row".
     random
         None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
@@ -151,7 +151,8 @@ def projection_mechanism(
     Returns
     -------
     ProjectedAnswers
-        ``answers``, ``histogram``, ``noisy``, ``total``, ``scale``, ``events`` and the ``projection``'s certificate.
+        An `Estimate` (``answers``, ``histogram``, ``to_frame``, ``plot``, ``spent``) with ``noisy``, ``total``,
+        ``scale``, ``events`` and the ``projection``'s certificate.
 
     Raises
     ------
@@ -192,14 +193,16 @@ def projection_mechanism(
     spending = read_spending(epsilon, delta, rho)
     relation = check_neighbors(neighbors)
     check_total(total, relation)
-    cells = exact.check_schema(histogram)
+    check_ledger(ledger, spending, random)
+    cells = counted(histogram, workload.shape)
     source = random_source(random)
     change = exact.change(relation)
     measured = relation == "add_remove" and total is None
     if measured:
         change = change.and_total(exact.largest)
     noise = calibrate_noise(change, spending, mechanism, calibration)
-    charge_ledger(ledger, spending, (noise.event,), relation, f"{len(workload)} projected answers", random)
+    description = f"{len(workload)} projected answers"
+    entry = charge_events(ledger, spending, (noise.event,), description, relation, dataset, privacy_unit)
     counts = exact.counts(cells, charged=ledger is not None)
     answers = exact.answers(counts)
     if measured:
@@ -212,16 +215,12 @@ def projection_mechanism(
         records = float(counts.sum() if total is None else total)
     wanted = _TOLERANCE * noise.standard_deviation * exact.step if tolerance is None else tolerance
     projection = project_answers(noisy, workload, records, body=body, tolerance=wanted, iterations=iterations)
-    return ProjectedAnswers(
-        projection.answers,
-        projection.histogram,
-        noisy,
-        records,
-        noise.scale * exact.step,
-        noise.mechanism,
-        (noise.event,),
-        projection,
+    released = ProjectedAnswers(
+        projection.histogram, workload, spending.spent, complete=projection.complete, entry=entry
     )
+    released.noisy, released.total, released.projection = noisy, records, projection
+    released.mechanism, released.scale, released.events = noise.mechanism, noise.scale * exact.step, (noise.event,)
+    return released
 
 
 def projection_error(total: int, queries: int, cells: int, epsilon: float, delta: float, beta: float = 0.05) -> float:

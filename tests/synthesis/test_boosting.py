@@ -173,8 +173,10 @@ def test_no_answer_errs_by_more_than_lambda_and_mu(generator, seed):
     print(errors.max() / (boosted.accuracy + boosted.margin))
     assert errors.max() <= boosted.accuracy + boosted.margin
     assert boosted.rounds.height == bounds.rounds_needed(300, 1 / 3)
-    fitted = boosted.project()
+    fitted = boosted.estimate()
     assert fitted.histogram.min() >= 0
+    assert fitted.to_frame(7).height == 7
+    assert fitted.spent.delta == 1e-6
     assert np.abs(fitted.answers - workload.answer(counts)).max() <= 2 * (boosted.accuracy + boosted.margin)
 
 
@@ -229,7 +231,7 @@ def test_a_generator_that_gives_up_leaves_the_round_to_the_uniform():
 
 def test_the_ledger_is_charged_whole():
     ledger = dpf.Ledger(epsilon=1.0, delta=1e-6)
-    small(delta=1e-6, ledger=ledger)
+    assert small(delta=1e-6, ledger=ledger).entry == 1
     assert ledger.remaining.epsilon == ledger.remaining.delta == 0.0
     with pytest.raises(BudgetExceededError):
         small(ledger=ledger)

@@ -147,6 +147,8 @@ def test_what_comes_out():
     assert small(total=43, random=SeededRandom(1)).total == 43
     by_rho = small(epsilon=None, rho=0.1)
     assert ZCDP(by_rho.events).rho_units <= UNITS_PER_ONE // 10
+    assert (released.spent.epsilon, released.spent.delta) == (1.0, 1e-6)
+    assert released.to_frame(10).height == 10
     many = small(epsilon=1e6, tolerance=1e-6)
     assert np.allclose(many.answers, [9, 9, 13, 13, 43], atol=1e-3)
 
@@ -170,7 +172,11 @@ def test_the_ledger_is_charged_whole_before_anything_is_drawn():
     small(epsilon=0.1, mechanism="laplace", ledger=concentrated)
     with pytest.raises(LedgerError):
         small(neighbors="replace", ledger=dpf.Ledger(epsilon=1.0, neighbors="add_remove"))
-    with pytest.raises(ParameterError, match="random must be None"):
+    with pytest.raises(LedgerError):
+        small(dataset="others", ledger=dpf.Ledger(epsilon=1.0, dataset="flights"))
+    with pytest.raises(ParameterError, match="rho must be left out"):
+        small(epsilon=None, rho=0.1, ledger=dpf.Ledger(epsilon=1.0))
+    with pytest.raises(ParameterError, match="random must be left out"):
         small(ledger=dpf.Ledger(epsilon=1.0), random=SeededRandom(1))
     with pytest.raises(ParameterError, match=r"ledger must be a dpfast\.Ledger"):
         small(ledger="mine")
@@ -190,8 +196,8 @@ def test_no_count_is_an_error_after_the_charge():
     ("change", "message"),
     [
         ({"epsilon": 0}, "epsilon must be a number from 1e-18"),
-        ({"epsilon": None}, "epsilon must be a number"),
-        ({"rho": 0.1}, "rho must be left out where epsilon is given"),
+        ({"epsilon": None}, "epsilon must be given, or else rho"),
+        ({"rho": 0.1}, "epsilon must be given, or else rho"),
         ({"epsilon": None, "rho": 0.1, "delta": 1e-6}, "delta must be left out where rho is given"),
         ({"delta": 1}, "delta must be 0, or a number from 1e-18 to below 1"),
         ({"mechanism": "gaussian"}, "delta must be above 0 for Gaussian noise"),
