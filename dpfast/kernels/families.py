@@ -102,4 +102,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d

@@ -4,8 +4,11 @@ A query gives each cell a coefficient. Four forms are read in place:
 
     bytes    bool or uint8, 0 or 1: a weight is multiplied by the lower or the higher of two factors
     bits     uint64 words, the first cell in the lowest bit: the same, from an eighth of the memory
-    floats   float64 or float32: a weight is multiplied by scale * exp(rate * coefficient)
+    numbers  float64, float32 or uint8, in a unit: a weight is multiplied by scale * exp(rate * unit * number)
     levels   uint8 that number the entries of a table of 256 factors
+
+Where |rate| is at most SMALL = 2**-6, as in most algorithms, exp(y) is summed up to y**6 / 6!, and what is left out,
+y**7 / 7! and so on, is below 2**-54: no reduction of the argument, and the pass waits for memory again.
 
 What a weight was to be divided by after the last update is part of the factors of this one, so that normalising costs
 no pass. A block of weights is multiplied, and multiplied again by the next query's coefficients while it is in the
@@ -20,13 +23,22 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.exponential_weights import exp_f64
-from dpfast.kernels.intrinsics import add_in_any_order, bit_and, bit_or, bits_of_f64, choose, shift_right
+from dpfast.kernels.intrinsics import (
+    add_in_any_order,
+    bit_and,
+    bit_or,
+    bits_of_f64,
+    choose,
+    fused_multiply_add,
+    shift_right,
+)
 
 __all__ = [
     "BLOCK",
     "SIGN",
+    "SMALL",
     "WORD",
     "check_coefficients",
     "dot_blocks",
@@ -43,10 +55,23 @@ BLOCK = 4096
 WORD = 64
 """Cells of a word of bits."""
 
+SMALL = 2.0**-6
+"""Rates up to this take a short series for the exponential."""
 SIGN = np.uint64(2**63)
 """The bit of a float64 that is set where it is negative."""
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@inlined
+def exp_small(y):
+    """Return exp(y) for y from -SMALL to SMALL, up to 2u."""
+    q = fused_multiply_add(y, 1.0 / 720.0, 1.0 / 120.0)
+    q = fused_multiply_add(y, q, 1.0 / 24.0)
+    q = fused_multiply_add(y, q, 1.0 / 6.0)
+    q = fused_multiply_add(y, q, 0.5)
+    q = fused_multiply_add(y, q, 1.0)
+    return fused_multiply_add(y, q, 1.0)
 
 
 def cut(query, block):
@@ -70,8 +95,8 @@ def multiply(weights, query, factors):
 def _multiply_of(weights, query, factors):
     if isinstance(factors, types.Array):
         return _multiply_levels
-    if isinstance(query.dtype, types.Float):
-        return _multiply_floats
+    if factors.count == 3:
+        return _multiply_numbers
     return _multiply_bits if query.dtype == types.uint64 else _multiply_bytes
 
 
@@ -105,14 +130,21 @@ def _multiply_bits(weights, query, factors):
     return total
 
 
-def _multiply_floats(weights, query, factors):
-    rate, scale = factors
+def _multiply_numbers(weights, query, factors):
+    rate, scale, unit = factors
+    slope = rate * unit
     total = 0.0
-    for i in range(weights.size):
-        # The proof of exp_f64 holds for positive exponents up to 708 as for negative ones.
-        weight = weights[i] * (scale * exp_f64(rate * np.float64(query[i])))
-        weights[i] = weight
-        total = add_in_any_order(total, weight)
+    if abs(rate) <= SMALL:
+        for i in range(weights.size):
+            weight = weights[i] * (scale * exp_small(slope * np.float64(query[i])))
+            weights[i] = weight
+            total = add_in_any_order(total, weight)
+    else:
+        for i in range(weights.size):
+            # The proof of exp_f64 holds for positive exponents up to 708 as for negative ones.
+            weight = weights[i] * (scale * exp_f64(slope * np.float64(query[i])))
+            weights[i] = weight
+            total = add_in_any_order(total, weight)
     return total
 
 
@@ -126,7 +158,10 @@ def _multiply_levels(weights, query, factors):
 
 
 def dot(weights, query, values):
-    """Return the sum of a block's weights, each times its coefficient; ``values`` are those of levels, or None."""
+    """Return the sum of a block's weights, each times its coefficient.
+
+    ``values`` are the coefficients of levels, the unit of numbers, or None for bytes and bits.
+    """
     raise NotImplementedError("compiled code only")
 
 
@@ -134,8 +169,8 @@ def dot(weights, query, values):
 def _dot_of(weights, query, values):
     if isinstance(values, types.Array):
         return _dot_levels
-    if isinstance(query.dtype, types.Float):
-        return _dot_floats
+    if isinstance(values, types.Float):
+        return _dot_numbers
     return _dot_bits if query.dtype == types.uint64 else _dot_bytes
 
 
@@ -163,11 +198,11 @@ def _dot_bits(weights, query, values):
     return inside
 
 
-def _dot_floats(weights, query, values):
+def _dot_numbers(weights, query, values):
     inside = 0.0
     for i in range(weights.size):
         inside = add_in_any_order(inside, weights[i] * np.float64(query[i]))
-    return inside
+    return inside * values
 
 
 def _dot_levels(weights, query, values):
@@ -209,9 +244,9 @@ def multiply_blocks(weights, query, factors, sums):
     weights
         Cells, float64.
     query
-        Bytes, bits, floats or numbers of levels, see above.
+        Bytes, bits, numbers or levels, see above.
     factors
-        For bytes and bits the factors of 0 and of 1; for floats the rate and the scale; for levels a table.
+        For bytes and bits the factors of 0 and of 1; for numbers the rate, the scale and the unit; for levels a table.
     sums
         One for each BLOCK of cells.
 
@@ -279,4 +314,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d

@@ -71,7 +71,7 @@ def add_blocks(logarithms, query, terms):
     logarithms
         Cells, float64; they begin with a block.
     query
-        Bytes, bits, floats or numbers of levels, as in `dpfast.kernels.weights`.
+        Bytes, bits, floats or levels, as in `dpfast.kernels.weights`.
     terms
         The rate, a float64; for levels a table of rate * coefficient.
 
@@ -104,4 +104,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d

@@ -57,10 +57,18 @@ def _sum(weights):
 
 
 @kernel
-def _multiply_listed(weights, factors, pattern):
-    for i in range(weights.size):
-        weights[i] *= factors[pattern[i]]
-    return _sum(weights)
+def _spread(cells, pattern, spread):
+    """Set what belongs to each cell of a run, from a run's cells of the marginal."""
+    for i in range(spread.size):
+        spread[i] = cells[pattern[i]]
+
+
+@kernel
+def _gather(spread, pattern, cells):
+    """Add what was summed over runs to their cells of the marginal, and begin again at 0."""
+    for i in range(spread.size):
+        cells[pattern[i]] += spread[i]
+        spread[i] = 0.0
 
 
 @kernel
@@ -70,7 +78,7 @@ def _add_each(cells, terms):
 
 
 @kernel
-def multiply_marginal(weights, sizes, steps, length, form, pattern, factors):
+def multiply_marginal(weights, sizes, steps, length, form, pattern, spread, factors):
     """Multiply every weight by its cell's factor in the marginal, in place; return the sum of the new weights.
 
     Parameters
@@ -82,11 +90,13 @@ def multiply_marginal(weights, sizes, steps, length, form, pattern, factors):
     length, form, pattern
         The cells of a run; ALIKE, CONSECUTIVE or LISTED; for LISTED the index of each cell of a run in the marginal,
         seen from the run's first, int32.
+    spread
+        Scratch memory for LISTED, a float64 for each cell of a run.
     factors
         A float64 for each cell of the marginal.
 
     """
-    total = 0.0
+    total, last = 0.0, -1
     for number in range(weights.size // length):
         run = weights[number * length : (number + 1) * length]
         place = _place(sizes, steps, number)
@@ -95,13 +105,19 @@ def multiply_marginal(weights, sizes, steps, length, form, pattern, factors):
         elif form == CONSECUTIVE:
             total += _multiply_each(run, factors[place : place + length])
         else:
-            total += _multiply_listed(run, factors[place:], pattern)
+            # Runs that follow each other mostly meet the same cells of the marginal.
+            if place != last:
+                _spread(factors[place:], pattern, spread)
+                last = place
+            total += _multiply_each(run, spread)
     return total
 
 
 @kernel
-def sum_marginal(weights, sizes, steps, length, form, pattern, table):
+def sum_marginal(weights, sizes, steps, length, form, pattern, spread, table):
     """Add every weight to its cell of the marginal."""
+    last = -1
+    spread[:] = 0.0
     for number in range(weights.size // length):
         run = weights[number * length : (number + 1) * length]
         place = _place(sizes, steps, number)
@@ -110,14 +126,18 @@ def sum_marginal(weights, sizes, steps, length, form, pattern, table):
         elif form == CONSECUTIVE:
             _add_each(table[place : place + length], run)
         else:
-            own = table[place:]
-            for i in range(length):
-                own[pattern[i]] += run[i]
+            if place != last and last >= 0:
+                _gather(spread, pattern, table[last:])
+            last = place
+            _add_each(spread, run)
+    if last >= 0:
+        _gather(spread, pattern, table[last:])
 
 
 @kernel
-def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
+def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms):
     """Add to every weight's logarithm its cell's term in the marginal, in place."""
+    last = -1
     for number in range(logarithms.size // length):
         run = logarithms[number * length : (number + 1) * length]
         place = _place(sizes, steps, number)
@@ -127,9 +147,10 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
         elif form == CONSECUTIVE:
             _add_each(run, terms[place : place + length])
         else:
-            own = terms[place:]
-            for i in range(length):
-                run[i] += own[pattern[i]]
+            if place != last:
+                _spread(terms[place:], pattern, spread)
+                last = place
+            _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d

@@ -96,7 +96,7 @@ def _update_of(weights, query, eta, outside, inside):
 
 
 def _update_floats(weights, query, eta, outside, inside):
-    total = _multiply_row(weights, query, (eta, 1.0 / outside))
+    total = _multiply_row(weights, query, (eta, 1.0 / outside, 1.0))
     scale(weights, 1.0 / total)
     return total
 
@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d

@@ -31,6 +31,9 @@ __all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery",
 #: The largest eta either way: exp(500) leaves as much room again before a float64 overflows.
 LARGEST_ETA = 500.0
 
+#: Parts of a pass for each thread.
+_PARTS = 8
+
 Weights = NDArray[np.float64]
 
 
@@ -83,9 +86,20 @@ def in_parts(work: Callable[[int, int], None], blocks: int, workers: int) -> Non
     if workers == 1:
         work(0, blocks)
         return
-    edges = [blocks * part // workers for part in range(workers + 1)]
-    parts = deque(pairwise(edges))
-    in_threads(lambda: work(*parts.popleft()), workers, threading.Event())
+    # Several parts a worker: one that has to share its core takes fewer.
+    count = min(blocks, _PARTS * workers)
+    parts = deque(pairwise(blocks * part // count for part in range(count + 1)))
+    failed = threading.Event()
+
+    def take() -> None:
+        while parts and not failed.is_set():
+            try:
+                part = parts.popleft()
+            except IndexError:
+                return
+            work(*part)
+
+    in_threads(take, workers, failed)
 
 
 def blocks_of(cells: int) -> int:
@@ -115,8 +129,8 @@ class _EveryCell(LinearQuery):
     #: What the kernel reads, and how many cells an entry of it is for.
     _data: NDArray[Any]
     _cells_per_entry = 1
-    #: The coefficients of levels, or None.
-    _values: NDArray[np.float64] | None = None
+    #: The coefficients of levels, the unit of numbers, or None for coefficients of 0 and 1.
+    _values: Any = None
     _cells: int
 
     def _factors(self, eta: float, scale: float) -> Any:
@@ -230,11 +244,12 @@ class DenseQuery(_EveryCell):
                 raise _refuse_coefficients("an array of integers other than 0 and 1")
             data = np.ascontiguousarray(given if given.dtype.itemsize == 1 else given.astype(np.uint8))
             data = data.reshape(-1).view(np.uint8)
+        object.__setattr__(self, "_values", 1.0 if given.dtype.kind == "f" else None)
         object.__setattr__(self, "_data", data)
         object.__setattr__(self, "_cells", data.size)
 
     def _factors(self, eta: float, scale: float) -> Any:
-        return (eta, scale) if self._data.dtype.kind == "f" else (scale, scale * math.exp(eta))
+        return super()._factors(eta, scale) if self._values is None else (eta, scale, self._values)
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""
@@ -304,7 +319,7 @@ class LevelQuery(_EveryCell):
     values: Any = None
     _cells: int = field(init=False)
     _data: NDArray[Any] = field(init=False)
-    _values: NDArray[np.float64] = field(init=False)
+    _table: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         levels = np.ascontiguousarray(self.levels)
@@ -322,18 +337,20 @@ class LevelQuery(_EveryCell):
         table[: values.size] = values
         object.__setattr__(self, "_data", levels.reshape(-1))
         object.__setattr__(self, "_cells", levels.size)
-        object.__setattr__(self, "_values", table)
+        object.__setattr__(self, "_table", table)
+        # Without values levels are numbers in a unit, and need no table.
+        object.__setattr__(self, "_values", 1.0 / 255.0 if self.values is None else table)
 
     def _factors(self, eta: float, scale: float) -> Any:
-        return scale * np.exp(eta * self._values)
+        return (eta, scale, self._values) if self.values is None else scale * np.exp(eta * self._table)
 
     def _terms(self, eta: float) -> Any:
-        return eta * self._values
+        return eta * self._table
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""
         self.check(shape)
-        coefficients: NDArray[np.float64] = self._values[self._data]
+        coefficients: NDArray[np.float64] = self._table[self._data]
         return coefficients.reshape(shape)
 
 

@@ -18,7 +18,7 @@ from dpfast.synthesis.slab_queries import checked_attributes, checked_shape
 __all__ = ["Marginal", "Ranges"]
 
 #: Runs of the last axis that are shorter than this go by a pattern of indices, of at least as many cells as that.
-_SHORT_RUN, _PATTERN = 16, 512
+_SHORT_RUN, _LEAST_PATTERN, _LARGEST_PATTERN = 16, 512, 4096
 
 _Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
 
@@ -60,15 +60,26 @@ class Marginal(LinearQuery):
                 steps.append(step if kept else 0)
             step *= size if kept else 1
         form = kernels.CONSECUTIVE if steps[0] else kernels.ALIKE
-        length, outer, pattern = sizes[0], 1, np.zeros(0, np.int64)
+        length, pattern = sizes.pop(0), np.zeros(0, np.int64)
+        first = steps.pop(0)
         if length < _SHORT_RUN:
-            form, pattern = kernels.LISTED, np.arange(length) * steps[0]
-            while outer < len(sizes) and pattern.size < _PATTERN:
-                pattern = (np.arange(sizes[outer])[:, None] * steps[outer] + pattern).reshape(-1)
-                outer += 1
+            form, pattern = kernels.LISTED, np.arange(length) * first
+            while sizes and pattern.size < _LEAST_PATTERN:
+                # Of a long axis the pattern takes a divisor, if there is one; the rest of it repeats the pattern.
+                part = sizes[0]
+                if part * pattern.size > _LARGEST_PATTERN:
+                    divisors = (d for d in range(_LARGEST_PATTERN // pattern.size, 1, -1) if part % d == 0)
+                    part = next(divisors, part)
+                pattern = (np.arange(part)[:, None] * steps[0] + pattern).reshape(-1)
+                sizes[0], steps[0] = sizes[0] // part, steps[0] * part
+                if sizes[0] == 1:
+                    del sizes[0], steps[0]
             length = pattern.size
-        rest = np.array([sizes[outer:][::-1], steps[outer:][::-1]], np.int64)
+        rest = np.array([sizes[::-1], steps[::-1]], np.int64)
         return rest[0], rest[1], length, form, pattern.astype(np.int32)
+
+    def _scratch(self) -> NDArray[np.float64]:
+        return np.empty(self._walk[-1].size)
 
     @property
     def table(self) -> tuple[int, ...]:
@@ -83,18 +94,18 @@ class Marginal(LinearQuery):
     def answer(self, weights: Weights, workers: int = 1) -> NDArray[np.float64]:
         """Return the sum of the weights, each times its coefficient."""
         sums = np.zeros(math.prod(self.table))
-        kernels.sum_marginal(weights, *self._walk, sums)
+        kernels.sum_marginal(weights, *self._walk, self._scratch(), sums)
         return sums.reshape(self.table)
 
     def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
         """Multiply every weight by exp(eta * coefficient), in place; return the new sum."""
         factors = np.exp(eta).reshape(-1) / total
-        return float(kernels.multiply_marginal(weights, *self._walk, factors))
+        return float(kernels.multiply_marginal(weights, *self._walk, self._scratch(), factors))
 
     def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
         """Add eta * coefficient to every cell, in place."""
         terms = np.ascontiguousarray(eta, np.float64).reshape(-1)
-        kernels.add_marginal(logarithms, *self._walk, terms)
+        kernels.add_marginal(logarithms, *self._walk, self._scratch(), terms)
 
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape."""

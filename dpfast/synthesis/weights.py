@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 #: Cells below which a second thread costs more than it saves.
-_CELLS_PER_THREAD = 2**20
+_CELLS_PER_THREAD = 2**22
 #: After so many updates of a few cells the sum is taken afresh: it has lost 12 bits or so.
 _LONGEST_UNSUMMED = 4096
 #: Sums beyond these are divided out before the next update: times exp(500) either way they fit into a float64.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,33 @@ from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery
 from dpfast.synthesis.query_tables import Marginal, Ranges
 from dpfast.synthesis.slab_queries import BoxQuery, MarginalCell, RangeQuery
 
-SHAPES = [(1,), (5,), (64,), (4096,), (9001,), (3, 4, 5), (2,) * 13, (40, 3, 50), (7, 700), (300, 7), (20, 1, 3, 1)]
+SHAPES = [
+    (1,),
+    (5,),
+    (64,),
+    (4096,),
+    (9001,),
+    (3, 4, 5),
+    (2,) * 13,
+    (40, 3, 50),
+    (7, 700),
+    (300, 7),
+    (20, 1, 3, 1),
+    (1009, 2),
+    (5000, 3),
+]
+
+
+@dataclass(frozen=True)
+class Places:
+    """A marginal's coefficients: for each cell which of the marginal's cells it belongs to."""
+
+    places: np.ndarray
+    sizes: tuple
+
+    def dense(self):
+        cells = np.arange(math.prod(self.sizes))
+        return (cells[:, None] == self.places).reshape(*self.sizes, -1)
 
 
 def queries(shape, generator):
@@ -31,7 +58,6 @@ def queries(shape, generator):
     cell = np.broadcast_to(cell, cells)
     sizes = tuple(shape[place] for place in kept)
     places = np.ravel_multi_index([axes[place] for place in kept], sizes) if kept else np.zeros(cells, int)
-    marginal = np.arange(math.prod(sizes))[:, None] == places
     starts, stops = np.array([start, 0, start]), np.array([stop, stop, cells])
     return [
         (bits, bits),
@@ -47,19 +73,25 @@ def queries(shape, generator):
         (RangeQuery(start, start), np.zeros(cells)),
         (BoxQuery(shape, lower, upper), inside),
         (MarginalCell(shape, kept, values), cell),
-        (Marginal(shape, kept), marginal.reshape(*sizes, cells)),
+        (Marginal(shape, kept), Places(places, sizes)),
         (Ranges(starts, stops), (starts[:, None] <= numbers) & (numbers < stops[:, None])),
     ]
 
 
 def updated(histogram, coefficients, eta):
     """Return the histogram times exp(eta * coefficient), with the total that it had."""
-    exponents = np.tensordot(eta, np.asarray(coefficients, float), axes=np.ndim(eta))
-    exponents = exponents.reshape(histogram.shape)
-    new = histogram * np.exp(exponents - exponents.max())
+    if isinstance(coefficients, Places):
+        exponents = eta.reshape(-1)[coefficients.places]
+    else:
+        exponents = np.tensordot(eta, np.asarray(coefficients, float), axes=np.ndim(eta))
+    new = histogram * np.exp(exponents - exponents.max()).reshape(histogram.shape)
     return new * (histogram.sum() / new.sum())
 
 
 def answers(histogram, coefficients):
     """Return the sums of the histogram's cells, each times its coefficient."""
-    return np.asarray(coefficients, float) @ histogram.reshape(-1)
+    cells = histogram.reshape(-1)
+    if isinstance(coefficients, Places):
+        sizes = coefficients.sizes
+        return np.bincount(coefficients.places, cells, math.prod(sizes)).reshape(sizes)
+    return np.asarray(coefficients, float) @ cells

@@ -10,7 +10,12 @@ import subprocess
 import sys
 
 import llvmlite.binding
+import numba
+import numpy as np
 import pytest
+from flint import arb, ctx
+
+from dpfast.kernels import weights
 
 COMPILE = """
 import json
@@ -19,10 +24,10 @@ from dpfast.kernels import weights, weights_of_logarithms, weights_of_rows
 cells = np.ones(8192)
 sums, dots = np.empty((2, 2))
 queries = {"bytes": np.ones(8192, np.uint8), "bits": np.ones(128, np.uint64), "floats": np.ones(8192)}
-for query in queries.values():
-    factors = (0.5, 1.0)
-    weights.multiply_blocks(cells, query, factors, sums)
-    weights.dot_blocks(cells, query, None, dots)
+for name, query in queries.items():
+    numbers = name == "floats"
+    weights.multiply_blocks(cells, query, (0.5, 1.0, 1.0) if numbers else (0.5, 1.0), sums)
+    weights.dot_blocks(cells, query, 1.0 if numbers else None, dots)
     weights_of_logarithms.add_blocks(cells, query, 0.5)
 weights.inspect_blocks(cells, sums)
 rows = cells.reshape(2, -1)
@@ -37,6 +42,29 @@ for module in (weights, weights_of_logarithms, weights_of_rows):
                 found[f"{name}{signature}"] = kernel.inspect_llvm(signature)
 print(json.dumps(found))
 """
+
+
+@numba.njit(error_model="numpy", fastmath=False)
+def exponentials(y, values):
+    for i in range(y.size):
+        values[i] = weights.exp_small(y[i])
+
+
+def test_the_short_series(seed):
+    """At most 2u off, at random and at both ends."""
+    generator = np.random.default_rng(seed)
+    y = np.concatenate([generator.uniform(-weights.SMALL, weights.SMALL, 3000), [weights.SMALL, -weights.SMALL, 0.0]])
+    values = np.empty_like(y)
+    exponentials(y, values)
+    with ctx.workprec(200):
+        worst = max(
+            abs(float((arb(value) / arb(at).exp() - 1).mid()))
+            for at, value in zip(y.tolist(), values.tolist(), strict=True)
+        )
+    print(f"worst error {worst * 2**53:.3f}u")
+    assert worst <= 2.0 * 2**-53
+
+
 FLAGS = re.compile(
     r"= (fadd|fsub|fmul|fdiv|fcmp|fneg|call|select|phi) ((fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) )+"
 )

@@ -12,14 +12,15 @@ from dpfast.synthesis.log_weights import LogWeights
 from dpfast.synthesis.query_tables import Marginal, Ranges
 from dpfast.synthesis.slab_queries import MarginalCell
 from dpfast.synthesis.weights import Weights
-from tests.weights.oracles import SHAPES, answers, queries, updated
+from tests.weights.oracles import SHAPES, Places, answers, queries, updated
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 
-@pytest.mark.parametrize("kind", [Weights, LogWeights])
+@pytest.mark.parametrize(("kind", "size"), [(Weights, 2.0), (Weights, 0.004), (LogWeights, 2.0)])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_updates_and_answers(kind, shape, seed):
+def test_updates_and_answers(kind, size, shape, seed):
+    """Etas of both sizes: for small ones the exponential is another."""
     generator = np.random.default_rng(seed)
     initial = generator.random(shape) + 0.01
     asked = queries(shape, generator)
@@ -28,7 +29,7 @@ def test_updates_and_answers(kind, shape, seed):
     for number, (query, coefficients) in enumerate(asked):
         np.testing.assert_allclose(weights.answer(query), answers(histogram, coefficients), **CLOSE)
         table = linear_query(query, shape).table
-        eta = 2.0 * generator.normal(size=table or ())
+        eta = size * generator.normal(size=table or ())
         # The next query of the same kind is answered within the pass, the others after it.
         then, its = (query, coefficients) if number % 2 else asked[generator.integers(len(asked))]
         answer = weights.update(query, eta if table is not None else float(eta), then)
@@ -41,7 +42,8 @@ def test_updates_and_answers(kind, shape, seed):
 def test_coefficients_are_those_of_the_definition(shape, seed):
     for query, coefficients in queries(shape, np.random.default_rng(seed)):
         asked = linear_query(query, shape)
-        expected = np.asarray(coefficients, float).reshape(*(asked.table or ()), *shape)
+        dense = coefficients.dense() if isinstance(coefficients, Places) else coefficients
+        expected = np.asarray(dense, float).reshape(*(asked.table or ()), *shape)
         np.testing.assert_allclose(asked.coefficients(shape), expected, rtol=1e-15)
 
 
