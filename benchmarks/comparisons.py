@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, synthesis, workloads
+from benchmarks import budgets, choices, strategies, synthesis, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -319,4 +319,18 @@ COMPARISONS = (
     Comparison("500 queries of bytes", "NumPy", 5 * 10**7, workloads.masks, 4.0),
     Comparison("10^6 records into cells", "NumPy bincount", 10**6, workloads.records(grouped=False), 1.5),
     Comparison("10^6 records counted by 7 columns", "Polars group_by", 10**6, workloads.records(grouped=True), 10.0),
+    Comparison("H16 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(16), 6.0, at_least=False),
+    Comparison("H2 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(2), 6.0, at_least=False),
+    Comparison(
+        "H16 with consistency, two threads",
+        "dpf.laplace alone, two threads",
+        10**7,
+        strategies.hierarchy(16, threads=2),
+        6.0,
+        at_least=False,
+    ),
+    Comparison("Least squares over H16", "NumPy", 10**7, strategies.least_squares, 5.0),
+    Comparison(
+        "Square root of prefixes, exact", "NumPy, in floats", 10**6, strategies.square_root, 4.0, at_least=False
+    ),
 )
