@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb0feb62d462c3c8

@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb0feb62d462c3c8

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb0feb62d462c3c8

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb0feb62d462c3c8

@@ -219,4 +219,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb0feb62d462c3c8

@@ -132,4 +132,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
                 run[i] += own[pattern[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a6d737bf2e0bdef
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb0feb62d462c3c8

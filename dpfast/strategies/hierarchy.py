@@ -177,12 +177,11 @@ class Hierarchy(Nested):
     def _settled(self, levels: list[NDArray[Any]], threads: object) -> NDArray[np.float64]:
         """Return the least-squares cells, a tree a row, from all levels' measurements."""
         factors, unit = self._factors()
-        rows = levels[0].shape[0]
         estimates: list[NDArray[Any]] = [levels[0]]
         for level, measured, factor in zip(range(1, len(levels)), levels[1:], factors, strict=True):
             # The cells' weight is taken out here and below, so that they need no copy.
             below = unit if level == 1 else 1.0
-            upward = np.empty(measured.shape)
+            upward = _fresh(measured.shape)
             _estimate(estimates[-1], measured, factor, below, upward, threads)
             estimates.append(upward)
         if not factors:
@@ -190,11 +189,15 @@ class Hierarchy(Nested):
         settled: NDArray[np.float64] = estimates[-1]
         for level, factor in reversed(list(zip(range(len(factors)), factors, strict=True))):
             below = unit if level == 0 else 1.0
-            count = estimates[level].shape[1]
-            downward = fresh_array(rows * count, np.dtype(np.float64)).reshape(rows, count)
+            # Estimates above the cells are needed no more, and replaced in place.
+            downward = _fresh(estimates[0].shape) if level == 0 else estimates[level]
             _settle(estimates[level], settled, factor, below, downward, threads)
             settled = downward
         return settled
+
+
+def _fresh(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return fresh_array(math.prod(shape), np.dtype(np.float64)).reshape(shape)
 
 
 def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64], threads: object) -> None:
