@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, projection, synthesis, weights, workloads
+from benchmarks import budgets, choices, projection, strategies, synthesis, weights, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -353,4 +353,18 @@ COMPARISONS = (
     Comparison("10 updates of 1,000 times 1,000 weights", "NumPy", 10**7, weights.rows, 5.0),
     Comparison("10 updates of 2^20 weights by a marginal", "NumPy", 10 * 2**20, weights.marginal, 3.0),
     Comparison("10 updates of 2^20 weights by 2,000 ranges", "NumPy", 10 * 2**20, weights.ranges, 15.0),
+    Comparison("H16 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(16), 6.0, at_least=False),
+    Comparison("H2 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(2), 6.0, at_least=False),
+    Comparison(
+        "H16 with consistency, two threads",
+        "dpf.laplace alone, two threads",
+        10**7,
+        strategies.hierarchy(16, threads=2),
+        6.0,
+        at_least=False,
+    ),
+    Comparison("Least squares over H16", "NumPy", 10**7, strategies.least_squares, 5.0),
+    Comparison(
+        "Square root of prefixes, exact", "NumPy, in floats", 10**6, strategies.square_root, 4.0, at_least=False
+    ),
 )

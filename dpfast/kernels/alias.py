@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983

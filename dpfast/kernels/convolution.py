@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983

@@ -162,4 +162,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983

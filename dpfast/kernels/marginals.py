@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983

@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983

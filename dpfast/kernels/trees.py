@@ -20,9 +20,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 
 __all__ = ["estimate_blocks", "settle_blocks", "sum_blocks"]
+
+
+@inlined
+def _sum_whole(row, fan_out, limit, whole, sums):
+    """Set sums of whole blocks; where fan_out is a constant the loop over a block's entries is unrolled."""
+    for j in range(whole):
+        total = np.int64(0)
+        for i in range(fan_out):
+            total += min(max(row[j * fan_out + i], -limit), limit)
+        sums[j] = total
+
+
+@inlined
+def _estimate_whole(row, measured, fan_out, own, children, whole, estimates):
+    """Set estimates of whole blocks."""
+    for j in range(whole):
+        total = 0.0
+        for i in range(fan_out):
+            total += row[j * fan_out + i]
+        estimates[j] = own * measured[j] + children * total
+
+
+@inlined
+def _settle_whole(row, above, fan_out, unit, share, whole, settled):
+    """Set the entries of whole blocks."""
+    for j in range(whole):
+        total = 0.0
+        for i in range(fan_out):
+            total += row[j * fan_out + i]
+        lacking = share * (above[j] - unit * total)
+        for i in range(fan_out):
+            settled[j * fan_out + i] = unit * row[j * fan_out + i] + lacking
 
 
 @kernel
@@ -31,11 +63,12 @@ def sum_blocks(values, fan_out, limit, sums):
     for r in range(sums.shape[0]):
         row, out = values[r], sums[r]
         whole = row.size // fan_out
-        for j in range(whole):
-            total = np.int64(0)
-            for i in range(fan_out):
-                total += min(max(row[j * fan_out + i], -limit), limit)
-            out[j] = total
+        if fan_out == 2:
+            _sum_whole(row, 2, limit, whole, out)
+        elif fan_out == 4:
+            _sum_whole(row, 4, limit, whole, out)
+        else:
+            _sum_whole(row, fan_out, limit, whole, out)
         if whole < out.size:
             total = np.int64(0)
             for i in range(whole * fan_out, row.size):
@@ -52,11 +85,12 @@ def estimate_blocks(below, measured, fan_out, own, children, last_own, last_chil
     for r in range(estimates.shape[0]):
         row, y, out = below[r], measured[r], estimates[r]
         last = out.size - 1
-        for j in range(last):
-            total = 0.0
-            for i in range(fan_out):
-                total += row[j * fan_out + i]
-            out[j] = own * y[j] + children * total
+        if fan_out == 2:
+            _estimate_whole(row, y, 2, own, children, last, out)
+        elif fan_out == 4:
+            _estimate_whole(row, y, 4, own, children, last, out)
+        else:
+            _estimate_whole(row, y, fan_out, own, children, last, out)
         total = 0.0
         for i in range(last * fan_out, row.size):
             total += row[i]
@@ -73,13 +107,12 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
     for r in range(above.shape[0]):
         row, x, out = below[r], above[r], settled[r]
         last = x.size - 1
-        for j in range(last):
-            total = 0.0
-            for i in range(fan_out):
-                total += row[j * fan_out + i]
-            lacking = share * (x[j] - unit * total)
-            for i in range(fan_out):
-                out[j * fan_out + i] = unit * row[j * fan_out + i] + lacking
+        if fan_out == 2:
+            _settle_whole(row, x, 2, unit, share, last, out)
+        elif fan_out == 4:
+            _settle_whole(row, x, 4, unit, share, last, out)
+        else:
+            _settle_whole(row, x, fan_out, unit, share, last, out)
         total = 0.0
         for i in range(last * fan_out, row.size):
             total += row[i]
@@ -89,4 +122,4 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
         out[row.size - 1] = unit * row[row.size - 1] + last_child_share * lacking
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07c0daf238705c8d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983

@@ -15,6 +15,7 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError
 from dpfast.kernels import trees
 from dpfast.strategies.nested import Nested
+from dpfast.strategies.sharing import over_blocks
 from dpfast.strategies.strategy import checked_cells, integer_histogram
 
 __all__ = ["LARGEST_WEIGHT", "Hierarchy", "block_sizes", "hierarchy"]
@@ -81,7 +82,7 @@ class Hierarchy(Nested):
         sizes = (min(size, self.cells) for size in self.sizes)
         return max(weight * size for weight, size in zip(self.weights, sizes, strict=True))
 
-    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each level, that of the cells first.
 
         The cells' own column is not clipped where its weight is 1, which is the histogram's own memory then.
@@ -92,18 +93,18 @@ class Hierarchy(Nested):
         for (size, larger), count in zip(pairwise(self.sizes), self.counts[1:], strict=True):
             sums = fresh_array(count, np.dtype(np.int64)).reshape(1, -1)
             # Only counts need the limit: sums of those within it stay below 2**62.
-            trees.sum_blocks(levels[-1], larger // size, limit if size == 1 else 2**62, sums)
+            _sum(levels[-1], larger // size, limit if size == 1 else 2**62, sums, threads)
             levels.append(sums)
         if self.weights[0] > 1:
-            levels[0] = np.clip(cells, -limit, limit)
-        return [
-            (level if weight == 1 else level * weight).reshape(-1)
-            for level, weight in zip(levels, self.weights, strict=True)
-        ]
+            levels[0] = np.clip(cells, -limit, limit, out=fresh_array(cells.size, cells.dtype).reshape(1, -1))
+        for level, weight in zip(levels, self.weights, strict=True):
+            if weight > 1:
+                np.multiply(level, weight, out=level)
+        return [level.reshape(-1) for level in levels]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
-        return self._settled([level.reshape(1, -1) for level in noisy]).reshape(-1)
+        return self._settled([level.reshape(1, -1) for level in noisy], threads).reshape(-1)
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
@@ -118,7 +119,7 @@ class Hierarchy(Nested):
 
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `LineStrategy.reconstruct_rows`."""
-        return self._settled([np.ascontiguousarray(level) for level in self._levels(noisy)])
+        return self._settled([np.ascontiguousarray(level) for level in self._levels(noisy)], 1)
 
     @property
     def eigenvalues(self) -> list[float]:
@@ -173,29 +174,79 @@ class Hierarchy(Nested):
             )
         return levels, 1.0 / self.weights[0]
 
-    def _settled(self, levels: list[NDArray[Any]]) -> NDArray[np.float64]:
+    def _settled(self, levels: list[NDArray[Any]], threads: object) -> NDArray[np.float64]:
         """Return the least-squares cells, a tree a row, from all levels' measurements."""
         factors, unit = self._factors()
-        rows = levels[0].shape[0]
         estimates: list[NDArray[Any]] = [levels[0]]
         for level, measured, factor in zip(range(1, len(levels)), levels[1:], factors, strict=True):
             # The cells' weight is taken out here and below, so that they need no copy.
             below = unit if level == 1 else 1.0
-            upward = np.empty(measured.shape)
-            parts = factor.own, factor.children * below, factor.last_own, factor.last_children * below
-            trees.estimate_blocks(estimates[-1], measured, factor.fan_out, *parts, upward)
+            upward = _fresh(measured.shape)
+            _estimate(estimates[-1], measured, factor, below, upward, threads)
             estimates.append(upward)
         if not factors:
             return levels[0] * unit
         settled: NDArray[np.float64] = estimates[-1]
         for level, factor in reversed(list(zip(range(len(factors)), factors, strict=True))):
             below = unit if level == 0 else 1.0
-            count = estimates[level].shape[1]
-            downward = fresh_array(rows * count, np.dtype(np.float64)).reshape(rows, count)
-            shares = factor.share, factor.last_share, factor.last_child_share
-            trees.settle_blocks(estimates[level], settled, factor.fan_out, below, *shares, downward)
+            # Estimates above the cells are needed no more, and replaced in place.
+            downward = _fresh(estimates[0].shape) if level == 0 else estimates[level]
+            _settle(estimates[level], settled, factor, below, downward, threads)
             settled = downward
         return settled
+
+
+def _fresh(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return fresh_array(math.prod(shape), np.dtype(np.float64)).reshape(shape)
+
+
+def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64], threads: object) -> None:
+    def work(start: int, stop: int) -> None:
+        children = below[:, start * fan_out : stop * fan_out]
+        trees.sum_blocks(children, fan_out, limit, sums[:, start:stop])
+
+    over_blocks(work, sums.shape[1], below.size, threads)
+
+
+def _estimate(
+    below: NDArray[Any],
+    measured: NDArray[Any],
+    factor: _Level,
+    unit: float,
+    estimates: NDArray[np.float64],
+    threads: object,
+) -> None:
+    """Set a level's estimates from those below, times ``unit``, and its own measurements."""
+    blocks = estimates.shape[1]
+
+    def work(start: int, stop: int) -> None:
+        # Only the last block of all has factors of its own.
+        own, children = (factor.last_own, factor.last_children) if stop == blocks else (factor.own, factor.children)
+        numbers = below[:, start * factor.fan_out : stop * factor.fan_out], measured[:, start:stop], factor.fan_out
+        factors = factor.own, factor.children * unit, own, children * unit
+        trees.estimate_blocks(*numbers, *factors, estimates[:, start:stop])
+
+    over_blocks(work, blocks, below.size, threads)
+
+
+def _settle(
+    below: NDArray[Any],
+    above: NDArray[np.float64],
+    factor: _Level,
+    unit: float,
+    settled: NDArray[np.float64],
+    threads: object,
+) -> None:
+    """Set a level's final estimates from its own, times ``unit``, and those above."""
+    blocks = above.shape[1]
+
+    def work(start: int, stop: int) -> None:
+        last = (factor.last_share, factor.last_child_share) if stop == blocks else (factor.share, factor.share)
+        own = slice(start * factor.fan_out, stop * factor.fan_out)
+        numbers = below[:, own], above[:, start:stop], factor.fan_out
+        trees.settle_blocks(*numbers, unit, factor.share, *last, settled[:, own])
+
+    over_blocks(work, blocks, below.size, threads)
 
 
 def block_sizes(cells: int, branching: int) -> tuple[int, ...]:

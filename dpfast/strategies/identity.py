@@ -29,11 +29,11 @@ class Identity(LineStrategy):
         """Return the number of cells."""
         return self.cells
 
-    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`; the column is the histogram's own memory where that is possible."""
         return [integer_histogram(histogram, self, clipped=False)]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         return noisy[0].astype(np.float64).reshape(self.shape)
 

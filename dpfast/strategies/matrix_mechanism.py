@@ -140,7 +140,7 @@ def matrix_mechanism(
     random
         None for fresh keys from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
-        How many threads share the noise; None uses all cores where that pays. The result does not depend on it.
+        How many threads share the work; None uses all cores where that pays. The result does not depend on it.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def draw_cells(
 ) -> NDArray[np.float64]:
     """Measure a histogram with noise, and return the least-squares cells; every call costs the noise's event."""
     # Exact columns are let go as soon as they have their noise.
-    exact = strategy.measure(histogram)
+    exact = strategy.measure(histogram, threads=threads)
     draw = laplace if noise.mechanism == "laplace" else gaussian
     noisy = [draw(exact.pop(0), noise.scale, random=random, threads=threads) for _ in range(len(exact))]
-    return strategy.reconstruct(noisy)
+    return strategy.reconstruct(noisy, threads=threads)

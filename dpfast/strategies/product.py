@@ -61,11 +61,11 @@ class Product(Strategy):
         """The product of the factors'."""
         return math.prod(factor.row for factor in self.factors)
 
-    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: one column."""
         return [self._along(integer_histogram(histogram, self), [factor.measure_rows for factor in self.factors])]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         measured = noisy[0].astype(np.float64)
         lengths = [len(factor) for factor in self.factors]

@@ -83,15 +83,16 @@ class Strategy(ABC):
         """The largest sum of magnitudes in a row."""
 
     @abstractmethod
-    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """Return A h, exactly, in one or more int64 columns.
 
         Counts of a magnitude above ``largest_count`` are moved to that, so that no sum leaves int64 whatever the data:
-        neighbours are no further apart for it.
+        neighbours are no further apart for it. ``threads`` share the work where a strategy can; the result does not
+        depend on them.
         """
 
     @abstractmethod
-    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
         """Return the least-squares histogram, float64 of `shape`, for columns like those of `measure` with noise."""
 
     @abstractmethod
@@ -177,12 +178,12 @@ class LineStrategy(Strategy):
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the least-squares histogram for every row, as rows."""
 
-    def measure(self, histogram: Any) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`."""
         counts = integer_histogram(histogram, self)
         return [self.measure_rows(counts.reshape(1, -1)).reshape(-1)]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         rows = np.concatenate(noisy, dtype=np.float64).reshape(1, -1)
         return self.reconstruct_rows(rows).reshape(self.shape)
