@@ -25,8 +25,8 @@ TOLERANCE = 1e-4
 class Measured:
     """Noisy answers of queries: of repeated measurements the mean, which is all that the fit needs.
 
-    Softness is what a unit of dual costs: a query whose noise has the deviation s, measured r times, has softness
-    times s / sqrt(r).
+    A query whose noise has the deviation s, measured r times, is held as softly as ``softness`` times s**2 / r: by all
+    measurements together the estimate is held as by least squares of the right weights.
     """
 
     def __init__(self, queries: int, softness: float) -> None:
@@ -40,7 +40,7 @@ class Measured:
         self.repeats[queries] += 1
         repeats = self.repeats[queries]
         self.values[queries] += (values - self.values[queries]) / repeats
-        self.softness[queries] = self._unit * deviation / np.sqrt(repeats)
+        self.softness[queries] = self._unit * deviation**2 / repeats
 
     def grow(self, queries: int) -> None:
         """Make room for more queries."""

@@ -202,7 +202,9 @@ class PrivateMultiplicativeWeights:
         self._size = float(min(max(int(noisy[0]), 1), 2 ** (_LARGEST_SUM_BITS - _BITS)))
         start *= self._size / float(start.sum())
         self._least = float(start.min())
-        self._fitted = FittedRows(start, (self._size, total_noise.deviation if total_noise else 0.0), self._softness)
+        stray = total_noise.deviation if total_noise else 0.0
+        soft = self._softness / (self._noise.deviation * 2.0**-_BITS)
+        self._fitted = FittedRows(start, (self._size, stray), soft)
         self.spent, self.entry = budget.spent, entry or None
         self.answered = 0
         self._lock = threading.Lock()

@@ -27,8 +27,8 @@ from dpfast.workloads.marginals import Marginals
 
 __all__ = ["Payment", "Rounds"]
 
-#: How softly measurements hold the estimate, in deviations of their noise; found by experiment (see `mwem`).
-SOFTNESS = 0.3
+#: How softly a measurement holds the estimate, in deviations of its noise; found by experiment (see `mwem`).
+SOFTNESS = 0.4
 _SHARE_OF_ONE, _SHARE_OF_GROUPS = Fraction(3, 10), Fraction(3, 20)
 _MOST = 10**6
 
@@ -150,7 +150,7 @@ class Rounds:
         unit = 2.0**-queries.unit_bits
         size, stray = self._total(cells, source)
         start *= size / float(start.sum())
-        model = self._model(start, (size, stray))
+        model = self._model(start, (size, stray), SOFTNESS / (self.noise.deviation * unit))
         answers = queries.answers(cells)
         left = np.ones(len(queries.offsets) - 1, np.bool_)
         log: list[tuple[int, list[float]]] = []
@@ -187,14 +187,14 @@ class Rounds:
         noisy = self.total_noise.add(exact, source)
         return float(max(int(noisy[0]), 1)), self.total_noise.deviation
 
-    def _model(self, start: NDArray[np.float64], total: tuple[float, float]) -> Model:
+    def _model(self, start: NDArray[np.float64], total: tuple[float, float], softness: float) -> Model:
         workload = self.queries.workload
         if isinstance(workload, Marginals):
-            return MarginalModel(workload.shape, workload.attributes, start, total, SOFTNESS)
+            return MarginalModel(workload.shape, workload.attributes, start, total, softness)
         if isinstance(workload, (Identity, TotalCount)):
             kept = [tuple(range(len(workload.shape))) if isinstance(workload, Identity) else ()]
-            return MarginalModel(workload.shape, kept, start, total, SOFTNESS)
-        return RowModel(workload, self.queries.offsets, start, total, SOFTNESS)
+            return MarginalModel(workload.shape, kept, start, total, softness)
+        return RowModel(workload, self.queries.offsets, start, total, softness)
 
     def _select(
         self,

@@ -57,9 +57,9 @@ def test_marginals_through_small_tables_are_those_of_the_cells(shape, k, seed):
         model.measure(group, noisy, 9.0)
         rows.append(workload.rows(first, last))
         values.append(noisy)
-        softness.append(np.full(last - first, SOFTNESS * 9.0))
+        softness.append(np.full(last - first, SOFTNESS * 81.0))
     queries = np.concatenate([*rows, np.ones((1, workload.cells))])
-    everything = np.append(np.concatenate(values), 300.0), np.append(np.concatenate(softness), SOFTNESS * 7.0)
+    everything = np.append(np.concatenate(values), 300.0), np.append(np.concatenate(softness), SOFTNESS * 49.0)
     weights, _ = fit(queries, *everything, start, 3)
     model.replay(3)
     assert model.histogram() == pytest.approx(weights, rel=1e-7)
@@ -85,7 +85,7 @@ def test_ranges_on_atoms_are_those_of_the_cells(seed):
     for group in (3, 7, 1, 9):
         model.measure(group, noisy[group : group + 1], 9.0)
     queries = np.concatenate([workload.rows(0, 12)[[3, 7, 1, 9]], np.ones((1, 64))])
-    values, softness = np.append(noisy[[3, 7, 1, 9]], 90.0), np.append(np.full(4, SOFTNESS * 9.0), 0.0)
+    values, softness = np.append(noisy[[3, 7, 1, 9]], 90.0), np.append(np.full(4, SOFTNESS * 81.0), 0.0)
     weights, _ = fit(queries, values, softness, start, 4)
     model.replay(4)
     assert model.histogram() == pytest.approx(weights, rel=1e-7)
@@ -120,7 +120,7 @@ def test_real_queries_end_where_the_gradient_vanishes(signed, seed, monkeypatch)
     model.replay(20_000)
     weights = model.histogram()
     queries = np.concatenate([np.ones((1, 30)), matrix])
-    duals = (np.append(30.0, truth) - queries @ weights) / (SOFTNESS * np.array([1.0, *[0.5] * 5]))
+    duals = (np.append(30.0, truth) - queries @ weights) / (SOFTNESS * np.array([1.0, *[0.25] * 5]))
     assert np.log(weights / start) == pytest.approx(duals @ queries, abs=1e-6)
 
 
@@ -143,7 +143,7 @@ def test_data_and_noise_scaled_alike_scale_the_estimate(factor, seed):
     noisy = generator.normal(9.0, 5.0, len(workload))
     models = []
     for c in (1.0, factor):
-        model = MarginalModel((3, 4, 2), workload.attributes, np.full(24, 4.0 * c), (90.0 * c, 3.0 * c), SOFTNESS)
+        model = MarginalModel((3, 4, 2), workload.attributes, np.full(24, 4.0 * c), (90.0 * c, 3.0 * c), SOFTNESS / c)
         for group in range(3):
             part = slice(workload.groups[group], workload.groups[group + 1])
             model.measure(group, c * noisy[part], 5.0 * c)
