@@ -89,4 +89,4 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
         out[row.size - 1] = unit * row[row.size - 1] + last_child_share * lacking
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 00d5e27253dcd9fc

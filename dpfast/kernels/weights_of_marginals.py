@@ -132,4 +132,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, terms):
                 run[i] += own[pattern[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 508d940ba1be1fc9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 00d5e27253dcd9fc
