@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946

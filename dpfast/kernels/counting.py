@@ -144,4 +144,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946

@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946

@@ -1,4 +1,4 @@
-"""Families: children that share a parent's sum. Their noisy values are drawn to their mean, and made to fit the sum.
+"""Families: children that share a parent's sum. Their noisy values are drawn together, and made to fit the sum.
 
 Families lie one after the other, family f from offsets[f] to offsets[f + 1], as children of a tree's level do.
 """
@@ -14,16 +14,12 @@ __all__ = ["fit_families", "shrink_families"]
 
 @kernel
 def shrink_families(values, variances, offsets, out):
-    """Draw the members of each family together, by as much as their differences look like noise.
+    """Draw the members of each family together as far as their differences look like noise.
 
-    Of k members with variance v (the family's mean one), sum of squares S about their mean, one of two ways is taken:
-
-        all of them keep the part c = max(0, 1 - (k - 3) v / S) of their distance from the mean (James and Stein);
-        the h largest stay as they are, and the others move to their own mean.
-
-    It is the one with the least estimate of the error, up to the same constant (Mallows; Foster and George for the
-    price of looking for the largest): (1 - c)**2 S + 2 v (1 + c (k - 1)), or the squares about the others' mean plus
-    2 v (1 + h (1 + ln(k / h))). Families of three or fewer stay as they are.
+    Of k members with variance v (the family's mean one), the h largest stay as they are and the others move to their
+    own mean, for the h from 0 to k with the least estimate of the error: the squares about that mean, plus 2 v for it
+    and for every member that stays (Mallows), and 2 v h ln(k / h) for having looked for the largest (Foster and
+    George). Families of three or fewer stay as they are.
     """
     for f in range(offsets.size - 1):
         first, last = offsets[f], offsets[f + 1]
@@ -31,36 +27,31 @@ def shrink_families(values, variances, offsets, out):
         out[first:last] = values[first:last]
         if size <= 3:
             continue
-        total = 0.0
         variance = 0.0
         for i in range(first, last):
-            total += values[i]
             variance += variances[i]
-        mean = total / size
         variance /= size
-        squares = 0.0
-        for i in range(first, last):
-            squares += (values[i] - mean) ** 2
-        kept = max(0.0, 1.0 - (size - 3) * variance / squares) if squares > 0.0 else 0.0
-        least = (1.0 - kept) ** 2 * squares + 2.0 * variance * (1.0 + kept * (size - 1))
-        low = last
-        low_mean = mean
         out[first:last].sort()
         # The lowest 1, 2, 3, ... about their own mean (Welford): a sum of squares of the lowest alone stays exact
         # enough beside others that are a billion times as large.
-        about = 0.0
-        left = 0.0
-        for rest in range(1, size):
-            distance = out[first + rest - 1] - about
-            about += distance / rest
-            left += distance * (out[first + rest - 1] - about)
+        least = 2.0 * variance * size
+        low = first
+        low_mean = 0.0
+        mean = 0.0
+        squares = 0.0
+        for rest in range(1, size + 1):
+            distance = out[first + rest - 1] - mean
+            mean += distance / rest
+            squares += distance * (out[first + rest - 1] - mean)
             high = size - rest
-            error = left + 2.0 * variance * (1.0 + high * (1.0 + math.log(size / high)))
+            price = 1.0 + high
+            if high > 0:
+                price += high * math.log(size / high)
+            error = squares + 2.0 * variance * price
             if error < least:
-                least, low, low_mean = error, first + rest, about
+                least, low, low_mean = error, first + rest, mean
         if low == last:
-            for i in range(first, last):
-                out[i] = mean + kept * (values[i] - mean)
+            out[first:last] = low_mean
         else:
             bound = out[low]
             for i in range(first, last):
@@ -102,4 +93,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946

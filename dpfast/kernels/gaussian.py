@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946

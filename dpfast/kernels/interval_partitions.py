@@ -76,4 +76,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6465f39d16b02983
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946

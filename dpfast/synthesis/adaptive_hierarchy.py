@@ -96,13 +96,15 @@ def adaptive_hierarchy(
     8 x 8 in two) and the parts measured with a share of the budget: an even one if the parts promise to be split on,
     most of it if not. A box with a small one is measured once more with all that is left; its cells are taken to be
     alike. So few records are told from noise at a resolution that they allow, and many as by a hierarchy H_b. Least
-    squares bring all measurements together; then, from the root down, the parts of a box are moved towards their mean
-    as James and Stein do, and to the nearest nonnegative numbers that have the box's sum.
+    squares bring all measurements together; then, from the root down, the parts of a box are moved to their mean, but
+    for those that stand out, where an estimate of the error is less for it, and all to the nearest nonnegative numbers
+    that have the box's sum.
 
     References
     ----------
     Cormode, Procopiuc, Srivastava, Shen, Yu (2012) and Qardaji, Yang, Li (2013) for trees and grids in the plane that
-    fit the data; Hay et al. (2010) for consistency; James, Stein (1961); Feldman, Zrnic (2021), theorem 3.1.
+    fit the data; Hay et al. (2010) for consistency; Mallows (1973) and Foster, George (1994) for the estimate of the
+    error; Feldman, Zrnic (2021).
 
     Examples
     --------

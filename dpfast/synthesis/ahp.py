@@ -70,7 +70,7 @@ def ahp(
 
     References
     ----------
-    Zhang, Chen, Xu, Meng, Xie (2014), section 4.
+    Zhang, Chen, Xu, Meng, Xie (2014).
 
     Examples
     --------
