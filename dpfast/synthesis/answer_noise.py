@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -82,6 +83,7 @@ def _checked(noise: AnswerNoise) -> AnswerNoise:
     return noise
 
 
+@lru_cache(maxsize=1024)
 def noise_of_epsilon(
     change: Change, mechanism: Mechanism, epsilon: int, delta: int, calibration: Calibration = "tight"
 ) -> AnswerNoise:

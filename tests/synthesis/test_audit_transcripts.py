@@ -1,0 +1,256 @@
+"""Transcripts of everything that synthesises, audited on all neighbours of tiny histograms; mutants are caught."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.pld import PLD
+from dpfast.accounting.zcdp import largest_rho
+from dpfast.mechanisms.calibration import gaussian_delta
+from dpfast.synthesis import boosting_privacy, exact_answers
+from dpfast.synthesis.exact_answers import Change
+from dpfast.synthesis.exact_queries import ExactQueries
+
+from .transcripts import audit
+
+RELATIONS = ("add_remove", "replace")
+SLACK = 1 + 1e-9
+REAL = np.array([[0.3, 1.0, 0.0, 0.7], [0.1, 0.5, 1 / 3, 0.2], [1.0, 0.9, 0.8, 0.7]])
+WORKLOADS = {
+    "prefixes": (dpf.workloads.prefix(4), [3, 1, 4, 9]),
+    "pairs": (dpf.workloads.marginals((2, 2, 2), 2), [[[3, 0], [1, 5]], [[0, 0], [2, 7]]]),
+    "real": (dpf.workloads.matrix(REAL), [3, 1, 4, 2]),
+}
+
+
+def projected(workload, relation, **budget):
+    def run(histogram):
+        released = dpf.projection_mechanism(histogram, workload, neighbors=relation, **budget)
+        return released.answers, released.histogram, released.noisy, released.total
+
+    return run
+
+
+def boosted(workload, relation, **given):
+    given = {"samples": 3, "rounds": 4, "accuracy": 0.0} | given
+
+    def run(histogram):
+        released = dpf.boost_queries(histogram, workload, neighbors=relation, **given)
+        return released.answers, released.total, released.rounds["worst"].to_numpy()
+
+    return run
+
+
+def many(histogram):
+    """Return so many records that boosting's samples tell of them."""
+    return 1000 * np.array(histogram)
+
+
+def weighted(workload, relation, **given):
+    def run(histogram):
+        estimate = dpf.mwem(histogram, workload, neighbors=relation, rounds=3, **given)
+        return estimate.histogram, estimate.answers
+
+    return run
+
+
+def flipped(workload, relation, **given):
+    return weighted(workload, relation, selection="permute_and_flip", **given)
+
+
+def measured(workload, relation, **given):
+    def run(histogram):
+        released = dpf.matrix_mechanism(histogram, workload, neighbors=relation, **given)
+        return released.answers, released.histogram
+
+    return run
+
+
+def clustered(workload, relation, **given):
+    def run(histogram):
+        estimate = dpf.ahp(histogram, workload if len(workload.shape) < 3 else None, neighbors=relation, **given)
+        return estimate.histogram, np.zeros(0)
+
+    return run
+
+
+def grown(workload, relation, **given):
+    def run(histogram):
+        estimate = dpf.adaptive_hierarchy(histogram, workload, neighbors=relation, **given)
+        return estimate.histogram, estimate.answers
+
+    return run
+
+
+RUNS = {
+    "projection": projected,
+    "boosting": boosted,
+    "mwem": weighted,
+    "mwem by permute-and-flip": flipped,
+    "matrix mechanism": measured,
+    "AHP": clustered,
+    "adaptive hierarchy": grown,
+}
+
+
+#: Every mechanism on prefixes, and the first three on all workloads; the rest with --long.
+CASES = [
+    pytest.param(mechanism, name, marks=[] if name == "prefixes" or place < 3 else pytest.mark.long)
+    for place, mechanism in enumerate(RUNS)
+    for name in WORKLOADS
+]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("mechanism", "name"), CASES)
+def test_no_transcript_costs_more_than_epsilon(mechanism, name, relation, monkeypatch, seed):
+    workload, histogram = WORKLOADS[name]
+    histogram = many(histogram) if mechanism in ("boosting", "adaptive hierarchy") else histogram
+    losses = audit(monkeypatch, RUNS[mechanism](workload, relation, epsilon=0.8), histogram, relation, seed)
+    worst = max(one.pure for one in losses)
+    print(f"{worst:.4f} of 0.8")
+    assert worst <= 0.8 * SLACK
+    assert worst > 0
+    for one in losses:
+        assert all(sup <= claim * SLACK for (sup, _), claim in zip(one.selections, one.claims, strict=True))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("mechanism", "name"), CASES)
+def test_no_transcript_costs_more_than_rho(mechanism, name, relation, monkeypatch, seed):
+    workload, histogram = WORKLOADS[name]
+    histogram = many(histogram) if mechanism in ("boosting", "adaptive hierarchy") else histogram
+    losses = audit(monkeypatch, RUNS[mechanism](workload, relation, rho=0.1), histogram, relation, seed)
+    worst = max(one.rho for one in losses)
+    print(f"{worst:.5f} of 0.1")
+    assert worst <= 0.1 * SLACK
+    assert worst > 0
+
+
+def test_laplace_noise_by_exact_composition_costs_no_more(monkeypatch, seed):
+    workload, histogram = WORKLOADS["prefixes"]
+    run = projected(workload, "add_remove", mechanism="laplace", epsilon=0.8, delta=1e-5)
+    worst = max(audit(monkeypatch, run, histogram, "add_remove", seed), key=lambda one: one.pure)
+    assert 0.7 < PLD(worst.events).epsilon(1e-5) <= 0.8
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_no_transcript_costs_more_than_epsilon_and_delta(name, relation, monkeypatch, seed):
+    workload, histogram = WORKLOADS[name]
+    both = {"epsilon": 0.8, "delta": 1e-5}
+    gaussians = audit(
+        monkeypatch, projected(workload, relation, mechanism="gaussian", **both), histogram, relation, seed
+    )
+    worst = math.sqrt(max(one.gaussian for one in gaussians))
+    assert gaussian_delta(1.0, worst, 0.8) <= 1e-5 * SLACK
+    mixed = audit(monkeypatch, boosted(workload, relation, **both), many(histogram), relation, seed)
+    assert max(one.rho for one in mixed) <= largest_rho(0.8, 1e-5) / UNITS_PER_ONE * SLACK
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_worst_neighbour_of_prefixes_loses_all_of_epsilon(relation, monkeypatch, seed):
+    """The first cell is in all prefixes, and in the total: wider noise would be safe, but less than what is claimed."""
+    workload, histogram = WORKLOADS["prefixes"]
+    losses = audit(monkeypatch, projected(workload, "add_remove", epsilon=0.8), histogram, "add_remove", seed)
+    assert max(one.pure for one in losses) == pytest.approx(0.8, rel=1e-12)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_nothing_goes_around_the_noise_of_dawa(relation, monkeypatch, seed):
+    """Its partition is a noisy minimum, whose costs are no release; but all it does must follow from them."""
+
+    def run(histogram):
+        estimate = dpf.dawa(histogram, WORKLOADS["prefixes"][0], epsilon=0.8, neighbors=relation)
+        return estimate.histogram, estimate.answers
+
+    assert audit(monkeypatch, run, WORKLOADS["prefixes"][1], relation, seed)
+
+
+def halved(change):
+    return Change(change.answers, -(-change.largest // 2), -(-change.l2_squared // 4))
+
+
+def test_half_the_sensitivity_is_caught(monkeypatch, seed):
+    """Mutants: all answers of real queries move by half of what they do."""
+    workload, histogram = WORKLOADS["real"]
+    whole = exact_answers.ExactAnswers.change
+    monkeypatch.setattr(exact_answers.ExactAnswers, "change", lambda self, relation: halved(whole(self, relation)))
+    known = {"total": 10}
+    losses = audit(monkeypatch, projected(workload, "add_remove", epsilon=0.8, **known), histogram, "add_remove", seed)
+    assert max(one.pure for one in losses) > 1.1 * 0.8
+    losses = audit(monkeypatch, projected(workload, "add_remove", rho=0.1, **known), histogram, "add_remove", seed)
+    assert max(one.rho for one in losses) > 2 * 0.1
+    run = boosted(workload, "add_remove", rho=0.1, samples=20, share=0.1, total=10_000)
+    assert max(one.rho for one in audit(monkeypatch, run, many(histogram), "add_remove", seed)) > 1.1 * 0.1
+
+
+def test_a_total_that_is_not_paid_for_is_caught(monkeypatch, seed):
+    workload, histogram = WORKLOADS["prefixes"]
+    monkeypatch.setattr(Change, "and_total", lambda change, each: change)
+    losses = audit(monkeypatch, projected(workload, "add_remove", epsilon=0.8), histogram, "add_remove", seed)
+    assert max(one.pure for one in losses) > 0.8 * 1.2
+
+
+def test_a_total_read_from_the_histogram_is_caught(monkeypatch, seed):
+    """A mutant that projects onto the true number of records under add_remove: no step shows it, the release does."""
+    workload, histogram = WORKLOADS["prefixes"]
+
+    def leaking(counts):
+        released = dpf.projection_mechanism(counts, workload, 0.8)
+        return (dpf.project_answers(released.noisy, workload, float(counts.sum())).answers,)
+
+    with pytest.raises(AssertionError, match="depends on more"):
+        audit(monkeypatch, leaking, histogram, "add_remove", seed)
+
+
+def test_the_printed_constant_of_theorem_6_6_is_caught(monkeypatch, seed):
+    """Noise of sqrt(k ln(1/delta)) / epsilon for k = 263 samples: 1.13 times the epsilon; the corollary's is fine."""
+    workload = dpf.workloads.prefix(1)
+    given = {"epsilon": 0.99, "delta": 1e-6, "calibration": "book", "mechanism": "laplace", "share": 1e-3}
+    run = boosted(workload, "add_remove", rounds=1, samples=263, total=500, **given)
+    right = audit(monkeypatch, run, [500], "add_remove", seed)
+    assert PLD(right[0].events).epsilon(1e-6) <= 0.99
+    mended = boosting_privacy.noise_of_epsilon
+
+    def printed(change, mechanism, epsilon, delta, calibration):
+        noise = mended(change, mechanism, epsilon, delta, calibration)
+        return type(noise)(noise.mechanism, noise.scale / math.sqrt(8), noise.event)
+
+    monkeypatch.setattr(boosting_privacy, "noise_of_epsilon", printed)
+    wrong = audit(monkeypatch, run, [500], "add_remove", seed)
+    assert PLD(wrong[0].events).epsilon(1e-6) > 1.1 * 0.99
+
+
+def test_scores_said_to_move_half_as_far_are_caught(monkeypatch, seed):
+    """MWEM's selections would cost more than the epsilon that they are called with.
+
+    The first prefix is far above the uniform estimate, the second below it: one more in the first cell makes the one
+    error larger and the other smaller.
+    """
+    workload, histogram = WORKLOADS["prefixes"][0], [900, 0, 1000, 100]
+    run = weighted(workload, "add_remove", epsilon=0.8, total=2000)
+    assert max(_excess(audit(monkeypatch, run, histogram, "add_remove", seed))) == pytest.approx(1.0, abs=1e-6)
+    whole = ExactQueries.score_sensitivity.fget
+    monkeypatch.setattr(ExactQueries, "score_sensitivity", property(lambda self: whole(self) / 2))
+    assert max(_excess(audit(monkeypatch, run, histogram, "add_remove", seed))) > 1.9
+
+
+def _excess(losses):
+    """Return how many times its epsilon each selection costs."""
+    return [sup / claim for one in losses for (sup, _), claim in zip(one.selections, one.claims, strict=True)]
+
+
+def test_verdicts_that_are_forgotten_are_caught(monkeypatch, seed):
+    """Boosting whose samples cost in every round what they do in the second: by the fourth they cost thrice that."""
+    workload, histogram = WORKLOADS["prefixes"]
+    run = boosted(workload, "add_remove", epsilon=0.8, samples=1, total=17_000)
+    honest = audit(monkeypatch, run, many(histogram), "add_remove", seed)
+    claims = honest[0].claims
+    assert claims[1:] == pytest.approx([claims[1] * known for known in (1, 2, 3)])
+    assert max(sup for one in honest for sup, _ in one.selections) > 1.5 * claims[1]
