@@ -9,6 +9,7 @@ from dpfast.strategies.choosing import Choice, Considered, choose
 from dpfast.strategies.explicit import matrix
 from dpfast.strategies.hierarchy import hierarchy
 from dpfast.strategies.identity import identity
+from dpfast.strategies.marginals import marginals
 from dpfast.strategies.matrix_mechanism import MatrixRelease
 from dpfast.strategies.optimal import optimal, p_identity
 from dpfast.strategies.product import product
@@ -24,6 +25,7 @@ __all__ = [
     "choose",
     "hierarchy",
     "identity",
+    "marginals",
     "matrix",
     "optimal",
     "p_identity",

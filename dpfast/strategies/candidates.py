@@ -8,6 +8,7 @@ from typing import Literal
 
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.axis_search import best_product, uniform_products
+from dpfast.strategies.best_marginals import best_marginals
 from dpfast.strategies.hierarchy import Hierarchy, hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
@@ -37,8 +38,13 @@ def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
         found.append(optimal(workload))
     if len(workload.shape) == 1:
         return found + list(_line(workload, orders))
-    best = [one for one in (best_product(workload, order) for order in orders) if one is not None]
-    return found + best + (uniform_products(workload.shape) if terms_of(workload) or axis_ranges(workload) else [])
+    for order in orders:
+        best = best_product(workload, order)
+        found += [] if best is None else [best]
+        found += best_marginals(workload, order)
+    if terms_of(workload) or axis_ranges(workload):
+        found += uniform_products(workload.shape)
+    return found
 
 
 def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]:

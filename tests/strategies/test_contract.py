@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast.errors import ParameterError
 from dpfast.queries import PrivacyUnit
+from dpfast.strategies.residuals import MarginalResiduals
 
 from .dense import all_ranges, matrix_of, parts_like, prefixes
 
@@ -51,6 +52,8 @@ RAGGED = {
 MANY = {
     "product": made.product(made.hierarchy(4, 2), made.hierarchy(3, (3,), weights=(2, 1))),
     "product with a wavelet": made.product(made.wavelet(4), made.identity(3)),
+    "marginals": made.marginals((2, 3, 2), [(0, 1, 2), (0,), (1, 2), ()], weights=[3, 1, 2, 4]),
+    "residuals": MarginalResiduals((2, 3), [(), (0,), (1,), (0, 1)], [7, 3, 2, 1]),
     "product of square roots": made.product(made.square_root(3), made.square_root(4)),
 }
 ALL = FULL | RAGGED | MANY
@@ -131,6 +134,10 @@ def farthest(A, groups, rows, neighbors):
         made.product(made.hierarchy(2, 2, root=True), made.hierarchy(3, (3,), weights=(2, 1))),
         made.product(made.wavelet(2), made.wavelet(4)),
         made.matrix([[2, 0, 1], [0, 1, 1], [0, 0, -3], [1, 1, 1]]),
+        made.marginals((2, 3), [(0, 1), (0,), ()], weights=[1, 2, 1]),
+        made.marginals((2, 3), [(0,), (1,)]),
+        MarginalResiduals((2, 3), [(), (0,), (1,), (0, 1)], [7, 3, 2, 1]),
+        MarginalResiduals((3, 2), [(), (0, 1)], [1, 2]),
     ],
     ids=str,
 )

@@ -1,0 +1,125 @@
+"""What strategies over marginals share: the spaces of what depends on some attributes and on no fewer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.strategies.axes import terms_of
+from dpfast.strategies.nested import Energies
+from dpfast.strategies.strategy import LARGEST_DENSE, Strategy
+from dpfast.workloads.cells import Identity, Total
+from dpfast.workloads.workload import Workload
+
+__all__ = ["Attributes", "MarginalSpaces", "asked_marginals", "energies_of", "outside", "parts_of"]
+
+#: A set of attributes, in ascending order.
+Attributes: TypeAlias = tuple[int, ...]
+
+
+class MarginalSpaces(Strategy):
+    """A strategy that treats all values of an attribute alike.
+
+    With n_i values of attribute i, V_T is the space of what depends on the attributes of T and adds up to 0 along each
+    of them; its projection P_T is a product over i of I - J / n_i for i in T and of J / n_i for the others, J being all
+    ones. These are the eigenspaces of A'A.
+
+    If no measurement depends on all attributes, histograms are told apart only as far as they go: the reconstruction is
+    the least-squares one of least norm, which answers marginals of attributes that were measured together without
+    bias, and no other queries; for those `error` is infinite.
+
+    Attributes
+    ----------
+    spaces
+        The sets T whose spaces are measured.
+    eigenvalues
+        Of A'A in each.
+
+    """
+
+    spaces: list[Attributes]
+    eigenvalues: NDArray[np.float64]
+
+    def error(self, workload: Workload) -> float:
+        """See `Strategy.error`: in closed form for unions of products; infinite where a query is not told."""
+        terms = terms_of(workload)
+        if terms is not None:
+            return math.fsum(self._error_of(term) for term in terms)
+        if self.cells > LARGEST_DENSE or not self._tells_all:
+            return math.inf
+        return float((workload.gram() * self.covariance()).sum())
+
+    def variances(self, workload: Workload) -> NDArray[np.float64]:
+        """See `Strategy.variances`: of marginals, whose entries all have the same, in closed form."""
+        terms = terms_of(workload)
+        if terms is not None and asked_marginals(workload) is not None:
+            sizes = [math.prod(map(len, term)) for term in terms]
+            errors = [self._error_of(term) for term in terms]
+            return np.repeat(np.divide(errors, sizes), sizes)
+        if not self._tells_all:
+            raise ParameterError("workload", repr(workload), "one of marginals for this strategy")
+        return super().variances(workload)
+
+    @property
+    def _axes(self) -> range:
+        return range(len(self.shape))
+
+    @property
+    def _tells_all(self) -> bool:
+        return tuple(self._axes) in self.spaces
+
+    def _error_of(self, term: Sequence[Workload]) -> float:
+        """Return the error of a product of workloads, one for each axis."""
+        energy = energies_of(term, self.spaces)
+        # What the spaces leave over of the product's energy lies in directions that are not measured.
+        whole = math.prod(Energies.of(axis)(1) for axis in term)
+        return float((energy / self.eigenvalues).sum()) if energy.sum() > (1 - 1e-9) * whole else math.inf
+
+    def _kept_shape(self, kept: Attributes) -> list[int]:
+        """Return the shape of a table over some attributes, with one entry along all others."""
+        return [size if axis in kept else 1 for axis, size in enumerate(self.shape)]
+
+
+def asked_marginals(workload: Workload) -> list[Attributes] | None:
+    """Return the sets of attributes whose marginals a workload asks; None if it asks anything else."""
+    terms = terms_of(workload)
+    if terms is None or not all(isinstance(axis, (Identity, Total)) for term in terms for axis in term):
+        return None
+    # The identity over a single value is the total.
+    return [tuple(axis for axis, part in enumerate(term) if isinstance(part, Identity)) for term in terms]
+
+
+def outside(shape: tuple[int, ...], kept: Attributes) -> int:
+    """Return how many cells an entry of a marginal counts."""
+    return math.prod(size for axis, size in enumerate(shape) if axis not in kept)
+
+
+def parts_of(sets: Iterable[Attributes]) -> list[Attributes]:
+    """Return all sets that are a part of one of those given, the smaller first.
+
+    Examples
+    --------
+    >>> parts_of([(0, 2), (1,)])
+    [(), (0,), (1,), (2,), (0, 2)]
+
+    """
+    parts = {part for one in sets for size in range(len(one) + 1) for part in combinations(one, size)}
+    return sorted(parts, key=lambda part: (len(part), part))
+
+
+def energies_of(term: Sequence[Workload], spaces: Sequence[Attributes]) -> NDArray[np.float64]:
+    """Return a product's energy in each space: of what varies along the attributes in it, and of means along others."""
+    details = []
+    for axis in term:
+        details.append(Energies.of(axis).details((1, axis.cells)) if axis.cells > 1 else [0.0, Energies.of(axis)(1)])
+    energies = [
+        math.prod(varies if axis in space else means for axis, (varies, means) in enumerate(details))
+        for space in spaces
+    ]
+    return np.array(energies, np.float64)
