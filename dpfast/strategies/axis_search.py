@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.strategies.axes import axis_ranges, terms_of
-from dpfast.strategies.hierarchy import Hierarchy, hierarchy
+from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies, squares_of_ranges
 from dpfast.strategies.product import Product
@@ -85,7 +85,7 @@ def _weighted(axis: _Axis, importance: NDArray[np.float64], order: Literal[1, 2]
     for branching in {*(b for b in _WEIGHTED if b < axis.cells), axis.cells} - {1}:
         sizes = ladder(axis.cells, branching)
         best = best_weights(axis.details(sizes, importance), sizes, order, largest)
-        found.append(Hierarchy(axis.cells, *best, "weighted blocks of " + ", ".join(map(str, best[0]))))
+        found.append(weighted_hierarchy(axis.cells, *best))
     return found
 
 

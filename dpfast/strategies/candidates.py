@@ -9,7 +9,7 @@ from typing import Literal
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.axis_search import best_product, uniform_products
 from dpfast.strategies.best_marginals import best_marginals
-from dpfast.strategies.hierarchy import Hierarchy, hierarchy
+from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
 from dpfast.strategies.noise import Budget
@@ -25,7 +25,7 @@ __all__ = ["candidates"]
 _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
 #: Up to so many cells a strategy is optimized for the workload, in a second at most: with eigenvalues, by descent.
-_SMALL, _SMALLEST = 256, 64
+_SMALL, _SMALLEST = 128, 64
 
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
@@ -64,5 +64,4 @@ def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]
             sizes, weights = best_weights(Energies.of(workload).details(rungs), rungs, order, largest_weight((cells,)))
             if (sizes, weights) not in seen and len(sizes) > 1:
                 seen.add((sizes, weights))
-                blocks = "weighted blocks of " + ", ".join(map(str, sizes))
-                yield Hierarchy(cells, sizes, weights, f"weighted H{branching}" if sizes == rungs else blocks)
+                yield weighted_hierarchy(cells, sizes, weights)

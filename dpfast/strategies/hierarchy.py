@@ -18,7 +18,7 @@ from dpfast.strategies.nested import Nested
 from dpfast.strategies.sharing import over_blocks
 from dpfast.strategies.strategy import checked_cells, integer_histogram
 
-__all__ = ["LARGEST_WEIGHT", "Hierarchy", "block_sizes", "hierarchy"]
+__all__ = ["LARGEST_WEIGHT", "Hierarchy", "block_sizes", "hierarchy", "weighted_hierarchy"]
 
 LARGEST_WEIGHT = 2**20
 
@@ -77,10 +77,14 @@ class Hierarchy(Nested):
         return sum(weight**2 for weight, count in zip(self.weights, self.counts, strict=True) if count == 1)
 
     @property
+    def levels(self) -> list[tuple[int, int]]:
+        """See `Strategy.levels`."""
+        return [(min(size, self.cells), weight) for size, weight in zip(self.sizes, self.weights, strict=True)]
+
+    @property
     def row(self) -> int:
         """The largest of a level's weight times its size."""
-        sizes = (min(size, self.cells) for size in self.sizes)
-        return max(weight * size for weight, size in zip(self.weights, sizes, strict=True))
+        return max(weight * size for size, weight in self.levels)
 
     def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each level, that of the cells first.
@@ -110,7 +114,7 @@ class Hierarchy(Nested):
         """See `LineStrategy.measure_rows`."""
         measured = np.empty((rows.shape[0], len(self)), np.int64)
         sums, below = rows, 1
-        for size, weight, level in zip(self.sizes, self.weights, self._levels(measured), strict=True):
+        for size, weight, level in zip(self.sizes, self.weights, self._parts(measured), strict=True):
             if size > below:
                 sums = np.add.reduceat(sums, np.arange(0, sums.shape[1], size // below), axis=1)
             np.multiply(sums, weight, out=level)
@@ -119,7 +123,7 @@ class Hierarchy(Nested):
 
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `LineStrategy.reconstruct_rows`."""
-        return self._settled([np.ascontiguousarray(level) for level in self._levels(noisy)], 1)
+        return self._settled([np.ascontiguousarray(level) for level in self._parts(noisy)], 1)
 
     @property
     def eigenvalues(self) -> list[float]:
@@ -127,23 +131,7 @@ class Hierarchy(Nested):
         shares = (float(weight) ** 2 * size for weight, size in zip(self.weights, self.sizes, strict=True))
         return list(accumulate(shares))
 
-    def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
-        # Rows in G different cells move a level of size s most, in L2, where they fill as few of its blocks as they
-        # can: floor(G / s) whole ones and one in part. As no coefficient is negative, what is taken away and what is
-        # added are at most orthogonal; and a single row that moves leaves a root as it is.
-        l1 = groups * self.l1
-        l2_squared = sum(
-            weight**2 * (groups // size * size**2 + (groups % size) ** 2)
-            for size, weight in zip(self.sizes, self.weights, strict=True)
-        )
-        if neighbors == "add_remove":
-            return l1, l2_squared
-        if groups == 1:
-            root = sum(weight for weight, count in zip(self.weights, self.counts, strict=True) if count == 1)
-            return max(2 * (l1 - root), l1), max(2 * (l2_squared - self.inner), l2_squared)
-        return 2 * l1, 2 * l2_squared
-
-    def _levels(self, numbers: NDArray[Any]) -> list[NDArray[Any]]:
+    def _parts(self, numbers: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the part of each level, of rows that hold all levels one after the other."""
         ends = np.cumsum(self.counts)
         return [numbers[:, end - count : end] for end, count in zip(ends, self.counts, strict=True)]
@@ -270,6 +258,14 @@ def block_sizes(cells: int, branching: int) -> tuple[int, ...]:
         sizes.append(size)
         size *= branching
     return tuple(sizes)
+
+
+def weighted_hierarchy(cells: int, sizes: tuple[int, ...], weights: tuple[int, ...]) -> Hierarchy:
+    """Return a hierarchy with a name that tells what is weighted: H_b, or blocks of certain sizes."""
+    b = sizes[1] if len(sizes) > 1 else 2
+    complete = sizes == tuple(b**level for level in range(len(sizes))) and sizes[-1] >= cells and len(sizes) > 2
+    blocks = f"H{b}" if complete else f"blocks of {', '.join(map(str, sizes))}"
+    return Hierarchy(cells, sizes, weights, f"weighted {blocks}")
 
 
 def hierarchy(

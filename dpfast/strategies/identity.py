@@ -29,6 +29,11 @@ class Identity(LineStrategy):
         """Return the number of cells."""
         return self.cells
 
+    @property
+    def levels(self) -> list[tuple[int, int]]:
+        """See `Strategy.levels`."""
+        return [(1, 1)]
+
     def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`; the column is the histogram's own memory where that is possible."""
         return [integer_histogram(histogram, self, clipped=False)]
@@ -55,10 +60,6 @@ class Identity(LineStrategy):
             return np.asarray(workload.answer(np.ones(self.cells, np.int64)), np.float64)
         parts = (block.astype(np.float64) for block in workload.blocks())
         return np.concatenate([np.square(block).sum(axis=1) for block in parts])
-
-    def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
-        # The columns are orthogonal.
-        return (groups, groups) if neighbors == "add_remove" else (2 * groups, 2 * groups)
 
 
 def identity(shape: int | tuple[int, ...]) -> Strategy:

@@ -63,10 +63,15 @@ class MarginalTables(MarginalSpaces):
         return sum(weight**2 for weight, kept in zip(self.weights, self.attributes, strict=True) if not kept)
 
     @property
+    def levels(self) -> list[tuple[int, int]]:
+        """See `Strategy.levels`: an entry of a table is a block."""
+        pairs = zip(self.attributes, self.weights, strict=True)
+        return [(outside(self.shape, kept), weight) for kept, weight in pairs]
+
+    @property
     def row(self) -> int:
         """The largest of a table's weight times the cells that an entry of it counts."""
-        pairs = zip(self.weights, self.attributes, strict=True)
-        return max(weight * outside(self.shape, kept) for weight, kept in pairs)
+        return max(weight * size for size, weight in self.levels)
 
     def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each table."""
@@ -100,13 +105,6 @@ class MarginalTables(MarginalSpaces):
                 part -= part.mean(axis=axis, keepdims=True)
             found += part / (eigenvalue * outside(self.shape, space))
         return found
-
-    def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
-        l1, l2_squared = super()._moved(groups, neighbors)
-        if groups == 1 and neighbors == "replace":
-            total = sum(weight for weight, kept in zip(self.weights, self.attributes, strict=True) if not kept)
-            l1 = max(2 * (self.l1 - total), self.l1)
-        return l1, l2_squared
 
 
 def effect_of(shape: tuple[int, ...], spaces: Sequence[Attributes], sets: Sequence[Attributes]) -> NDArray[np.float64]:

@@ -31,7 +31,8 @@ class MatrixRelease:
     workload, strategy, noise
         What was asked, what was measured, and with which noise.
     histogram
-        The cells, float64 of the workload's shape.
+        The cells, float64 of the workload's shape; they tell no more than was measured, which for strategies of
+        marginals is those alone.
     choice
         All strategies that were considered, with their predicted errors.
 

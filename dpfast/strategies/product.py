@@ -17,6 +17,9 @@ from dpfast.workloads.workload import Workload
 
 __all__ = ["Product", "product"]
 
+#: More levels of a product than that are not told apart.
+_MOST_LEVELS = 2**12
+
 
 class Product(Strategy):
     """All products of a row of each factor: the Kronecker product of their matrices.
@@ -55,6 +58,17 @@ class Product(Strategy):
         """The product of the factors', if all of them are 0 or more: a factor's two columns may be one and the same."""
         inner = [factor.inner for factor in self.factors]
         return math.prod(inner) if min(inner) >= 0 else -self.l2_squared
+
+    @property
+    def levels(self) -> list[tuple[int, int]] | None:
+        """Blocks of each factor make blocks of the product, and weights multiply."""
+        found = [(1, 1)]
+        for factor in self.factors:
+            own = factor.levels
+            if own is None or len(found) * len(own) > _MOST_LEVELS:
+                return None
+            found = [(size * more, weight * other) for size, weight in found for more, other in own]
+        return found
 
     @property
     def row(self) -> int:

@@ -78,6 +78,14 @@ class Strategy(ABC):
         return -self.l2_squared
 
     @property
+    def levels(self) -> list[tuple[int, int]] | None:
+        """The cells of a block and the weight of each level, if A is made of weighted sums over blocks, else None.
+
+        The blocks of a level are disjoint and have at most so many cells.
+        """
+        return None
+
+    @property
     @abstractmethod
     def row(self) -> int:
         """The largest sum of magnitudes in a row."""
@@ -141,10 +149,15 @@ class Strategy(ABC):
         Notes
         -----
         G groups of R rows a unit. Adding a unit moves A h by a sum of G R columns of A at most, R times each of G
-        different ones, so by the triangle inequality L1 = G R l1 and L2 = G R sqrt(l2_squared); strategies that know
-        better overrule `_moved`. Replacing one takes such a sum away and adds another: the L1 doubles; in L2 the two
-        are paired column by column, and two columns differ by at most sqrt(2 l2_squared - 2 inner). A row may also
-        leave all cells or come from outside: sqrt(l2_squared).
+        different ones, so by the triangle inequality L1 = G R l1 and L2 = G R sqrt(l2_squared). Replacing one takes
+        such a sum away and adds another: the L1 doubles; in L2 the two are paired column by column, and two columns
+        differ by at most sqrt(2 l2_squared - 2 inner). A row may also leave all cells or come from outside:
+        sqrt(l2_squared).
+
+        More is known where `levels` are. Rows in G different cells move a level of blocks of s cells most, in L2, where
+        they fill as few blocks as they can: floor(G / s) whole ones and one in part. No coefficient being negative,
+        what is taken away and what is added are at most orthogonal. A single row that moves leaves a level of one
+        block as it is.
 
         """
         groups, rows = min(unit.max_groups, self.cells), unit.max_rows_per_group
@@ -157,10 +170,18 @@ class Strategy(ABC):
 
     def _moved(self, groups: int, neighbors: str) -> tuple[int, int]:
         """Return the L1 and the squared L2 by which units of one row in each of so many groups move A h."""
+        levels = self.levels
+        l1, l2_squared = groups * self.l1, groups**2 * self.l2_squared
+        if levels is not None:
+            filled = ((groups // size) * size**2 + (groups % size) ** 2 for size, _ in levels)
+            l2_squared = sum(weight**2 * most for (_, weight), most in zip(levels, filled, strict=True))
         if neighbors == "add_remove":
-            return groups * self.l1, groups**2 * self.l2_squared
+            return l1, l2_squared
+        if levels is not None and groups > 1:
+            return 2 * l1, 2 * l2_squared
+        shared = sum(weight for size, weight in levels or () if size >= self.cells)
         pair = max(2 * self.l2_squared - 2 * self.inner, self.l2_squared)
-        return 2 * groups * self.l1, groups**2 * pair
+        return max(2 * (l1 - shared), l1), groups**2 * pair
 
     def __repr__(self) -> str:
         """Show the name and the shape."""

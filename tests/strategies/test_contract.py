@@ -147,7 +147,7 @@ def test_sensitivities_are_those_of_all_units(strategy, groups, rows, neighbors)
     found = strategy.sensitivity(PrivacyUnit("person", groups, rows, neighbors))
     assert found.l1 >= l1
     assert found.l2_squared >= l2_squared
-    if "matrix" in strategy.name:
+    if "matrix" in strategy.name or "residuals" in strategy.name:
         return
     if "square root" in strategy.name or len(strategy.shape) > 1:
         # Bounded by the first column twice, or by the triangle inequality.
