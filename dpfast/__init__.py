@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dpfast.synthesis.ahp import ahp
     from dpfast.synthesis.boosting import boost_queries
     from dpfast.synthesis.dawa import dawa
+    from dpfast.synthesis.domain import Domain
     from dpfast.synthesis.multiplicative_weights import multiplicative_weights
     from dpfast.synthesis.mwem import mwem
     from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from dpfast.synthesis.projection_mechanism import projection_mechanism
 
 __all__ = [
+    "Domain",
     "Ledger",
     "LinearLearner",
     "PrivateMultiplicativeWeights",
@@ -82,6 +84,7 @@ __all__ = [
 
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _HOMES = {
+    "Domain": "dpfast.synthesis.domain",
     "Ledger": "dpfast.ledger",
     "LinearLearner": "dpfast.learning.linear_learner",
     "PrivateMultiplicativeWeights": "dpfast.synthesis.private_multiplicative_weights",

@@ -116,6 +116,8 @@ class _Table:
         self.sums = np.zeros(self.view.size)
         self.attributes = attributes
         self.own_shape = own
+        #: Whether the cells are those that the weights make: no other table has multiplied these since.
+        self.is_current = False
 
 
 class MarginalModel:
@@ -181,9 +183,14 @@ class MarginalModel:
         return sums
 
     def _sum(self, table: _Table) -> None:
+        """Set a table, and its sums, to what the weights make them."""
         view = table.view
+        if table.is_current:
+            table.sums[:] = table.cells.reshape(-1)
+            return
         project(self._weights, view.left, view.right, view.wide, self._wide_scratch, table.sums)
         table.cells[:] = table.sums.reshape(table.shape)
+        table.is_current = True
 
     def measure(self, group: int, values: Floats, deviation: float) -> None:
         """Take in a noisy marginal."""
@@ -219,12 +226,17 @@ class MarginalModel:
                 # Cells whose sum is 0 are 0.
                 np.divide(table.cells.reshape(-1), table.sums, out=table.sums, where=table.sums > 0.0)
                 if place == len(work) - 1:
-                    table.sums *= self._fit_total(float(table.cells.sum()))
+                    factor = self._fit_total(float(table.cells.sum()))
+                    table.sums *= factor
+                    table.cells *= factor
                 self._spread(table)
             if moved <= TOLERANCE:
                 break
 
     def _spread(self, table: _Table) -> None:
+        """Multiply the weights by a table's factors, which its cells were multiplied by already."""
+        for other in self._tables:
+            other.is_current = other is table
         view = table.view
         spread(table.sums, view.left, view.right, view.wide, self._wide_scratch, self._weights)
 

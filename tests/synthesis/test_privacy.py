@@ -188,9 +188,15 @@ def test_everything_is_charged_before_anything_is_drawn(monkeypatch):
     with pytest.raises(BudgetExceededError):
         dpf.mwem(histogram, workload, epsilon=1.5, rounds=3, ledger=ledger)
     assert ledger.spent.epsilon == 0.0
+    counted = []
+
+    def count():
+        counted.append(ledger.spent.epsilon)
+        return histogram
+
     with pytest.raises(AssertionError, match="drawn before"):
-        dpf.mwem(histogram, workload, epsilon=0.75, rounds=3, ledger=ledger)
-    assert ledger.spent.epsilon == pytest.approx(0.75)
+        dpf.mwem(count, workload, epsilon=0.75, rounds=3, ledger=ledger)
+    assert counted == [pytest.approx(0.75)] == [ledger.spent.epsilon]
     with pytest.raises(ParameterError):
         dpf.mwem(histogram, workload, epsilon=0.1, rounds=0, ledger=ledger)
     with pytest.raises(ParameterError):
