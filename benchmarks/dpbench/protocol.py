@@ -43,7 +43,7 @@ class Protocol:
     scales: Sequence[int] = tuple(10**power for power in range(3, 9))
     sides: tuple[Sequence[int], Sequence[int]] = ((256, 512, 1024, 2048, 4096), (32, 64, 128, 256))
     samples: int = 5
-    runs: int = 3
+    runs: int = 5
     epsilon: float = 0.1
 
 

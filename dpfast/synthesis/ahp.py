@@ -79,7 +79,7 @@ def ahp(
     >>> from dpfast.testing import SeededRandom
     >>> counts = np.repeat([0, 9000], [900, 100])
     >>> estimate = dpf.ahp(counts, epsilon=0.1, random=SeededRandom(1))
-    >>> estimate.rounds.height < 10, abs(estimate.histogram[-1] - 9000) < 20
+    >>> estimate.rounds.height < 10, bool(abs(estimate.histogram[-1] - 9000) < 20)
     (True, True)
 
     """
