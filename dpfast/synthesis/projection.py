@@ -24,6 +24,7 @@ _WORTHWHILE = 0.3
 _MOVES_PER_COLUMN = 500
 _CORRECTIONS = 20
 _RIDGE = 1e-13
+_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def project_answers(
         text's n B_1.
     tolerance
         Stop when the root mean square distance to the exact projection is certainly at most this, in the answers'
-        unit; by default a thousandth of the root mean square answer.
+        unit; by default a thousandth of the root mean square answer. Below what the rounding of floats allows,
+        ``complete`` is False.
     iterations
         Stop after so many in any case.
 
@@ -148,6 +150,8 @@ def _project(
     target: NDArray[np.float64], workload: Workload, total: float, body: Body, tolerance: float, iterations: int
 ) -> Projection:
     goal = len(workload) * tolerance**2 / 2
+    # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
+    floor = _ROUNDING * total * float(np.abs(workload.transposed(np.abs(target))).max())
     corners = _Corners(workload, signed=body == "ball")
     gap, taken = math.inf, 0
     residual = -target
@@ -159,7 +163,7 @@ def _project(
         if not corners.weights.size:
             found = corners.add(slopes, -math.inf)
             corners.weights[np.argmin(corners.gradient)] = total
-        elif gap <= goal or taken == iterations:
+        elif gap <= max(goal, floor) or taken == iterations:
             break
         else:
             mean = promised + gap / total

@@ -77,7 +77,7 @@ def test_golden_facts_of_the_toy():
     assert round(projection_error(1000, 200, 50, 0.5, 1e-6)) == 327919
 
 
-@pytest.mark.parametrize("change", [Change(200, 1, 200), Change(3, 7, 100)])
+@pytest.mark.parametrize("change", [Change(20, 1, 20), Change(3, 7, 100)])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (3.0, 1e-3)])
 def test_calibrations_suffice_and_tight_ones_waste_nothing(change, epsilon, delta):
     units = round(epsilon * 10**6) * 10**12, round(delta * 10**6) * 10**12
@@ -102,8 +102,8 @@ def test_calibrations_suffice_and_tight_ones_waste_nothing(change, epsilon, delt
 
 def test_a_mutant_with_half_the_sensitivity_is_seen():
     """Were answers of a change by 2 calibrated as changes by 1, the exact loss of the event would exceed epsilon."""
-    mutant = noise_of_epsilon(Change(50, 1, 50), "laplace", HALF, MILLIONTH)
-    assert PLD(Repeated(DiscreteLaplace(mutant.scale, 2), 50)).epsilon(1e-6) > 0.5
+    mutant = noise_of_epsilon(Change(5, 1, 5), "laplace", HALF, MILLIONTH)
+    assert PLD(Repeated(DiscreteLaplace(mutant.scale, 2), 5)).epsilon(1e-6) > 0.5
 
 
 @pytest.mark.statistical
@@ -188,7 +188,7 @@ def test_no_count_is_an_error_after_the_charge():
         with pytest.raises(DataError, match="histogram must have counts from 0 to"):
             small(histogram=odd)
         ledger = dpf.Ledger(epsilon=1.0)
-        assert small(histogram=odd, ledger=ledger).projection.complete
+        assert np.isfinite(small(histogram=odd, ledger=ledger).answers).all()
         assert ledger.spent.epsilon == 1.0
 
 
