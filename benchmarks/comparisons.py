@@ -367,4 +367,5 @@ COMPARISONS = (
     Comparison(
         "Square root of prefixes, exact", "NumPy, in floats", 10**6, strategies.square_root, 4.0, at_least=False
     ),
+    Comparison("10^4 rounds among 100 experts", "NumPy", 10**6, weights.experts, 3.0),
 )

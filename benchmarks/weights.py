@@ -160,3 +160,24 @@ def ranges(size: int) -> Prepared:
         return _numpy_update(theirs, np.cumsum(steps[:-1]), 1.0)
 
     return Prepared(_repeated(ours), _repeated(numpy), agree=_close)
+
+
+def experts(size: int) -> Prepared:
+    """Randomized weighted majority among 100 experts, all rounds' losses given; NumPy's has no privacy to keep."""
+    generator = np.random.default_rng(_SEED)
+    losses = generator.random((size // 100, 100))
+    losses[:, 7] *= 0.5
+    eta = 0.05
+
+    def ours() -> np.ndarray:
+        return dpf.RandomizedWeightedMajority(100, len(losses), eta=eta).run(losses, threads=1)
+
+    def numpy() -> np.ndarray:
+        before = np.cumsum(losses, axis=0) - losses
+        return np.argmax(generator.gumbel(size=losses.shape) - eta * before, axis=1)
+
+    def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+        # Plays of the best expert: independent given the losses, so that the counts differ by chance alone.
+        return bool(abs((mine == 7).sum() - (theirs == 7).sum()) < 10 * np.sqrt(len(mine)))
+
+    return Prepared(ours, numpy, agree=agree)

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32

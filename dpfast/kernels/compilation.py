@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32

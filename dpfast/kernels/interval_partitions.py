@@ -76,4 +76,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32

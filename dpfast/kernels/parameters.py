@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 97a813526c7b5946
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32

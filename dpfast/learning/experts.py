@@ -10,53 +10,47 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.kernels.losses import UNITS, score_rounds
 from dpfast.learning.regret import checked_count, private_eta
 from dpfast.ledger import Charge
 from dpfast.mechanisms.exponential import exponential
 
-__all__ = ["LOSS_UNITS", "RandomizedWeightedMajority", "fixed_losses", "play_rounds"]
+__all__ = ["LOSS_UNITS", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
 
-LOSS_UNITS = 2**30
+LOSS_UNITS = UNITS
 """What a loss of 1 counts: losses are rounded to multiples of 2**-30, and add up exactly in 64 bits."""
 _MOST_ROUNDS = 2**32
-#: Scores of so many rounds are held at once.
-_SCORES = 2**22
+#: So many scores are held at once, or those of one round.
+_SCORES = 2**20
 
 
-def fixed_losses(losses: Any) -> NDArray[np.int64]:
-    """Return losses as whole numbers from 0 to LOSS_UNITS: clamped to [0, 1], NaN read as 1, rounded to nearest.
-
-    Whatever was given, a loss lies in this range, so that its place in the scores' sensitivity holds.
-
-    Examples
-    --------
-    >>> fixed_losses([0.5, -3.0, math.nan]).tolist()
-    [536870912, 0, 1073741824]
-
-    """
+def checked_losses(losses: Any, argument: str = "losses") -> NDArray[Any]:
+    """Return losses as an array that kernels read, whatever their values."""
     array = np.asarray(losses)
     if array.dtype.kind not in "biuf":
-        raise ParameterError("losses", f"of type {array.dtype}", "of bool, integers or floats")
-    numbers = np.where(np.isnan(array), 1.0, array) if array.dtype.kind == "f" else array
-    return np.rint(np.clip(numbers.astype(np.float64), 0.0, 1.0) * LOSS_UNITS).astype(np.int64)
+        raise ParameterError(argument, f"of type {array.dtype}", "of bool, integers or floats")
+    if array.dtype.kind == "b":
+        return np.ascontiguousarray(array).view(np.uint8)
+    wanted = array.dtype if array.dtype in (np.float64, np.float32, np.int64) else np.dtype(np.float64)
+    return np.ascontiguousarray(array, dtype=wanted.newbyteorder("="))
 
 
 def play_rounds(
-    before: NDArray[np.int64], losses: NDArray[np.int64], epsilon: float, random: object, threads: int | None
+    sums: NDArray[np.int64], losses: NDArray[Any], epsilon: float, random: object, threads: int | None
 ) -> NDArray[np.int64]:
-    """Return the plays of consecutive rounds, each from the losses before it; ``before`` is advanced past them."""
-    experts = before.shape[-1]
+    """Return the plays of consecutive rounds, each from the losses before it, which are added to ``sums`` in turn."""
+    experts = sums.shape[-1]
     plays = np.empty(losses.shape[:-1], np.int64)
-    step = max(1, _SCORES // before.size)
+    step = max(1, _SCORES // sums.size)
+    held = np.empty((min(step, len(losses)), *sums.shape), np.int64)
     for start in range(0, len(losses), step):
         own = losses[start : start + step]
-        after = before + np.cumsum(own, axis=0)
-        scores = -np.concatenate([before[None], after[:-1]])
+        scores = held[: len(own)]
+        score_rounds(own.reshape(len(own), -1), sums.reshape(-1), scores.reshape(len(own), -1))
         winners = exponential(
             scores.reshape(-1, experts), epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads
         )
         plays[start : start + step] = np.asarray(winners).reshape(own.shape[:-1])
-        before[...] = after[-1]
     return plays
 
 
@@ -187,7 +181,8 @@ class RandomizedWeightedMajority:
             Losses of another shape, or of more rounds than declared.
 
         """
-        self._losses += self._checked(losses, self._losses.shape)
+        row = self._checked(losses, self._losses.shape).reshape(1, -1)
+        score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
         self._seen += 1
 
     def run(self, losses: Any, *, random: object = None, threads: int | None = None) -> NDArray[np.int64]:
@@ -214,18 +209,18 @@ class RandomizedWeightedMajority:
 
         """
         rounds = np.shape(losses)[0] if np.ndim(losses) else 0
-        fixed = self._checked(losses, (rounds, *self._losses.shape), rounds)
+        given = self._checked(losses, (rounds, *self._losses.shape), rounds)
         self._spend(rounds)
         self._seen += rounds
-        return play_rounds(self._losses, fixed, self._epsilon, random, threads)
+        return play_rounds(self._losses, given, self._epsilon, random, threads)
 
-    def _checked(self, losses: Any, shape: tuple[int, ...], rounds: int = 1) -> NDArray[np.int64]:
+    def _checked(self, losses: Any, shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
         if np.shape(losses) != shape:
             raise ParameterError("losses", f"of shape {np.shape(losses)}", f"of shape {shape}")
         # More losses than rounds would leave the 64 bits that sums are exact in.
         if self._seen + rounds > self.rounds:
             raise BudgetExceededError(f"losses of {self._seen + rounds} rounds do not fit into {self.rounds} rounds")
-        return fixed_losses(losses)
+        return checked_losses(losses)
 
     def _spend(self, plays: int) -> None:
         if self._played + plays > self.rounds:

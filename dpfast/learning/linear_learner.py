@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.errors import ParameterError
-from dpfast.learning.experts import fixed_losses, play_rounds
+from dpfast.learning.experts import checked_losses, play_rounds
 from dpfast.learning.regret import checked_count, checked_fraction, private_eta, regret_bound
 from dpfast.ledger import Charge
 
@@ -109,7 +109,7 @@ class LinearLearner:
                 f"of shape {array.shape}, {array.dtype}",
                 f"numbers of shape {(self.examples, self.features)}, as declared",
             )
-        losses = fixed_losses((1.0 + array) / 2.0)
+        losses = checked_losses((1.0 + array) / 2.0)
         plays = play_rounds(np.zeros(self.features, np.int64), losses, self._epsilon, random, threads)
         return np.bincount(plays, minlength=self.features) / self.examples
 

@@ -131,7 +131,7 @@ class _EveryCell(LinearQuery):
     _cells_per_entry = 1
     #: The coefficients of levels, the unit of numbers, or None for coefficients of 0 and 1.
     _values: Any = None
-    _cells: int
+    _shape: tuple[int, ...]
 
     def _factors(self, eta: float, scale: float) -> Any:
         """Return what the kernel multiplies by."""
@@ -146,11 +146,11 @@ class _EveryCell(LinearQuery):
         return self._data[first * step : last * step]
 
     def check(self, shape: tuple[int, ...]) -> None:
-        if self._cells != math.prod(shape):
+        if self._shape not in ((math.prod(shape),), shape):
             raise ParameterError(
                 "query",
-                f"one over {self._cells:,} cells",
-                f"one over {math.prod(shape):,} cells, as the weights are",
+                f"of shape {self._shape}",
+                f"of shape {shape}, or of {math.prod(shape)} cells in one dimension",
                 "give a coefficient for each cell",
             )
 
@@ -227,7 +227,7 @@ class DenseQuery(_EveryCell):
     """
 
     array: Any
-    _cells: int = field(init=False)
+    _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -246,7 +246,7 @@ class DenseQuery(_EveryCell):
             data = data.reshape(-1).view(np.uint8)
         object.__setattr__(self, "_values", 1.0 if given.dtype.kind == "f" else None)
         object.__setattr__(self, "_data", data)
-        object.__setattr__(self, "_cells", data.size)
+        object.__setattr__(self, "_shape", given.shape)
 
     def _factors(self, eta: float, scale: float) -> Any:
         return super()._factors(eta, scale) if self._values is None else (eta, scale, self._values)
@@ -270,7 +270,7 @@ class BitQuery(_EveryCell):
 
     packed: Any
     cells: int
-    _cells: int = field(init=False)
+    _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
     _cells_per_entry = WORD
 
@@ -290,7 +290,7 @@ class BitQuery(_EveryCell):
             padded[: packed.size] = packed
             packed = padded
         object.__setattr__(self, "_data", packed.view("<u8").astype(np.uint64, copy=False))
-        object.__setattr__(self, "_cells", int(self.cells))
+        object.__setattr__(self, "_shape", (int(self.cells),))
 
     @property
     def words(self) -> NDArray[np.uint64]:
@@ -301,7 +301,7 @@ class BitQuery(_EveryCell):
         """Return the coefficients as an array of the shape."""
         self.check(shape)
         bits = np.unpackbits(self._data.astype("<u8", copy=False).view(np.uint8), bitorder="little")
-        return bits[: self._cells].reshape(shape)
+        return bits[: self.cells].reshape(shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -317,7 +317,7 @@ class LevelQuery(_EveryCell):
 
     levels: Any
     values: Any = None
-    _cells: int = field(init=False)
+    _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
     _table: NDArray[np.float64] = field(init=False)
 
@@ -336,7 +336,7 @@ class LevelQuery(_EveryCell):
         table = np.zeros(256)
         table[: values.size] = values
         object.__setattr__(self, "_data", levels.reshape(-1))
-        object.__setattr__(self, "_cells", levels.size)
+        object.__setattr__(self, "_shape", levels.shape)
         object.__setattr__(self, "_table", table)
         # Without values levels are numbers in a unit, and need no table.
         object.__setattr__(self, "_values", 1.0 / 255.0 if self.values is None else table)

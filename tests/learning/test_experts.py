@@ -14,10 +14,17 @@ import dpfast as dpf
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.accounting.zcdp import ZCDP, cost
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.learning.experts import LOSS_UNITS, RandomizedWeightedMajority, fixed_losses
+from dpfast.learning.experts import LOSS_UNITS, RandomizedWeightedMajority, checked_losses
 from dpfast.learning.regret import private_eta
 from dpfast.synthesis.weights import Weights
 from dpfast.testing import SeededRandom
+
+
+def fixed_losses(losses):
+    """Return losses as the whole numbers that they are counted as, written out."""
+    numbers = np.asarray(losses, float)
+    clamped = np.clip(np.where(np.isnan(numbers), 1.0, numbers), 0.0, 1.0)
+    return np.array([round(Fraction(x) * 2**30) for x in clamped.reshape(-1).tolist()]).reshape(numbers.shape)
 
 
 def law_of_weights(losses, eta):
@@ -155,12 +162,27 @@ def test_running_is_playing_and_updating(groups, monkeypatch, seed):
     assert np.array_equal(together[-1], -fixed_losses(losses[:-1]).sum(axis=0).reshape(-1, 4)[-1])
 
 
-def test_whatever_is_given_losses_stay_in_range():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8, bool])
+def test_whatever_is_given_losses_stay_in_range(dtype):
     """Sensitivity rests on it: NaN, infinities and outliers are mapped, without an error that would tell of them."""
-    wild = np.array([np.nan, np.inf, -np.inf, 1e300, -0.0, 0.3])
-    assert fixed_losses(wild).tolist() == [LOSS_UNITS, LOSS_UNITS, 0, LOSS_UNITS, 0, round(0.3 * LOSS_UNITS)]
-    assert fixed_losses([True, False]).tolist() == [LOSS_UNITS, 0]
-    assert fixed_losses(np.array([7, -3])).tolist() == [LOSS_UNITS, 0]
+    wild = np.array([np.nan, np.inf, -np.inf, 1e300, -0.0, 0.3, 2.0**-31, 3.0 * 2.0**-31, 7.0, -3.0])
+    with np.errstate(all="ignore"):
+        given = wild.astype(dtype)
+    player = RandomizedWeightedMajority(wild.size, 2, eta=0.1)
+    player.update(given)
+    assert player._losses.tolist() == fixed_losses(given).tolist()
+    assert player._losses.min() >= 0
+    assert player._losses.max() <= LOSS_UNITS
+    assert checked_losses(given).dtype in (np.float64, np.float32, np.int64, np.uint8)
+
+
+def test_sums_are_exact(seed):
+    """Against whole numbers of Python, for all numbers of rounds that are allowed: 2**32 losses of 1 fit."""
+    losses = np.random.default_rng(seed).random((1000, 3))
+    player = RandomizedWeightedMajority(3, 1000, eta=0.1)
+    player.run(losses)
+    assert player._losses.tolist() == fixed_losses(losses).sum(axis=0).tolist()
+    assert 2**32 * LOSS_UNITS < 2**63
 
 
 def test_play_ends_after_the_rounds():

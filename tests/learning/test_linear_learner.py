@@ -8,7 +8,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.zcdp import ZCDP
 from dpfast.errors import ParameterError
-from dpfast.learning import linear_learner
+from dpfast.learning import experts
 from dpfast.learning.experts import LOSS_UNITS
 from dpfast.learning.linear_learner import LinearLearner
 from dpfast.testing import SeededRandom
@@ -31,20 +31,21 @@ def test_it_finds_the_least_coordinate(seed):
     assert theta @ means - means.min() <= bound
 
 
-def test_a_replaced_example_moves_scores_by_one_unit_at_most(monkeypatch, seed):
+def test_a_replaced_example_moves_scores_by_one_unit_at_most(monkeypatch):
     """Erratum E34: losses are (1 + x) / 2. The mutant, x itself, would move them by two."""
     seen = []
 
-    def recording(before, losses, epsilon, random, threads):
-        seen.append(losses)
-        return np.zeros(len(losses), np.int64)
+    def recording(scores, epsilon, sensitivity, random, threads):
+        assert sensitivity == LOSS_UNITS
+        seen.append(-scores[1])
+        return np.zeros(len(scores), np.int64)
 
-    monkeypatch.setattr(linear_learner, "play_rounds", recording)
+    monkeypatch.setattr(experts, "exponential", recording)
     learner = LinearLearner(3, 2, epsilon=1.0, delta=1e-6)
     for row in ([1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [9.0, -9.0, np.nan], [np.inf, -np.inf, 0.5]):
         learner.learn([row, [0.0, 0.0, 0.0]])
     assert all(losses.min() >= 0 and losses.max() <= LOSS_UNITS for losses in seen)
-    assert seen[0][0].tolist() == [LOSS_UNITS, 0, LOSS_UNITS // 2]
+    assert seen[0].tolist() == [LOSS_UNITS, 0, LOSS_UNITS // 2]
     assert abs(seen[0] - seen[1]).max() == LOSS_UNITS
 
 

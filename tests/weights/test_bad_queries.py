@@ -61,6 +61,7 @@ def test_an_update_that_is_refused_changes_nothing(kind):
     before = weights.histogram()
     for query, eta in [
         (np.ones(5), 1.0),
+        (np.ones((3, 2)), 1.0),
         (np.full(6, 2), 1.0),
         ((0, 7), 1.0),
         (BoxQuery((3, 2), (0, 0), (1, 1)), 1.0),
