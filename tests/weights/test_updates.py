@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery, linear_query
@@ -137,3 +138,13 @@ def test_a_dense_query_borrows_its_array():
 def test_a_marginal_cell_of_no_attribute_is_every_cell():
     assert MarginalCell((2, 3), (), ()).answer(np.ones(6)) == 6.0
     assert Marginal((2, 3), ()).answer(np.ones(6)) == 6.0
+
+
+def test_read_only_queries_and_polars_columns_are_read():
+    coefficients = np.array([1.0, 0.5, 0.0])
+    coefficients.flags.writeable = False
+    for query in (coefficients, pl.Series(coefficients), pl.Series([True, False, False]), pl.Series([1, 0, 0])):
+        weights = Weights(3)
+        weights.update(query, 1.0)
+        expected = updated(np.full(3, 1 / 3), np.asarray(query, float), 1.0)
+        np.testing.assert_allclose(weights.histogram(), expected, rtol=1e-12)
