@@ -51,6 +51,8 @@ _RESERVED = frozenset(
         "population",
         "dataset",
         "schema",
+        "workload",
+        "strategy",
     ]
 )
 

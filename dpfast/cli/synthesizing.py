@@ -192,7 +192,7 @@ def _estimated(
         return count()
 
     def measured(number: int) -> bool:
-        progress(f"{number} of {given['rounds']} rounds")
+        progress(f"{number} of {min(given['rounds'], _groups(queries))} rounds")
         return not interrupted
 
     def run() -> Estimate:
@@ -204,12 +204,16 @@ def _estimated(
     return run_charged(run, cost, ledger, progress)
 
 
+def _groups(workload: Workload) -> int:
+    """Return how many queries there are, or groups of them that are measured at once."""
+    groups = workload.groups
+    return len(workload) if groups is None else len(groups) - 1
+
+
 def _told(estimate: Estimate, axes: Domain, account: Ledger, ledger: str) -> list[str]:
     """Return what was done, in lines; nothing in them depends on the data but through what was paid for."""
-    measured = estimate.rounds.height
-    groups = estimate.workload.groups
-    number = len(estimate.workload) if groups is None else len(groups) - 1
-    kind = "queries" if groups is None else "marginals"
+    measured, number = estimate.rounds.height, _groups(estimate.workload)
+    kind = "queries" if estimate.workload.groups is None else "marginals"
     reach = estimate.rounds["error95"][0] if measured else 0
     shape = " x ".join(map(str, axes.shape))
     lines = [

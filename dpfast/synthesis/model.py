@@ -92,7 +92,7 @@ class FittedRows:
         self._measured.add(slice(0, 1), np.array([total[0]]), total[1])
 
     def append(self, rows: NDArray[Any], *, binary: bool) -> int:
-        """Take in disjoint rows of zeros and ones, or any one row, and return the place of the first."""
+        """Take in disjoint rows, and return the place of the first."""
         place = len(self._rows)
         if not binary and self._atoms is not None:
             self._rows = self._rows[:, self._atoms].astype(np.float64)

@@ -31,6 +31,8 @@ __all__ = ["Payment", "Rounds"]
 SOFTNESS = 0.4
 _SHARE_OF_ONE, _SHARE_OF_GROUPS = Fraction(3, 10), Fraction(3, 20)
 _MOST = 10**6
+#: Rows of measured queries, where they are held, may take so many bytes.
+_MOST_BYTES = 2**32
 
 
 class Payment:
@@ -98,6 +100,7 @@ class Rounds:
             raise ParameterError("selection", selection, '"exponential" or "permute_and_flip"')
         if not isinstance(repeat, (bool, np.bool_)):
             raise ParameterError("repeat", repeat, "True or False")
+        _check_rows(queries, self.rounds)
         self.queries, self.budget, self.repeat = queries, budget, bool(repeat)
         self._draw = exponential if selection == "exponential" else permute_and_flip
         self.total = None if total is None else whole(total, "total", 0, 2**60, 10_000)
@@ -225,3 +228,15 @@ class Rounds:
                 "error95": np.full(len(log), self.noise.reach() * unit),
             }
         )
+
+
+def _check_rows(queries: ExactQueries, rounds: int) -> None:
+    """Refuse queries whose rows would not fit into memory; of marginals and cells none are held."""
+    workload = queries.workload
+    if isinstance(workload, (Marginals, Identity, TotalCount)):
+        return
+    largest = int(np.diff(queries.offsets).max())
+    needed = largest * workload.cells * (1 if workload.binary else 8 * rounds)
+    if needed > _MOST_BYTES:
+        allowed = f"one of which what is measured takes at most {_MOST_BYTES:,} bytes (this takes {needed:,})"
+        raise ParameterError("workload", repr(workload), allowed, "make cells coarser, or rounds fewer")

@@ -88,6 +88,10 @@ def test_rounds_tell_what_was_measured(table):
         dpf.workloads.matrix(np.random.default_rng(1).uniform(-1, 1, (9, 48)), SHAPE),
         dpf.workloads.matrix(np.random.default_rng(1).integers(-1, 2, (9, 48)), SHAPE),
         dpf.workloads.matrix(np.random.default_rng(1).integers(0, 2, (9, 48)) > 0, SHAPE),
+        dpf.workloads.random_rectangles(SHAPE, 9, 1),
+        dpf.workloads.kronecker(dpf.workloads.prefix(3), dpf.workloads.identity((2, 4, 2))),
+        dpf.workloads.kronecker(dpf.workloads.matrix([[0.5, 0.1, 0.7]]), dpf.workloads.identity((2, 4, 2))),
+        dpf.workloads.stack(dpf.workloads.marginals(SHAPE, 1), dpf.workloads.random_rectangles(SHAPE, 5, 1)),
     ],
     ids=repr,
 )
@@ -236,6 +240,7 @@ class _Huge(dpf.workloads.Workload):
         (dpf.workloads.matrix([[0.0, 1.5]]), "coefficients from -1 to 1"),
         (dpf.workloads.matrix([[0.0, -1.5]]), "coefficients from -1 to 1"),
         (dpf.workloads.matrix([[0, 0]]), "queries that ask for something"),
+        (dpf.workloads.kronecker(dpf.workloads.prefix(2), dpf.workloads.identity(2**17)), "this takes 34,359,738,368"),
         ("prefix", "a workload of dpfast.workloads"),
         (None, "a workload of dpfast.workloads"),
     ],

@@ -28,6 +28,11 @@ WORKLOADS = {
     "cells": dpf.workloads.identity(6),
     "real": dpf.workloads.matrix(np.array([[0.3, 1.0, 0.0, 0.7], [0.111, 0.5, 1 / 3, 0.2]])),
     "signed": dpf.workloads.matrix(np.array([[0.3, -1.0, 0.0, 0.7], [1 / 3, 0.5, -0.9, 0.2]])),
+    "products": dpf.workloads.kronecker(dpf.workloads.prefix(2), dpf.workloads.identity(3)),
+    "real products": dpf.workloads.kronecker(dpf.workloads.matrix([[0.4, 0.9]]), dpf.workloads.identity(3)),
+    "marginals and rectangles": dpf.workloads.stack(
+        dpf.workloads.marginals((2, 3), 1), dpf.workloads.rectangles((2, 3), [[0, 1]], [[2, 3]])
+    ),
     "signed integers": dpf.workloads.matrix(np.array([[1, -1, 0, 1], [0, 1, -1, -1]])),
 }
 
