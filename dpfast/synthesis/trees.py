@@ -17,11 +17,13 @@ from dpfast.synthesis.boxes import Boxes, PrefixSums
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
 
-__all__ = ["Level", "Noise", "Tree"]
+__all__ = ["ROOT_PARTS", "Level", "Noise", "Tree"]
+
+ROOT_PARTS = 50
+"""Thousandths of the budget that the root is measured with, unless the number of records is public."""
 
 # The rules of the tree, found by experiment (benchmarks/dpbench): counts are told in scales of the noise that the
 # budget left would buy.
-_ROOT_PARTS = 50
 _LEAST_TO_SPLIT = 8.0
 _LARGEST_SHARE = 0.85
 _FAN_OUT = {1: 16}
@@ -106,7 +108,7 @@ class Tree:
         if task.neighbors == "replace":
             value, variance, left = root.astype(np.float64), np.zeros(1), np.array([PARTS])
         else:
-            parts = np.array([_ROOT_PARTS])
+            parts = np.array([ROOT_PARTS])
             value, variance, left = noise.add(root, parts, prepared), noise.variances(parts), PARTS - parts
         self.levels = [Level(whole, value, variance, left, np.array([0, 1]), _NONE, _NONE)]
 
