@@ -112,11 +112,10 @@ def dawa(
         of 0.15 pays for the partition into buckets: it is the one of least cost, where an interval's cost is the sum
         of its counts' distances from their median, an integer that one record changes by at most 1, with discrete
         Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two counts change), and a public
-        amount for each bucket. As in report-noisy-min the costs themselves stay secret, and to hide a record it is
-        enough to lower the noise of the one bucket that holds it, by 2 (proof: `dpfast.synthesis.dawa.partition_scale`),
-        so that it does not matter how many intervals hold it. The other 0.85 pay for the buckets'
-        counts, which are summed exactly and measured with noise, as any histogram's. Without a ledger no budget is
-        kept.
+        amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to
+        lower the noise of the one bucket that holds it, by 2, however many intervals hold it: the proof is in
+        `dpfast.synthesis.dawa.partition_scale`. The other 0.85 pay for the buckets' counts, which are summed exactly
+        and measured with noise, as any histogram's. Without a ledger no budget is kept.
 
     Parameters
     ----------
