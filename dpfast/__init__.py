@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpfast.synthesis.adaptive_hierarchy import adaptive_hierarchy
     from dpfast.synthesis.ahp import ahp
     from dpfast.synthesis.boosting import boost_queries
+    from dpfast.synthesis.choosing import estimate_histogram
     from dpfast.synthesis.dawa import dawa
     from dpfast.synthesis.domain import Domain
     from dpfast.synthesis.multiplicative_weights import multiplicative_weights
@@ -54,6 +55,7 @@ __all__ = [
     "boost_queries",
     "count",
     "dawa",
+    "estimate_histogram",
     "exponential",
     "exponential_draws",
     "exponential_sparse",
@@ -98,6 +100,7 @@ _HOMES = {
     "boost_queries": "dpfast.synthesis.boosting",
     "count": "dpfast.queries",
     "dawa": "dpfast.synthesis.dawa",
+    "estimate_histogram": "dpfast.synthesis.choosing",
     "exponential": "dpfast.mechanisms.exponential",
     "exponential_draws": "dpfast.mechanisms.exponential_draws",
     "exponential_sparse": "dpfast.mechanisms.sparse_domain",

@@ -20,7 +20,7 @@ __all__ = ["CHOICE", "Algorithm", "algorithms"]
 Algorithm = Callable[[NDArray[np.int64], float, SeededRandom], NDArray[np.float64]]
 
 CHOICE = "adaptive hierarchy"
-"""What is taken where nothing is known of the data."""
+"""What `dpf.estimate_histogram` takes for prefixes and rectangles."""
 
 _MWEM_CELLS = 2**12
 

@@ -27,7 +27,7 @@ from dpfast.strategies.noise import Budget
 from dpfast.synthesis.bucketed import bucketed
 from dpfast.synthesis.budget import selection_for
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.preparing import PARTS, Task
+from dpfast.synthesis.preparing import Task
 from dpfast.workloads.workload import Workload
 
 __all__ = ["dawa", "interval_deviations", "partition"]
@@ -112,10 +112,10 @@ def dawa(
         of 0.15 pays for the partition into buckets: it is the one of least cost, where an interval's cost is the sum
         of its counts' distances from their median, an integer that one record changes by at most 1, with discrete
         Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two counts change), and a public
-        amount for each bucket. Of all partitions' costs only those of one interval each need their noise moved for a
-        neighbour, by 2: the proof is in `dpfast.synthesis.dawa.partition_scale`. The other 0.85 pay for the buckets'
-        counts, which are summed exactly and measured with noise, as any histogram's. Without a ledger no budget is
-        kept.
+        amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to
+        lower the noise of the one bucket that holds it, by 2, however many intervals hold it: the proof is in
+        `dpfast.synthesis.dawa.partition_scale`. The other 0.85 pay for the buckets' counts, which are summed exactly
+        and measured with noise, as any histogram's. Without a ledger no budget is kept.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class _Plan:
     def strategy(self, edges: NDArray[np.int64]) -> Considered:
         """Return what measures the buckets, and the noise: from the public partition alone."""
         task, buckets = self.task, edges.size - 1
-        units = (PARTS - _PARTITION_PARTS) * task.part_units
+        units = task.units(_PARTITION_PARTS)
         budget = Budget(units, 0, None) if task.budget.kind == "epsilon" else Budget(None, 0, units)
         unit = PrivacyUnit(None, 1, 1, task.neighbors)
         among = [identity(buckets), *(hierarchy(buckets, b) for b in _BRANCHINGS if b < buckets)]

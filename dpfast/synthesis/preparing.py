@@ -82,6 +82,10 @@ class Task:
         """How many cells change between neighbours, by one each."""
         return 1 if self.neighbors == "add_remove" else 2
 
+    def units(self, spent: int) -> int:
+        """Return what is left of the budget, in units of 1e-18, when so many thousandths are spent."""
+        return (PARTS - spent) * self.part_units
+
     def noise(self, parts: int, description: str = "counts of disjoint cells") -> Noise:
         """Return noise on counts of disjoint sets of cells that costs so many thousandths of the budget.
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
 from dpfast.kernels.families import fit_families, shrink_families
-from dpfast.synthesis import adaptive_hierarchy as module
 from dpfast.synthesis.boxes import Boxes, PrefixSums
 from dpfast.synthesis.preparing import PARTS
+from dpfast.synthesis.trees import Noise
 from dpfast.testing import SeededRandom
 
 shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
@@ -58,7 +58,7 @@ def test_prefix_sums_count_boxes_exactly(shape, seed):
 def recorded(monkeypatch, counts, **arguments):
     """Run, and return (box's lower corner, upper corner, thousandths, count, scale) of all that was measured."""
     asked, measured = [], []
-    count, add = PrefixSums.count, module._Noise.add
+    count, add = PrefixSums.count, Noise.add
 
     def counting(self, boxes):
         asked.append(boxes)
@@ -70,7 +70,7 @@ def recorded(monkeypatch, counts, **arguments):
         return add(self, exact, parts, prepared)
 
     monkeypatch.setattr(PrefixSums, "count", counting)
-    monkeypatch.setattr(module._Noise, "add", adding)
+    monkeypatch.setattr(Noise, "add", adding)
     estimate = dpf.adaptive_hierarchy(counts, **arguments)
     return estimate, measured
 

@@ -1,0 +1,61 @@
+"""The choice between a strategy in closed form and a tree that fits the data, and what both cost together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast.synthesis import choosing, trees
+from dpfast.testing import SeededRandom
+
+
+def drawn(monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Record every column of counts that gets noise, with its scales."""
+    columns = []
+
+    def recorded(values, scale, **keywords):
+        columns.append((np.asarray(values), np.broadcast_to(scale, np.shape(values))))
+        return dpf.laplace(values, scale, **keywords)
+
+    monkeypatch.setattr(choosing, "laplace", recorded)
+    monkeypatch.setattr(trees, "laplace", recorded)
+    return columns
+
+
+@pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
+def test_the_number_of_records_and_the_strategy_cost_the_budget_together(monkeypatch, neighbors, moved):
+    """Soundness rule 10, in rationals: many records a cell, every cell measured by itself."""
+    columns = drawn(monkeypatch)
+    counts = np.full(64, 5_000)
+    estimate = dpf.estimate_histogram(counts, epsilon=0.2, neighbors=neighbors, random=SeededRandom(1))
+    assert estimate.rounds["method"].to_list() == ["identity"]
+    spent = sum(Fraction(moved) / Fraction(float(scales[0])) for _, scales in columns)
+    assert Fraction(199, 1000) < spent <= Fraction(1, 5)
+    assert [values.size for values, _ in columns] == ([1, 64] if neighbors == "add_remove" else [64])
+    assert np.abs(estimate.histogram - counts).max() < 2_000
+
+
+def test_few_records_a_cell_grow_a_tree(monkeypatch):
+    columns = drawn(monkeypatch)
+    estimate = dpf.estimate_histogram(np.full((32, 32), 2), epsilon=0.01, random=SeededRandom(1))
+    assert estimate.rounds["method"].unique().to_list() == ["adaptive hierarchy"]
+    assert sum(1 / Fraction(float(scales[0])) for values, scales in columns if values.size == 1) <= Fraction(1, 100)
+
+
+def test_wide_queries_take_the_tree_and_many_axes_a_strategy():
+    def chosen(counts, workload):
+        return dpf.estimate_histogram(counts, workload, epsilon=1.0, random=SeededRandom(1)).rounds["method"][0]
+
+    assert chosen(np.full(256, 10**6), dpf.workloads.prefix(256)) == "adaptive hierarchy"
+    assert chosen(np.full((32, 32), 10**6), dpf.workloads.random_rectangles((32, 32), 100, 1)) == "adaptive hierarchy"
+    assert chosen(np.zeros((4, 3, 2), np.int64), dpf.workloads.marginals((4, 3, 2), k=1)) != "adaptive hierarchy"
+
+
+def test_rho_and_ledgers():
+    ledger = dpf.Ledger(epsilon=4.0, delta=1e-6, accountant="zcdp")
+    estimate = dpf.estimate_histogram(np.full(64, 5_000), rho=0.25, ledger=ledger)
+    assert 0.24 < ledger.spent.rho <= 0.25
+    assert estimate.rounds["method"].len() == 1
