@@ -78,6 +78,28 @@ def test_what_is_done_costs_no_more_than_the_budget(budget, neighbors):
         assert gdp.GDP(event).delta(1.0) <= 1e-6
 
 
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 0.5}])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        workloads.prefix(4096) + workloads.total(4096) + workloads.identity(4096),
+        workloads.all_range(2100),
+        workloads.random_ranges(2**14, 50, 1) + workloads.prefix(2**14),
+        workloads.matrix(np.arange(3 * 2500).reshape(3, 2500) % 5),
+        workloads.matrix(np.arange(3 * 2500).reshape(3, 50, 50) % 5) + workloads.total((50, 50)),
+        workloads.marginals((15, 15, 15), k=2) + workloads.random_rectangles((15, 15, 15), 50, 1),
+        workloads.kronecker(workloads.prefix(500), workloads.prefix(5) + workloads.total(5)),
+    ],
+    ids=repr,
+)
+def test_what_is_charged_for_can_be_read(workload, budget):
+    """Scales are known for every choice, however many cells: an error after the charge would waste it."""
+    release = dpf.matrix_mechanism(np.ones(workload.shape, np.int64), workload, **budget)
+    mean = (release.scale**2).mean() if len(workload) else 0.0
+    assert math.sqrt(mean) == pytest.approx(release.rmse, rel=1e-6)
+    assert release.half_width().shape == (len(workload),)
+
+
 def test_with_a_delta_the_better_noise_is_taken():
     workload = workloads.prefix(1024)
     choice = made.choose(workload, epsilon=0.1, delta=1e-3)
