@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpfast.errors import ParameterError
 from dpfast.queries import PrivacyUnit
 from dpfast.strategies.candidates import candidates
@@ -62,10 +64,9 @@ def read_unit(neighbors: str, max_groups: object, max_rows_per_group: object) ->
     if neighbors not in ("add_remove", "replace"):
         raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
     for argument, value in (("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
-        if isinstance(value, bool) or not hasattr(type(value), "__index__") or value.__index__() < 1:  # type: ignore[attr-defined]
-            raise ParameterError(argument, value, "a whole number of at least 1")
-    groups, rows = max_groups.__index__(), max_rows_per_group.__index__()  # type: ignore[attr-defined]
-    return PrivacyUnit(None, groups, rows, neighbors)  # type: ignore[arg-type]
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 2**40:
+            raise ParameterError(argument, value, "a whole number from 1 to 2**40")
+    return PrivacyUnit(None, int(str(max_groups)), int(str(max_rows_per_group)), neighbors)  # type: ignore[arg-type]
 
 
 def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: PrivacyUnit) -> Considered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
 from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
+from dpfast.workloads.shapes import checked_shape
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Explicit", "matrix", "rounded"]
 
 #: Real matrices are rounded to multiples of 2**-16 of their largest column.
 _FINENESS = 16
+
+#: A column's squares, of as many numbers of that size at most, add up to at most 2**62: norms in int64 never wrap.
+_LARGEST_ROWS, _LARGEST_NUMBER = 2**22, 2**20
 
 
 class Explicit(LineStrategy):
@@ -24,6 +29,8 @@ class Explicit(LineStrategy):
     def __init__(self, shape: tuple[int, ...], numbers: NDArray[np.int64], name: str) -> None:
         self.shape = shape
         self.name = name
+        # What the norms are read off is what is measured, whoever holds the array.
+        numbers.flags.writeable = False
         self.numbers = numbers
 
     def __len__(self) -> int:
@@ -93,7 +100,7 @@ def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
     ----------
     rows
         Integers below 2**20 in magnitude, queries by cells: of full column rank, so that every cell can be told from
-        what is measured, and of at most 2,048 columns.
+        what is measured, and of at most 2**22 rows and 2,048 columns.
     shape
         The histogram's shape; one attribute by default.
 
@@ -109,15 +116,17 @@ def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
 
     """
     array = np.asarray(rows)
-    allowed = f"a matrix of whole numbers below 2**20, with 1 to {LARGEST_DENSE:,} columns"
-    if array.ndim != 2 or array.dtype.kind not in "biu" or not 0 < array.shape[1] <= LARGEST_DENSE:
+    allowed = f"a matrix of whole numbers below 2**20, with up to 2**22 rows and {LARGEST_DENSE:,} columns"
+    fits = array.ndim == 2 and 0 < array.shape[0] <= _LARGEST_ROWS and 0 < array.shape[1] <= LARGEST_DENSE
+    if not fits or array.dtype.kind not in "biu":
         raise ParameterError("rows", f"of shape {array.shape} and type {array.dtype}", allowed)
-    numbers = array.astype(np.int64)
-    if not (np.abs(numbers) < 2**20).all():
+    # Compared as they were given: the magnitude of -2**63, and a uint64 of 2**63 or more, are negative in int64.
+    if not (int(array.min()) > -_LARGEST_NUMBER and int(array.max()) < _LARGEST_NUMBER):
         raise ParameterError("rows", "a matrix with larger numbers", allowed)
+    numbers = array.astype(np.int64)
     if np.linalg.matrix_rank(numbers.astype(np.float64)) < array.shape[1]:
         raise ParameterError("rows", "a matrix that leaves cells untold", "of full column rank", "add the identity")
-    own = (array.shape[1],) if shape is None else tuple(shape)
-    if np.prod(own) != array.shape[1]:
+    own = (array.shape[1],) if shape is None else checked_shape(shape)
+    if math.prod(own) != array.shape[1]:
         raise ParameterError("shape", shape, f"of {array.shape[1]:,} cells, the matrix's columns")
     return Explicit(own, numbers, f"matrix of {len(array)} rows")

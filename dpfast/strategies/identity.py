@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
-from dpfast.strategies.strategy import LineStrategy, Strategy, checked_cells, integer_histogram
+from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, checked_cells, integer_histogram
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Identity", "identity"]
@@ -58,8 +58,7 @@ class Identity(LineStrategy):
         """Return the sum of every query's squared coefficients; see `Strategy.variances`."""
         if workload.binary:
             return np.asarray(workload.answer(np.ones(self.cells, np.int64)), np.float64)
-        parts = (block.astype(np.float64) for block in workload.blocks())
-        return np.concatenate([np.square(block).sum(axis=1) for block in parts])
+        return by_blocks(workload, lambda rows: np.square(rows).sum(axis=1))
 
 
 def identity(shape: int | tuple[int, ...]) -> Strategy:

@@ -134,7 +134,7 @@ def matrix_mechanism(
         ``"add_remove"``: neighbouring histograms differ by a unit more or fewer; ``"replace"``: by a unit's rows
         exchanged for others.
     max_groups, max_rows_per_group
-        In how many cells a unit has rows at most, and how many in each. By default a unit is one row.
+        In how many cells a unit has rows at most, and how many in each, up to 2**40. By default a unit is one row.
     nonnegative
         Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but biases
         sums, and the scales and intervals hold no longer.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.strategies.strategy import LineStrategy
-from dpfast.workloads.ranges import Intervals
+from dpfast.strategies.axes import bounds_of
+from dpfast.strategies.strategy import LineStrategy, by_blocks
+from dpfast.workloads.union import Union
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Energies", "Nested", "squares_of_ranges"]
@@ -84,14 +86,26 @@ class Nested(LineStrategy):
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """See `Strategy.variances`: for ranges in a few passes over the queries, a bound from above as `error` is."""
-        if not isinstance(workload, Intervals):
+        bounds = bounds_of(workload)
+        if bounds is not None:
+            return self._variances(len(workload), lambda size: squares_of_ranges(*bounds, size))
+        if isinstance(workload, Union):
             return super().variances(workload)
-        lower, upper = workload.bounds()
-        variances = np.zeros(lower.size)
+        return by_blocks(
+            workload,
+            lambda rows: self._variances(
+                len(rows),
+                lambda size: np.square(np.add.reduceat(rows, np.arange(0, self.cells, size), axis=1)).sum(axis=1),
+            ),
+        )
+
+    def _variances(self, queries: int, squares: Callable[[int], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return variances from e_l: for a size, every query's sums over the blocks of so many cells, squared."""
+        variances = np.zeros(queries)
         values = [*self.eigenvalues, np.inf]
         for size, above, below in zip(self.sizes, values[:-1], [np.inf, *values], strict=False):
             # e_l / s_l counts for level l, and against the level below.
-            variances += squares_of_ranges(lower, upper, size) / size * (1 / above - 1 / below)
+            variances += squares(size) / size * (1 / above - 1 / below)
         return np.maximum(variances, 0.0)
 
 

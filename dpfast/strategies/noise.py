@@ -91,21 +91,32 @@ class MeasurementNoise:
         return math.sqrt(0.5) / math.sinh(0.5 / self.scale) if self.scale > 1 / 1400 else 0.0
 
     def reach(self, miss: float) -> float:
-        """Return how many standard deviations a sum of such noises strays at most, but with this probability.
+        """Return how many standard deviations a weighted sum of such noises strays at most, but with this probability.
 
         Notes
         -----
-        Gaussian noise: the normal quantile. A sum of Laplace variables X is symmetric with a log-concave density
+        Gaussian noise: the normal quantile z. A sum of Laplace variables X is symmetric with a log-concave density
         (Prekopa), so log P(abs(X) > t) is concave in t and 0 at 0; if it is log p at h, it is at least -a t before,
         a = log(1 / p) / h, and s**2 = 2 * integral of t P(abs(X) > t) >= 2 / a**2 * (1 - p (1 + log(1 / p))): h is at
-        most s log(1 / p) / sqrt(2 - 2 p (1 + log(1 / p))), 2.37 s for 0.05. Both disregard that noise is rounded to
-        whole numbers.
+        most s log(1 / p) / sqrt(2 - 2 p (1 + log(1 / p))), 2.37 s for 0.05.
+
+        Noise is rounded to whole numbers (or a grid g), which matters where it is about as small as these: a single
+        Gaussian one of scale sigma strays beyond z sigma + g / 2 as rarely as unrounded noise beyond z sigma, and a
+        Laplace one, of which P(abs(K) >= k) = exp(-k / b) 2 / (1 + q) <= exp(1 / 2 b - k / b), beyond b log(1 / p) +
+        1 / 2 with probability p at most. Half a step more, and at least the latter, is therefore right for single
+        measurements. A sum takes more values, and strays less; that this much is enough for it was computed for sums
+        of up to 8 terms of scales from 0.08 to 8 (a test does it again for some), not proved.
 
         """
+        deviation, half_a_step = self.deviation, grid_of_integers(self.scale) / 2
+        if deviation == 0.0:
+            return 0.0
         if self.mechanism == "gaussian":
-            return -NormalDist().inv_cdf(miss / 2)
+            return -NormalDist().inv_cdf(miss / 2) + half_a_step / deviation
         log = math.log(1 / miss)
-        return log / math.sqrt(2 - 2 * miss * (1 + log))
+        # 1 + log / 3 + log**2 / 24 + ..., where the difference would vanish in rounding.
+        sums = 1 + log / 2.9 if log < 1e-3 else log / math.sqrt(2 - 2 * miss * (1 + log))
+        return max(sums, (self.scale * log + half_a_step) / deviation)
 
 
 def noise_of(sensitivity: Sensitivity, budget: Budget, mechanism: Literal["laplace", "gaussian"]) -> MeasurementNoise:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import axis_ranges, terms_of
-from dpfast.strategies.strategy import LineStrategy, Strategy, integer_histogram
+from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, integer_histogram
+from dpfast.workloads.union import Union
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Product", "product"]
@@ -86,31 +87,32 @@ class Product(Strategy):
         return self._along(measured, [factor.reconstruct_rows for factor in self.factors], lengths).reshape(self.shape)
 
     def error(self, workload: Workload) -> float:
-        """See `Strategy.error`: in closed form for rectangles and unions of products."""
+        """See `Strategy.error`: in closed form for unions of products, else the sum of all variances."""
         terms = terms_of(workload)
         if terms is not None:
             return math.fsum(
                 math.prod(factor.error(axis) for factor, axis in zip(self.factors, term, strict=True)) for term in terms
             )
-        if axis_ranges(workload) is not None:
-            return float(self.variances(workload).sum())
-        return float((workload.gram() * self.covariance()).sum())
+        return float(self.variances(workload).sum())
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
-        """See `Strategy.variances`: in closed form where `error` is and the factors have one."""
+        """See `Strategy.variances`: of products and rectangles from the axes', else from the axes' covariances."""
         terms, ranges = terms_of(workload), axis_ranges(workload)
         if terms is not None:
             return np.concatenate([reduce(_outer, self._of_axes(term)) for term in terms])
         if ranges is not None:
             return np.asarray(np.prod(self._of_axes(ranges), axis=0), np.float64)
-        return super().variances(workload)
+        if isinstance(workload, Union):
+            return super().variances(workload)
+        covariances = [factor.covariance() for factor in self.factors]
+        return by_blocks(workload, lambda rows: np.einsum("qi,qi->q", self._spread(rows, covariances), rows))
 
-    def covariance(self) -> NDArray[np.float64]:
-        """See `Strategy.covariance`: the product of the factors'."""
-        covariance = np.ones((1, 1))
-        for factor in self.factors:
-            covariance = np.asarray(np.kron(covariance, factor.covariance()), np.float64)
-        return covariance
+    def _spread(self, rows: NDArray[np.float64], covariances: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return queries times the product of symmetric matrices, one for each axis."""
+        table = rows.reshape(-1, *self.shape)
+        for axis, covariance in enumerate(covariances, start=1):
+            table = np.moveaxis(np.tensordot(table, covariance, axes=(axis, 0)), -1, axis)
+        return table.reshape(rows.shape)
 
     def _of_axes(self, axes: Sequence[Workload]) -> list[NDArray[np.float64]]:
         return [factor.variances(axis) for factor, axis in zip(self.factors, axes, strict=True)]

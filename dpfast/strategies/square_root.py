@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
+from dpfast.strategies.axes import bounds_of
 from dpfast.strategies.exact_convolution import convolve
 from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, LineStrategy, checked_cells
 from dpfast.workloads.ranges import AllRanges, Prefixes
@@ -74,7 +75,7 @@ class SquareRoot(LineStrategy):
         return _convolve(noisy, self._inverse())
 
     def error(self, workload: Workload) -> float:
-        """See `Strategy.error`: in closed form for prefixes and all ranges.
+        """See `Strategy.error`: in closed form for prefixes and all ranges, and from the variances for other ranges.
 
         Notes
         -----
@@ -85,8 +86,8 @@ class SquareRoot(LineStrategy):
 
         """
         if not has_closed_form(workload):
-            matrix = self._dense_inverse(workload)
-            return float((workload.gram() * (matrix @ matrix.T)).sum())
+            few = self.cells <= LARGEST_DENSE
+            return float((workload.gram() * self.covariance()).sum() if few else self.variances(workload).sum())
         running = np.cumsum(self._inverse())
         prefixes = float(np.cumsum(running**2).sum())
         if isinstance(workload, Prefixes):
@@ -94,13 +95,32 @@ class SquareRoot(LineStrategy):
         return (self.cells + 1) * prefixes - float((np.cumsum(running) ** 2).sum())
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
-        """See `Strategy.variances`: in closed form for prefixes."""
-        if isinstance(workload, Prefixes):
-            return np.cumsum(np.cumsum(self._inverse()) ** 2)
-        return super().variances(workload)
+        """See `Strategy.variances`: for ranges from running sums.
+
+        Notes
+        -----
+        With b the running sums of the inverse's coefficients, a range of d cells from l on is measured with the
+        coefficients b_(d-1), ..., b_0 of its own cells, and b_(k+d) - b_k for the cell k places before l - 1: the sums
+        of the latter's squares are running sums over k, for each length d.
+
+        """
+        bounds = bounds_of(workload)
+        if bounds is None:
+            return super().variances(workload)
+        lower, length = bounds[0], bounds[1] - bounds[0]
+        running = np.cumsum(self._inverse())
+        variances = np.append(0.0, np.cumsum(running**2))[length]
+        later = np.flatnonzero((lower > 0) & (length > 0))
+        order = later[np.argsort(length[later], kind="stable")]
+        for alike in np.split(order, np.flatnonzero(np.diff(length[order])) + 1) if order.size else ():
+            cells, most = int(length[alike[0]]), int(lower[alike].max())
+            before = np.cumsum((running[cells : cells + most] - running[:most]) ** 2)
+            variances[alike] += before[lower[alike] - 1]
+        return np.asarray(variances, np.float64)
 
     def covariance(self) -> NDArray[np.float64]:
         """See `Strategy.covariance`."""
+        self.check_dense()
         inverse = _toeplitz(self._inverse())
         return inverse @ inverse.T
 
@@ -115,12 +135,6 @@ class SquareRoot(LineStrategy):
             rest[0] += 2.0
             inverse = _convolve(wider, rest)
         return inverse / 2.0**_FINENESS
-
-    def _dense_inverse(self, workload: Workload) -> NDArray[np.float64]:
-        if self.cells > LARGEST_DENSE:
-            allowed = f"of prefixes or all ranges, or over at most {LARGEST_DENSE:,} cells, for this strategy"
-            raise ParameterError("workload", repr(workload), allowed, "use a hierarchy")
-        return _toeplitz(self._inverse())
 
 
 def has_closed_form(workload: Workload) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -16,9 +16,18 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.calibration import round_up_root
 from dpfast.queries import PrivacyUnit, Sensitivity
+from dpfast.workloads.union import Union
 from dpfast.workloads.workload import Workload, checked_histogram
 
-__all__ = ["LARGEST_DENSE", "LARGEST_TOTAL", "LineStrategy", "Strategy", "checked_cells", "integer_histogram"]
+__all__ = [
+    "LARGEST_DENSE",
+    "LARGEST_TOTAL",
+    "LineStrategy",
+    "Strategy",
+    "by_blocks",
+    "checked_cells",
+    "integer_histogram",
+]
 
 #: Measurements stay at or below this magnitude, whatever the histogram: the sums in int64 never wrap.
 LARGEST_TOTAL = 2**62
@@ -113,24 +122,38 @@ class Strategy(ABC):
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """Return the variance of every answer to a workload where each measurement has variance 1.
 
+        Known wherever `error` is: what is charged for can be read.
+
         Raises
         ------
         ParameterError
             There is no closed form, and more than `LARGEST_DENSE` cells.
 
         """
-        if self.cells > LARGEST_DENSE:
-            allowed = f"one over at most {LARGEST_DENSE:,} cells where its answers' variances have no closed form"
-            raise ParameterError("workload", f"one over {self.cells:,} cells", allowed, "use the error of all answers")
+        if isinstance(workload, Union):
+            return np.concatenate([self.variances(part) for part in workload.parts])
         covariance = self.covariance()
-        parts = (block.astype(np.float64) for block in workload.blocks())
-        return np.concatenate([np.einsum("qi,qi->q", block @ covariance, block) for block in parts])
+        return by_blocks(workload, lambda rows: np.einsum("qi,qi->q", rows @ covariance, rows))
 
     def covariance(self) -> NDArray[np.float64]:
-        """Return (A'A)^-1, the covariance of the cells where each measurement has variance 1, cells by cells."""
+        """Return (A'A)^-1, the covariance of the cells where each measurement has variance 1, cells by cells.
+
+        Raises
+        ------
+        ParameterError
+            There are more than `LARGEST_DENSE` cells.
+
+        """
+        self.check_dense()
         columns = np.eye(self.cells, dtype=np.int64)
         matrix = np.array([np.concatenate(self.measure(column)) for column in columns], np.float64)
         return np.asarray(np.linalg.inv(matrix @ matrix.T), np.float64)
+
+    def check_dense(self) -> None:
+        """Refuse to write out a matrix of too many cells by cells."""
+        if self.cells > LARGEST_DENSE:
+            allowed = f"one over at most {LARGEST_DENSE:,} cells, for queries that {self.name} has no closed form for"
+            raise ParameterError("workload", f"one over {self.cells:,} cells", allowed, "use a hierarchy")
 
     @property
     def largest_count(self) -> int:
@@ -208,6 +231,13 @@ class LineStrategy(Strategy):
         """See `Strategy.reconstruct`."""
         rows = np.concatenate(noisy, dtype=np.float64).reshape(1, -1)
         return self.reconstruct_rows(rows).reshape(self.shape)
+
+
+def by_blocks(
+    workload: Workload, variances: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return a number for each query, from a function of queries as rows of a matrix of a few megabytes."""
+    return np.concatenate([variances(block.astype(np.float64)) for block in workload.blocks()])
 
 
 def checked_cells(cells: object, argument: str = "cells") -> int:

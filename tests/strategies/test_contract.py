@@ -192,6 +192,39 @@ def test_variances_are_those_of_the_queries(strategy, workload):
         assert (found >= true * (1 - 1e-9) - 1e-12).all()
 
 
+def kinds_of_workload(shape):
+    """Workloads of every kind over a histogram: what is charged for must be readable."""
+    random = np.random.default_rng(3)
+    kinds = {
+        "marginals": dpf.workloads.marginals(shape, k=len(shape)) + dpf.workloads.marginals(shape, k=0),
+        "rectangles": dpf.workloads.random_rectangles(shape, 9, 1),
+        "rectangles and a total": dpf.workloads.random_rectangles(shape, 9, 1) + dpf.workloads.total(shape),
+        "matrix": dpf.workloads.matrix(random.integers(-2, 3, (5, *shape))),
+        "matrix and cells": dpf.workloads.matrix(random.normal(size=(3, *shape))) + dpf.workloads.identity(shape),
+        "products": dpf.workloads.kronecker(*map(dpf.workloads.all_range, shape)),
+        "products of unions": dpf.workloads.kronecker(*(prefix(n) + dpf.workloads.total(n) for n in shape)),
+    }
+    if len(shape) == 1:
+        empty = dpf.workloads.ranges(shape[0], [0, 1, shape[0]], [0, 1, shape[0]])
+        kinds["ranges"] = dpf.workloads.random_ranges(shape[0], 30, 2) + empty
+    return kinds
+
+
+@every
+def test_variances_are_known_whatever_the_workload(strategy):
+    A = matrix_of(strategy).astype(float)
+    covariance = np.linalg.inv(A.T @ A)
+    for kind, asked in kinds_of_workload(strategy.shape).items():
+        W = asked.rows(0, len(asked)).astype(float)
+        true = np.einsum("qi,ij,qj->q", W, covariance, W)
+        found = strategy.variances(asked)
+        if strategy not in RAGGED.values():
+            np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-12, err_msg=kind)
+            assert found.sum() == pytest.approx(strategy.error(asked), rel=1e-9)
+        else:
+            assert (found >= true * (1 - 1e-9) - 1e-12).all(), kind
+
+
 @every
 def test_measurements_never_wrap(strategy):
     """Counts beyond the public limit are moved to it: sums stay exact, and neighbours no further apart."""

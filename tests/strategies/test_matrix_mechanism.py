@@ -78,6 +78,28 @@ def test_what_is_done_costs_no_more_than_the_budget(budget, neighbors):
         assert gdp.GDP(event).delta(1.0) <= 1e-6
 
 
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 0.5}])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        workloads.prefix(4096) + workloads.total(4096) + workloads.identity(4096),
+        workloads.all_range(2100),
+        workloads.random_ranges(2**14, 50, 1) + workloads.prefix(2**14),
+        workloads.matrix(np.arange(3 * 2500).reshape(3, 2500) % 5),
+        workloads.matrix(np.arange(3 * 2500).reshape(3, 50, 50) % 5) + workloads.total((50, 50)),
+        workloads.marginals((15, 15, 15), k=2) + workloads.random_rectangles((15, 15, 15), 50, 1),
+        workloads.kronecker(workloads.prefix(500), workloads.prefix(5) + workloads.total(5)),
+    ],
+    ids=repr,
+)
+def test_what_is_charged_for_can_be_read(workload, budget):
+    """Scales are known for every choice, however many cells: an error after the charge would waste it."""
+    release = dpf.matrix_mechanism(np.ones(workload.shape, np.int64), workload, **budget)
+    mean = (release.scale**2).mean() if len(workload) else 0.0
+    assert math.sqrt(mean) == pytest.approx(release.rmse, rel=1e-6)
+    assert release.half_width().shape == (len(workload),)
+
+
 def test_with_a_delta_the_better_noise_is_taken():
     workload = workloads.prefix(1024)
     choice = made.choose(workload, epsilon=0.1, delta=1e-3)
@@ -113,6 +135,48 @@ def test_intervals_hold_as_often_as_they_say(budget, seed):
         release = dpf.matrix_mechanism(counts, workload, **budget, random=random)
         missed.append((abs(release.answers - workload.answer(counts)) > release.half_width(0.95)).mean())
     assert 0.0 < np.mean(missed) < 0.1
+
+
+def strays(mechanism, scale, weights, reach):
+    """Return how often a weighted sum of noises on whole numbers strays further, from their exact distribution."""
+    most = int(40 * scale + 8)
+    k = np.arange(-most, most + 1)
+    if mechanism == "laplace":
+        noise = math.tanh(0.5 / scale) * np.exp(-abs(k) / scale)
+    else:
+        ends = [0.5 * math.erfc(-(x - 0.5) / scale / math.sqrt(2)) for x in range(-most, most + 2)]
+        noise = np.diff(ends)
+    law = np.ones(1)
+    for weight in weights:
+        spaced = np.zeros(2 * most * weight + 1)
+        spaced[::weight] = noise
+        law = np.convolve(law, spaced)
+    sums = np.arange(law.size) - law.size // 2
+    return law[abs(sums) > reach * math.hypot(*weights) * (1 + 1e-12)].sum()
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("weights", [(1,), (1, 1), (3, 1), (1, 1, 1, 1, 1)], ids=str)
+def test_bounds_hold_for_noise_as_small_as_the_steps_it_takes(mechanism, weights):
+    """Exactly, without a draw: at epsilon 2.6 a cell's interval for 0.05 would miss 0.14 without the half step."""
+    for scale in (0.1, 0.2, 0.25, 0.32, 0.385, 0.5, 0.7, 1.0, 1.6, 4.0):
+        noise = noises.MeasurementNoise(mechanism, scale, None)
+        for miss in (0.5, 0.2, 0.05, 0.01, 1e-6):
+            assert strays(mechanism, scale, weights, noise.deviation * noise.reach(miss)) <= miss * (1 + 1e-9)
+
+
+def test_without_the_half_step_bounds_of_small_noise_are_missed():
+    """The mutant, which the test above must see."""
+    assert strays("laplace", 1 / 2.6, (1,), noises.MeasurementNoise("laplace", 1 / 2.6, None).deviation * 2.37) > 0.13
+
+
+def test_any_probability_has_a_bound():
+    for mechanism in ("laplace", "gaussian"):
+        for scale in (1e-5, 1 / 1399, 3.0, 2.0**40):
+            noise = noises.MeasurementNoise(mechanism, scale, None)
+            bounds = [noise.deviation * noise.reach(miss) for miss in (1 - 1e-12, 1 - 1e-8, 0.999, 0.5, 1e-12, 1e-299)]
+            assert bounds == sorted(bounds)
+            assert np.isfinite(bounds).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097])
@@ -160,6 +224,8 @@ def test_the_best_is_the_least_of_all_considered():
         ({"epsilon": -1}, "epsilon must be a number from"),
         ({"neighbors": "swap"}, "neighbors must be"),
         ({"max_groups": 0}, "max_groups must be"),
+        ({"max_groups": 2**40 + 1}, "max_groups must be"),
+        ({"max_rows_per_group": 10**400}, "max_rows_per_group must be"),
         ({"max_rows_per_group": 1.5}, "max_rows_per_group must be"),
         ({"strategy": "best"}, "strategy must be"),
         ({"strategy": made.identity(9)}, "strategy must be one of shape"),

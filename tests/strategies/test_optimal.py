@@ -89,9 +89,34 @@ def test_without_scipy_p_identity_says_so(monkeypatch):
         (lambda: made.matrix([[1.5]]), "rows must be a matrix of whole numbers"),
         (lambda: made.matrix([[1, 1]]), "rows must be of full column rank"),
         (lambda: made.matrix([[2**20]]), "rows must be a matrix of whole numbers below"),
+        (lambda: made.matrix([[-(2**20)]]), "rows must be a matrix of whole numbers below"),
+        (lambda: made.matrix(np.zeros((0, 3), int)), "rows must be a matrix of whole numbers below"),
+        (lambda: made.matrix(np.eye(4, dtype=int), (-2, -2)), "shape must be an integer of at least 1"),
         (lambda: made.matrix(np.eye(4, dtype=int), (3,)), "shape must be of 4 cells"),
     ],
 )
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ParameterError, match=message):
         call()
+
+
+@pytest.mark.parametrize("number", [-(2**63), 2**63, 2**64 - 1])
+def test_numbers_whose_magnitude_wraps_are_refused(number):
+    """Else their norm is negative, another column's is taken, and the noise hides only that: 2**63 shows a parity."""
+    kind = np.int64 if number < 0 else np.uint64
+    with pytest.raises(ParameterError, match="below 2\\*\\*20"):
+        made.matrix(np.array([[number, 0], [0, 2**19], [2**18, 0]], kind))
+
+
+def test_rows_whose_squares_wrap_are_refused():
+    """2**44 more than 2**64, say: the norm in int64 would be a millionth of the true one."""
+    largest = 2**20 - 1
+    rows = -(-(2**64) // largest**2)
+    with pytest.raises(ParameterError, match="up to 2\\*\\*22 rows"):
+        made.matrix(np.broadcast_to(np.int64(largest), (rows, 1)))
+    assert 2**22 * largest**2 < 2**63
+
+
+def test_a_strategys_numbers_cannot_be_changed_behind_its_norms():
+    with pytest.raises(ValueError, match="read-only"):
+        made.matrix([[1, 0], [0, 1]]).numbers[0, 0] = 1000
