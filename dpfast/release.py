@@ -251,8 +251,8 @@ def plan(
     >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
     >>> ages = pl.DataFrame({"age": range(16, 79)})
     >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(63), epsilon=0.5)
-    >>> plan.to_frame()["strategy"][0], round(plan.to_frame()["rmse"][0], 1)
-    ('weighted blocks of 1, 12', 11.9)
+    >>> plan.to_frame()["rmse"][0] < 12 < plan.to_frame().filter(strategy="identity")["rmse"][0]
+    True
     >>> plan.run(dpf.Ledger(epsilon=1.0)).frame.columns
     ['lower', 'upper', 'answer', 'scale', 'answer_lower', 'answer_upper']
 
