@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.axis_search import best_product, uniform_products
 from dpfast.strategies.best_marginals import best_marginals
+from dpfast.strategies.explicit import Explicit
 from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
@@ -24,18 +25,18 @@ __all__ = ["candidates"]
 
 _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
-#: Up to so many cells a strategy is optimized for the workload, in a second at most: with eigenvalues, by descent.
-_SMALL, _SMALLEST = 128, 64
+#: Up to so many cells a strategy is optimized for the workload, in about a tenth of a second.
+_SMALL = 128
+
+_MADE: WeakKeyDictionary[Workload, dict[int, Explicit]] = WeakKeyDictionary()
 
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
     """Return the strategies to consider: all with an error in closed form, and small ones made for the workload."""
     orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
     found: list[Strategy] = [Identity(workload.shape)]
-    if 1 in orders and 1 < workload.cells <= _SMALLEST and find_spec("scipy") is not None:
-        found.append(p_identity(workload))
-    if 2 in orders and 1 < workload.cells <= _SMALL:
-        found.append(optimal(workload))
+    if 1 < workload.cells <= _SMALL:
+        found += [_made_for(workload, order) for order in orders]
     if len(workload.shape) == 1:
         return found + list(_line(workload, orders))
     for order in orders:
@@ -45,6 +46,14 @@ def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
     if terms_of(workload) or axis_ranges(workload):
         found += uniform_products(workload.shape)
     return found
+
+
+def _made_for(workload: Workload, order: Literal[1, 2]) -> Explicit:
+    """Return the strategy that is optimized for a workload, once."""
+    known = _MADE.setdefault(workload, {})
+    if order not in known:
+        known[order] = p_identity(workload) if order == 1 else optimal(workload)
+    return known[order]
 
 
 def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
+from dpfast.strategies.descent import descend
 from dpfast.strategies.explicit import Explicit, rounded
 from dpfast.workloads.workload import Workload
 
@@ -113,13 +114,14 @@ def p_identity(workload: Workload, p: int | None = None, *, order: Literal[1, 2]
     Raises
     ------
     ParameterError
-        An argument is not as above, or SciPy is not installed.
+        An argument is not as above.
 
     Notes
     -----
     A = [I; T] D with T >= 0 of p rows and D diagonal such that all columns have the norm 1. With s the norms of the
     columns of [I; T] and M = (I + T'T)^-1 = I - T'(I + TT')^-1 T, the error is the sum of s_i s_j G_ij M_ij. Its
-    gradient is -2 T M H M, H_ij = s_i s_j G_ij, and 2 (G * M) s by s. Lowered by L-BFGS within T >= 0.
+    gradient is -2 T M H M, H_ij = s_i s_j G_ij, and 2 (G * M) s by s. The entries of T are squares of free variables,
+    over which the error is lowered by L-BFGS.
 
     References
     ----------
@@ -140,37 +142,18 @@ def p_identity(workload: Workload, p: int | None = None, *, order: Literal[1, 2]
         raise ParameterError("p", p, f"a whole number from 1 to {cells}, the number of cells")
     if order not in (1, 2):
         raise ParameterError("order", order, "1 for Laplace noise or 2 for Gaussian noise")
-    minimize = _minimize()
 
-    def error_and_gradient(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        T = flat.reshape(sums, cells)  # noqa: N806
+    def error_and_gradient(roots: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        T = roots.reshape(sums, cells) ** 2  # noqa: N806
         norms = 1 + T.sum(axis=0) if order == 1 else np.sqrt(1 + (T**2).sum(axis=0))
         M = np.eye(cells) - T.T @ np.linalg.solve(np.eye(sums) + T @ T.T, T)  # noqa: N806
         H = gram * np.multiply.outer(norms, norms)  # noqa: N806
         by_norms = 2 * (gram * M) @ norms
         gradient = -2 * (T @ M) @ H @ M + (by_norms if order == 1 else by_norms / norms * T)
-        return float((H * M).sum()), gradient.reshape(-1)
+        return float((H * M).sum()), 2 * roots * gradient.reshape(-1)
 
     # Any numbers between 0 and 1 that are spread out, and the same on every machine.
     start = np.modf(np.arange(1, sums * cells + 1) * (np.sqrt(5) - 1) / 2 * (2 * seed + 1))[0]
-    scale = float((gram**2).sum()) ** -0.5
-    found = minimize(
-        lambda flat: tuple(scale * part for part in error_and_gradient(flat)),
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * start.size,
-        options={"maxiter": 500},
-    )
-    T = np.asarray(found.x, np.float64).reshape(sums, cells)  # noqa: N806
+    T = descend(error_and_gradient, start).reshape(sums, cells) ** 2  # noqa: N806
     norms = 1 + T.sum(axis=0) if order == 1 else np.sqrt(1 + (T**2).sum(axis=0))
     return rounded(workload.shape, np.concatenate([np.eye(cells), T]) / norms, f"p-Identity, p = {sums}")
-
-
-def _minimize() -> Any:
-    try:
-        from scipy.optimize import minimize
-    except ImportError:
-        mend = "pip install 'dpfast[synthesis]', or leave the strategy to dpf.strategies.choose"
-        raise ParameterError("strategy", "p_identity", "made with SciPy, which is not installed", mend) from None
-    return minimize
