@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8f8f48cb1b23c9d9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

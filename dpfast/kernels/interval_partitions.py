@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8f8f48cb1b23c9d9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561
