@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

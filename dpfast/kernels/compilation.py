@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

@@ -19,28 +19,34 @@ def merge_halves(halves, step, half, merged, deviations):
     """Merge sorted intervals of ``half`` cells, i * step and i * step + step, into interval i; give its deviation.
 
     ``halves`` and ``merged`` (int64) hold intervals one after the other, each sorted; ``deviations`` one number each.
+    The lower half of the outcome is merged from the front and the upper one from the back: neither can run out of one
+    of its two sources before it is full, so that no step depends on a comparison but for what it moves.
     """
     size = 2 * half
     for i in range(deviations.size):
         left = i * step * half
         right = (i + 1) * step * half
-        left_end, right_end = left + half, right + half
-        out = i * size
-        lower = 0
-        upper = 0
-        for place in range(size):
-            if right >= right_end or (left < left_end and halves[left] <= halves[right]):
-                value = halves[left]
-                left += 1
-            else:
-                value = halves[right]
-                right += 1
-            merged[out + place] = value
-            if place < half:
-                lower += value
-            else:
-                upper += value
-        deviations[i] = upper - lower
+        left_back, right_back = left + half - 1, right + half - 1
+        front = i * size
+        back = front + size - 1
+        deviation = 0
+        for _ in range(half):
+            one, other = halves[left], halves[right]
+            first = one <= other
+            value = one if first else other
+            left += 1 if first else 0
+            right += 0 if first else 1
+            merged[front] = value
+            front += 1
+            one, other = halves[left_back], halves[right_back]
+            last = one > other
+            upper = one if last else other
+            left_back -= 1 if last else 0
+            right_back -= 0 if last else 1
+            merged[back] = upper
+            back -= 1
+            deviation += upper - value
+        deviations[i] = deviation
 
 
 @kernel
@@ -76,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

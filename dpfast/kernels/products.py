@@ -69,4 +69,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

@@ -219,4 +219,4 @@ def rank_groups(scores, words, a, kind, starts, wanted, places, lows, highs, cer
         certain[g] = _rank(scores, words, at(a, g), kind, places[own], count, lows[own], highs[own], wanted[g])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

@@ -314,4 +314,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3a23f8704e55bc32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561

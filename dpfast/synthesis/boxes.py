@@ -62,7 +62,8 @@ class Boxes:
     def spread(self, values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Return a histogram in which each box's value is divided evenly among its cells; boxes are disjoint."""
         sizes = self.sizes
-        cells = self.split(self.sides).lower
+        # Most boxes of a fine tree are cells already.
+        cells = self.lower if (sizes == 1).all() else self.split(self.sides).lower
         histogram = np.zeros(math.prod(shape))
         histogram[np.ravel_multi_index(tuple(cells.T), shape)] = np.repeat(values / sizes, sizes)
         return histogram.reshape(shape)

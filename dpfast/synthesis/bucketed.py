@@ -16,7 +16,7 @@ __all__ = ["bucketed"]
 _LARGEST_MATRIX = 2**24
 
 #: Of more ranges every second is looked at, or every third, and so on.
-_MOST_RANGES = 2**14
+_MOST_RANGES = 2**10
 
 
 def bucketed(workload: Workload, edges: NDArray[np.int64]) -> Workload:
