@@ -103,6 +103,7 @@ def boost_queries(
     advantage: float = 1 / 3,
     accuracy: float | None = None,
     generator: Generator = "projection",
+    remember: bool | None = None,
     mechanism: Literal["laplace", "gaussian"] | None = None,
     calibration: Literal["tight", "book"] = "tight",
     share: float = 0.5,
@@ -155,6 +156,9 @@ def boost_queries(
         The base synopsis generator: "projection" (least squares, by `dpf.project_answers`), "linear" (the least largest
         error, by linear programming: SciPy is needed) or "brute_force" (the first data set of the alphabet within
         lambda / 2, for very few records and cells).
+    remember
+        Whether a round's histogram is fitted to the answers of all rounds so far, not to its own alone as in the text.
+        That costs no privacy; by default it is done for "projection".
     mechanism
         "gaussian" or "laplace"; by default Gaussian where the budget has a delta or is a rho.
     calibration
@@ -223,14 +227,17 @@ def boost_queries(
     counts = exact.counts(cells, charged=ledger is not None)
     measured = relation == "add_remove" and total is None
     known = None if measured else int(counts.sum()) if total is None else total
-    _check_generator(generator, samples, workload.cells, known)
+    if not isinstance(remember, (bool, np.bool_, type(None))):
+        raise ParameterError("remember", remember, "True, False or None")
+    keeps = generator == "projection" if remember is None else bool(remember)
+    _check_generator(generator, samples * rounds if keeps else samples, workload.cells, known)
     size = Size(rounds, samples, step, exact.change(relation).largest, exact.largest if measured else 0)
     kind = _kind(mechanism, spending.kind == "rho" or spending.delta_units > 0)
     privacy = (boosting_privacy_of_book if book else boosting_privacy)(size, spending, kind, Fraction(share))
     tolerance = _tolerance(accuracy, exact, privacy, size)
     description = f"boosting of {len(workload)} queries"
     entry = charge_events(ledger, spending, privacy.events, description, relation, dataset, privacy_unit)
-    boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], source, threads)
+    boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], keeps, source, threads)
     records = float(boosting.measure_total(counts) if known is None else known)
     answers, told = boosting.run(exact.answers(counts), records)
     return BoostedAnswers(
@@ -310,6 +317,7 @@ class _Boosting:
     privacy: BoostingPrivacy
     tolerance: int
     fit: Fit
+    remember: bool
     source: RandomSource
     threads: int | None
 
@@ -325,11 +333,14 @@ class _Boosting:
         scores = np.zeros(len(workload), np.int64)
         synopses = np.empty((self.size.rounds, len(workload)), np.int64)
         told: list[tuple[int, int, float | None]] = []
+        fitted: NDArray[np.float64] | None = None
+        kept = (np.empty(0, np.int64), np.empty(0, np.float64))
         for known, synopsis in enumerate(synopses):
             chosen = self._sample(scores, known)
             noise = self.privacy.noise.draw(answers[chosen], self.source, self.threads)
             noisy = np.asarray(noise * step, np.float64)
-            fitted = self.fit(Sampled(workload, chosen), noisy, total, self.tolerance * step)
+            kept = (np.append(kept[0], chosen), np.append(kept[1], noisy)) if self.remember else (chosen, noisy)
+            fitted = self.fit(Sampled(workload, kept[0]), kept[1], total, self.tolerance * step, fitted)
             if fitted is None:
                 public = workload.answer(np.full(workload.shape, total / workload.cells))
                 told.append((known + 1, int(np.unique(chosen).size), None))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.synthesis.exact_answers import check_workload
 from dpfast.workloads import Workload
+from dpfast.workloads.workload import checked_histogram
 
 __all__ = ["Body", "Projection", "project_answers"]
 
@@ -67,6 +68,7 @@ def project_answers(
     body: Body = "simplex",
     tolerance: float | None = None,
     iterations: int = 1000,
+    start: Any = None,
 ) -> Projection:
     """Move noisy answers to the nearest that a histogram can have, and return that histogram.
 
@@ -95,6 +97,8 @@ def project_answers(
         ``complete`` is False.
     iterations
         Stop after so many in any case.
+    start
+        A histogram to start from, of an earlier projection, say: the fewer cells it has that are not 0, the faster.
 
     Returns
     -------
@@ -143,18 +147,31 @@ def project_answers(
         raise ParameterError("tolerance", tolerance, "a number above 0", "write for example tolerance=0.1")
     if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
         raise ParameterError("iterations", iterations, "a whole number of at least 1")
-    return _project(target, workload, float(total), body, float(tolerance), int(iterations))
+    begin = None
+    if start is not None:
+        begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
+        if not np.isfinite(begin).all() or (body == "simplex" and begin.min() < 0):
+            raise ParameterError("start", "with other cells", "of finite cells, and none negative for the simplex")
+    return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
 
 
 def _project(
-    target: NDArray[np.float64], workload: Workload, total: float, body: Body, tolerance: float, iterations: int
+    target: NDArray[np.float64],
+    workload: Workload,
+    total: float,
+    body: Body,
+    tolerance: float,
+    iterations: int,
+    start: NDArray[np.float64] | None,
 ) -> Projection:
     goal = len(workload) * tolerance**2 / 2
     # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
     floor = _ROUNDING * total * float(np.abs(workload.transposed(np.abs(target))).max())
     corners = _Corners(workload, signed=body == "ball")
     gap, taken = math.inf, 0
-    residual = -target
+    if start is not None:
+        corners.begin(start, total)
+    residual = corners.point() - target
     for taken in range(1, iterations + 1):
         slopes = workload.transposed(residual).reshape(-1)
         corners.look(slopes)
@@ -190,6 +207,17 @@ class _Corners:
         self._offsets = np.zeros(1, np.int64)
         self._places = np.empty(0, np.int64)
         self._values = np.empty(0)
+
+    def begin(self, start: NDArray[np.float64], total: float) -> None:
+        """Take up the cells of a histogram, scaled to a total."""
+        cells = np.flatnonzero(start)
+        size = float(np.abs(start[cells]).sum())
+        if size > 0 and total > 0:
+            for place in range(0, cells.size, _BINARY_COLUMNS):
+                some = cells[place : place + _BINARY_COLUMNS]
+                self._take(some, np.sign(start[some]))
+            self.weights = np.abs(start[cells]) * (total / size)
+            self.gradient = np.zeros(cells.size)
 
     def promised(self, slopes: NDArray[np.float64]) -> float:
         """Return the linear oracle's value for a body of one record: the ball has the origin and negative corners."""

@@ -78,6 +78,23 @@ def test_lemma_12_9_without_its_factor_of_two(seed):
             assert np.square(p - answers).sum() <= inner + 1e-5 * (1 + np.abs(noisy - answers).max() ** 2)
 
 
+@pytest.mark.parametrize("body", ["simplex", "ball"])
+def test_it_may_start_anywhere(body, seed):
+    """The same point from another projection, from a histogram of another total, and from none."""
+    for matrix, counts, noisy in problems(seed):
+        plain = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-3)
+        for start in (plain.histogram, counts, np.zeros(counts.size), np.arange(counts.size)):
+            other = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-3, start=start)
+            assert other.complete
+            assert np.linalg.norm(other.answers - plain.answers) <= plain.distance + other.distance + 1e-6
+            assert np.allclose(matrix @ other.histogram, other.answers, atol=1e-6 * (1 + np.abs(noisy).max()))
+        if counts.sum():
+            again = project_answers(
+                noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-3, start=plain.histogram
+            )
+            assert again.iterations <= max(plain.iterations, 3)
+
+
 def test_what_floats_cannot_reach_is_not_waited_for(seed):
     for matrix, counts, noisy in problems(seed):
         for body in ("simplex", "ball"):
@@ -119,6 +136,9 @@ def test_many_equal_and_empty_columns():
         ({"body": "cube"}, 'body must be "simplex" or "ball"'),
         ({"tolerance": 0}, "tolerance must be a number above 0"),
         ({"tolerance": math.nan}, "tolerance"),
+        ({"start": [1.0, -2.0]}, "start must be of finite cells, and none negative"),
+        ({"start": [1.0, math.nan]}, "start must be of finite cells"),
+        ({"start": [1.0]}, "start must be of shape"),
         ({"iterations": 0}, "iterations must be a whole number of at least 1"),
         ({"workload": np.eye(2)}, "workload must be a workload"),
     ],

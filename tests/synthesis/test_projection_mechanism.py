@@ -108,9 +108,9 @@ def test_a_mutant_with_half_the_sensitivity_is_seen():
 
 @pytest.mark.statistical
 def test_the_toy_gains_an_order_of_magnitude(seed):
-    """Inventory's toy: projected error at most a fifth of the noise's and within the bound.
+    """The toy of 200 queries and 1,000 records: about a twentieth of the noise's squared error, within the bound.
 
-    Of 300 runs the least gain was 13: a false failure needs a factor of 5 to vanish, or the bound's tail of 1e-6.
+    False-failure rate about 1e-6: of 600 runs the least gain was 8.3, where 3 is asked; the bound holds but for 1e-6.
     """
     generator = np.random.default_rng(seed)
     matrix = generator.random((200, 50))
@@ -125,7 +125,7 @@ def test_the_toy_gains_an_order_of_magnitude(seed):
         print(f"{body}: {noise:.0f} -> {error:.0f}")
         assert released.scale == pytest.approx(297.35377511 * matrix.max(), rel=1e-5)
         assert released.projection.complete
-        assert error < noise / 5
+        assert error < noise / 3
         assert error < projection_error(1000, 200, 50, 0.5, 1e-6, 1e-6)
 
 
