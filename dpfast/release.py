@@ -246,13 +246,13 @@ def plan(
     >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
     (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
 
-    All 2,016 ranges of ages, from one release of which all answers are sums:
+    All 3,240 ranges of ages, from one release of which all answers are sums:
 
     >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
-    >>> ages = pl.DataFrame({"age": range(16, 79)})
-    >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(63), epsilon=0.5)
+    >>> ages = pl.DataFrame({"age": range(16, 96)})
+    >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(80), epsilon=0.5)
     >>> plan.to_frame()["strategy"][0], round(plan.to_frame()["rmse"][0], 1)
-    ('weighted blocks of 1, 12', 11.9)
+    ('weighted blocks of 1, 10', 12.8)
     >>> plan.run(dpf.Ledger(epsilon=1.0)).frame.columns
     ['lower', 'upper', 'answer', 'scale', 'answer_lower', 'answer_upper']
 
