@@ -31,6 +31,7 @@ from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mecha
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
 __all__ = [
+    "declared_amounts",
     "modes_of",
     "noise_of_epsilon",
     "noise_of_rho",
@@ -126,9 +127,7 @@ def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, descr
             scale = math.nextafter(scale, math.inf)
         _check_scale(scale, "rho", share)
         gaussian = Gaussian(scale, spread)
-        epsilon = zcdp.ZCDP(gaussian).epsilon(DECLARED_DELTA)
-        declared = charge_units(max(epsilon, 1e-18), "epsilon"), charge_units(DECLARED_DELTA, "delta")
-        return scale, Charge(*declared, description, gaussian)
+        return scale, Charge(*declared_amounts(gaussian), description, gaussian)
 
     def suffices(scale: float) -> bool:
         return zcdp.cost(_laplace_event(scale, sensitivity.l1))[0] <= rho
@@ -143,6 +142,12 @@ def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, descr
     _check_scale(high, "rho", share)
     event = _laplace_event(high, sensitivity.l1)
     return high, Charge(*basic.cost(event), description, event)
+
+
+def declared_amounts(event: Gaussian) -> tuple[int, int]:
+    """Return the epsilon and the delta, in units of 1e-18, that stand in the charge of noise planned by rho."""
+    epsilon = zcdp.ZCDP(event).epsilon(DECLARED_DELTA)
+    return charge_units(max(epsilon, 1e-18), "epsilon"), charge_units(DECLARED_DELTA, "delta")
 
 
 def quantiles_of(

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from dpfast.accounting.amounts import to_decimal
+from dpfast.accounting.events import Gaussian
 from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
@@ -16,7 +17,7 @@ from dpfast.ledger import Charge
 from dpfast.planner.blueprint import name_of
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.charged import Charged
-from dpfast.planner.noise import noise_of_epsilon, noise_of_rho
+from dpfast.planner.noise import declared_amounts
 from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
 from dpfast.queries import Bins, Measure, Sensitivity
 from dpfast.strategies import Choice, Considered, Strategy, choose
@@ -130,13 +131,13 @@ def draw_up_workload(
     measured, noise = choice.best.strategy, choice.best.noise
     sensitivity = measured.sensitivity(unit)
     description = f"{len(workload):,} queries over {', '.join(map(name_of, entries))}, from {measured.name}"
-    if budget.kind == "rho":
-        _, charge = noise_of_rho(sensitivity, noise.mechanism, budget.units, description)
+    if budget.kind == "epsilon":
+        amounts = budget.units, budget.delta_units if noise.mechanism == "gaussian" else 0
     else:
-        spent_delta = budget.delta_units if noise.mechanism == "gaussian" else 0
-        _, charge = noise_of_epsilon(sensitivity, noise.mechanism, budget.units, spent_delta, description)
-    # What is drawn is what is charged.
-    assert charge.event == noise.event
+        assert isinstance(noise.event, Gaussian)
+        amounts = declared_amounts(noise.event)
+    # What is charged is the very event that is drawn, which costs no more than the budget (`noise_of`).
+    charge = Charge(*amounts, description, noise.event)
     blueprint = WorkloadBlueprint(
         aggregation=aggregation,
         unit=unit,

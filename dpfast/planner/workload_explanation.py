@@ -14,6 +14,8 @@ __all__ = ["consider_frame", "explain_workload", "workload_error_frame"]
 
 #: So many of the strategies that were considered are named in an explanation.
 _NAMED = 5
+#: Counts of cells up to this are measured as they are by all strategies that are chosen.
+_USUAL = 2**30
 _CONSIDERED = {
     "strategy": pl.String,
     "measurements": pl.Int64,
@@ -65,6 +67,8 @@ def explain_workload(blueprint: WorkloadBlueprint) -> str:
         f"{best.noise.scale:g}",
         f"  error         root mean square {best.rmse:.6g} over all queries, known beforehand",
     ]
+    if best.strategy.largest_count < _USUAL:
+        lines.append(f"  counts        cells above {best.strategy.largest_count:,} are measured as that")
     others = blueprint.choice.considered[1:]
     if others:
         named = ", ".join(f"{one.strategy.name} {one.rmse:.5g}" for one in others[:_NAMED])

@@ -11,7 +11,7 @@ import numpy as np
 from dpfast.errors import ParameterError
 from dpfast.queries import PrivacyUnit
 from dpfast.strategies.candidates import candidates
-from dpfast.strategies.noise import Budget, MeasurementNoise, cheapest_noise
+from dpfast.strategies.noise import Budget, MeasurementNoise, NoiseTooWideError, cheapest_noise
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload
 
@@ -130,5 +130,12 @@ def choose(
     made = candidates(workload, budget) if among is None else list(among)
     if not made:
         raise ParameterError("among", among, "at least one strategy")
-    considered = [consider(strategy, workload, budget, unit) for strategy in made]
+    considered = [consider(made[0], workload, budget, unit)]
+    for strategy in made[1:]:
+        try:
+            considered.append(consider(strategy, workload, budget, unit))
+        except NoiseTooWideError:
+            # Numbers in fixed point need noise that is as many times wider. The identity, which is first, does not.
+            if among is not None:
+                raise
     return Choice(tuple(sorted(considered, key=lambda one: one.rmse)))

@@ -17,7 +17,11 @@ from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
 from dpfast.queries import Sensitivity
 
-__all__ = ["Budget", "MeasurementNoise", "cheapest_noise", "noise_of"]
+__all__ = ["Budget", "MeasurementNoise", "NoiseTooWideError", "cheapest_noise", "noise_of"]
+
+
+class NoiseTooWideError(ParameterError):
+    """The scale would be above 2**60."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def noise_of(sensitivity: Sensitivity, budget: Budget, mechanism: Literal["lapla
 
     Raises
     ------
-    ParameterError
+    NoiseTooWideError
         The scale would be above 2**60.
 
     """
@@ -167,4 +171,4 @@ def _check_scale(scale: float, budget: Budget) -> None:
         argument = "rho" if budget.rho is not None else "epsilon"
         given: Any = to_decimal(budget.rho if budget.rho is not None else budget.epsilon or 0)
         allowed = "larger: the noise would drown every value that an int64 can hold"
-        raise ParameterError(argument, given, allowed, f"raise {argument}, or lower max_groups")
+        raise NoiseTooWideError(argument, given, allowed, f"raise {argument}, or lower max_groups")

@@ -20,6 +20,7 @@ __all__ = ["Product", "product"]
 
 #: More levels of a product than that are not told apart.
 _MOST_LEVELS = 2**12
+_LEAST_LARGEST_COUNT = 2**16
 
 
 class Product(Strategy):
@@ -147,7 +148,7 @@ def product(*factors: Strategy) -> Product:
     Raises
     ------
     ParameterError
-        A factor is none.
+        A factor is none, or counts of 2**16 would leave int64 (square roots have factors of 2**20, for one).
 
     References
     ----------
@@ -163,4 +164,8 @@ def product(*factors: Strategy) -> Product:
     """
     if not factors or not all(isinstance(factor, LineStrategy) and len(factor.shape) == 1 for factor in factors):
         raise ParameterError("factors", factors, "one strategy over a single attribute or more")
-    return Product(*factors)  # type: ignore[arg-type]
+    made = Product(*factors)  # type: ignore[arg-type]
+    if made.largest_count < _LEAST_LARGEST_COUNT:
+        allowed = f"of such small numbers that counts up to {_LEAST_LARGEST_COUNT:,} fit into their sums in int64"
+        raise ParameterError("factors", factors, allowed, "use hierarchies, or fewer square roots")
+    return made

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.accounting import basic, gdp, zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian
 from dpfast.errors import BudgetExceededError, DpfastError, LedgerError
 
@@ -80,6 +83,32 @@ def test_one_charge_with_the_event_that_is_drawn():
     gaussian = plan(epsilon=0.5, delta=1e-3, strategy=dpf.strategies.hierarchy(CELLS, 2))._blueprint
     assert isinstance(gaussian.charge.event, Gaussian)
     assert gaussian.charge.event == gaussian.best.noise.event
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    "budget",
+    [{"epsilon": 0.3}, {"epsilon": 1e-7}, {"epsilon": 0.3, "delta": 1e-5}, {"epsilon": None, "rho": 0.07}],
+)
+@pytest.mark.parametrize("bounds", [(1, 1), (3, 5), (CELLS, 2**30)])
+def test_the_charge_is_what_the_event_drawn_costs_at_most(budget, neighbors, bounds):
+    """Soundness rule 10, by the accountants: of the event with the sensitivity of all that a unit may do."""
+    unit = dict(zip(("max_groups", "max_rows_per_group"), bounds, strict=True))
+    blueprint = plan(neighbors=neighbors, privacy_unit="name", **unit, **budget)._blueprint
+    charge, event = blueprint.charge, blueprint.best.noise.event
+    assert charge.event is event
+    if "rho" in budget:
+        assert zcdp.cost(event)[0] <= 7 * 10**16
+        assert zcdp.ZCDP(event).epsilon(1e-6) <= charge.epsilon_units / 10**18
+    elif isinstance(event, Gaussian):
+        assert charge.delta_units == 10**13
+        assert gdp.GDP(event).delta(0.3) <= 1e-5
+    else:
+        assert charge.delta_units == 0
+        assert basic.cost(event)[0] <= charge.epsilon_units
+    size = blueprint.sensitivity
+    squared = Fraction(event.sensitivity) ** 2
+    assert squared >= (size.l2_squared if isinstance(event, Gaussian) else size.l1**2)
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
@@ -185,7 +214,7 @@ def test_chart(tmp_path):
         ({"neighbors": "both"}, "neighbors must be"),
         ({"privacy_unit": "name"}, "max_groups must be"),
         ({"dataset": ""}, "dataset must be"),
-        ({"epsilon": 1e-17}, "epsilon must be"),
+        ({"epsilon": 1e-18, "neighbors": "replace"}, "epsilon must be"),
     ],
 )
 def test_bad_input_is_told_in_one_line(changes, words):
@@ -193,3 +222,12 @@ def test_bad_input_is_told_in_one_line(changes, words):
         plan(**changes)
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_what_is_cut_off_is_said():
+    steps = dpf.strategies.square_root(8)
+    keys = pl.DataFrame({"a": np.repeat(range(8), 8), "b": np.tile(range(8), 8)})
+    parameters = {"by": ["a", "b"], "keys": keys, "workload": dpf.workloads.identity((8, 8)), "epsilon": 1}
+    both = dpf.plan(pl.DataFrame({"a": [1], "b": [2]}), strategy=dpf.strategies.product(steps, steps), **parameters)
+    assert f"cells above {both._blueprint.best.strategy.largest_count:,} are measured as that" in both.explain()
+    assert "measured as that" not in plan().explain()

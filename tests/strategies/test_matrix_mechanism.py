@@ -100,6 +100,16 @@ def test_what_is_charged_for_can_be_read(workload, budget):
     assert release.half_width().shape == (len(workload),)
 
 
+def test_strategies_of_large_numbers_do_not_end_the_choice():
+    """The identity's noise fits where that of a matrix in fixed point, 2**16 times wider, does not."""
+    unit = {"max_groups": 40, "max_rows_per_group": 2**40}
+    choice = made.choose(workloads.prefix(40), epsilon=0.3, **unit)
+    assert choice.best.noise.scale < 2.0**60
+    assert "identity" in {one.strategy.name for one in choice.considered}
+    with pytest.raises(ParameterError, match="epsilon must be larger"):
+        made.choose(workloads.prefix(40), epsilon=0.3, **unit, among=[made.identity(40), made.square_root(40)])
+
+
 def test_with_a_delta_the_better_noise_is_taken():
     workload = workloads.prefix(1024)
     choice = made.choose(workload, epsilon=0.1, delta=1e-3)

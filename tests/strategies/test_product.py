@@ -149,3 +149,11 @@ def test_a_release_in_two_dimensions():
 def test_what_is_no_product_is_refused(factors):
     with pytest.raises(ParameterError, match="factors"):
         made.product(*factors)
+
+
+def test_products_whose_sums_leave_int64_are_refused():
+    """Else all counts would be moved to a small one, or to 0, and the answers be of another histogram."""
+    steps = made.square_root(1024)
+    with pytest.raises(ParameterError, match="counts up to 65,536 fit"):
+        made.product(steps, steps)
+    assert made.product(steps, made.hierarchy(1024, 16)).largest_count > 2**16
