@@ -246,7 +246,7 @@ def plan(
     >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
     (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
 
-    All 3,240 ranges of ages, from one release of which all answers are sums:
+    All 2,016 ranges of ages, from one release of which all answers are sums:
 
     >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
     >>> ages = pl.DataFrame({"age": range(16, 79)})

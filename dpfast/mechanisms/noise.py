@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.events import DiscreteLaplace, Event, Gaussian, Laplace, Repeated
+from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
 from dpfast.mechanisms.gaussian import gaussian
@@ -29,6 +29,7 @@ from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
 __all__ = [
     "IntegerNoise",
     "NoiseKind",
+    "NoiseTooWideError",
     "gaussian_of_delta",
     "gaussian_of_rho",
     "laplace_event",
@@ -42,6 +43,10 @@ _DROWNED = "larger: the noise would drown every value that an int64 can hold"
 _MEND = "raise it, or lower what one privacy unit changes"
 
 
+class NoiseTooWideError(ParameterError):
+    """The noise would be wider than any that an int64 can hold."""
+
+
 @dataclass(frozen=True)
 class IntegerNoise:
     """Independent noise on every one of many whole numbers.
@@ -51,13 +56,13 @@ class IntegerNoise:
     mechanism, scale
         ``"laplace"`` with scale b, or ``"gaussian"`` with standard deviation sigma.
     event
-        What is done to the data, for an accountant: all draws together.
+        What is done to the data, for an accountant, where all values together move by the sensitivity.
 
     """
 
     mechanism: NoiseKind
     scale: float
-    event: Event
+    event: DiscreteLaplace | Laplace | Gaussian
 
     @property
     def deviation(self) -> float:
@@ -193,7 +198,7 @@ def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) ->
     """Return the least Laplace noise that rho allows for a sensitivity.
 
     Guarantee
-        rho-zCDP: `dpfast.accounting.zcdp.cost` says so of the very event.
+        rho-zCDP: `dpfast.accounting.zcdp.cost` says so of the event, repeated for each of the values that may move.
 
     Parameters
     ----------
@@ -211,16 +216,15 @@ def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) ->
 
     """
 
-    def event(scale: float) -> Event:
-        each = laplace_event(scale, l1)
-        return each if answers == 1 else Repeated(each, answers)
+    def suffices(scale: float) -> bool:
+        return zcdp.cost(Repeated(laplace_event(scale, l1), answers))[0] <= rho
 
     share = Fraction(rho, UNITS_PER_ONE)
     # m e**2 / 2 >= rho >= m (e - 2).
     each = float(share) / answers
-    scale = _least(lambda scale: zcdp.cost(event(scale))[0] <= rho, l1 / (each + 2), l1 / math.sqrt(2 * each))
+    scale = _least(suffices, l1 / (each + 2), l1 / math.sqrt(2 * each))
     _check_scale(scale, "rho", share, mend)
-    return IntegerNoise("laplace", scale, event(scale))
+    return IntegerNoise("laplace", scale, laplace_event(scale, l1))
 
 
 def _least(suffices: Callable[[float], bool], low: float, high: float) -> float:
@@ -234,4 +238,4 @@ def _least(suffices: Callable[[float], bool], low: float, high: float) -> float:
 
 def _check_scale(scale: float, argument: str, share: Fraction, mend: str) -> None:
     if not scale <= LARGEST_INTEGER_SCALE:
-        raise ParameterError(argument, float(share), _DROWNED, mend)
+        raise NoiseTooWideError(argument, float(share), _DROWNED, mend)

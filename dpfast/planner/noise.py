@@ -7,25 +7,16 @@ the event costs by exact rational arithmetic is never above the share that it wa
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
 from dpfast.accounting.balls import as_written
-from dpfast.accounting.events import (
-    DiscreteLaplace,
-    ExponentialMechanism,
-    Gaussian,
-    KeySelection,
-    Laplace,
-)
+from dpfast.accounting.events import ExponentialMechanism, KeySelection, Single
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
-from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.key_selection import selection_table
-from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
+from dpfast.mechanisms.noise import gaussian_of_delta, gaussian_of_rho, laplace_of_epsilon, laplace_of_rho
 from dpfast.mechanisms.quantile_nodes import quantile_tree
 from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
@@ -45,12 +36,9 @@ DECLARED_DELTA = 1e-6
 #: More would change nothing, as weights are below exp(-700) already.
 LARGEST_DRAW_EPSILON = 1e6
 
+_MEND = "raise {}, or lower max_groups or the bounds"
+
 BudgetKind: TypeAlias = Literal["epsilon", "rho"]
-
-
-def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
-    """Return what Laplace noise on integers is: continuous noise, rounded, where it is too wide for the ones."""
-    return DiscreteLaplace(scale, l1) if grid_of_integers(scale) == 1 else Laplace(scale, round_up(Fraction(l1)))
 
 
 def noise_of_epsilon(
@@ -75,27 +63,11 @@ def noise_of_epsilon(
         For the ledger.
 
     """
-    share = Fraction(epsilon, UNITS_PER_ONE)
-    event: DiscreteLaplace | Laplace | Gaussian
     if mechanism == "laplace":
-        # Rounded up first, so that the event of noise too wide for the ones is as private as the exact one.
-        size = Fraction(round_up(Fraction(sensitivity.l1)))
-        scale = laplace_scale(size, share) if size / share < 2**1000 else math.inf
-        _check_scale(scale, "epsilon", share)
-        event = _laplace_event(scale, sensitivity.l1)
+        noise = laplace_of_epsilon(sensitivity.l1, epsilon, mend=_MEND.format("epsilon"))
     else:
-        spread = round_up_root(Fraction(sensitivity.l2_squared))
-        scale = analytic_gaussian_scale(Fraction(spread), share, Fraction(delta, UNITS_PER_ONE))
-        _check_scale(scale, "epsilon", share)
-        event = Gaussian(scale, spread)
-    return scale, Charge(epsilon, delta, description, event)
-
-
-def _check_scale(scale: float, argument: str, share: Fraction) -> None:
-    if not scale <= LARGEST_INTEGER_SCALE:
-        allowed = "larger: the noise would drown every value that an int64 can hold"
-        mend = f"raise {argument}, or lower max_groups or the bounds"
-        raise ParameterError(argument, float(share), allowed, mend)
+        noise = gaussian_of_delta(sensitivity.l2_squared, epsilon, delta, mend=_MEND.format("epsilon"))
+    return noise.scale, Charge(epsilon, delta, description, noise.event)
 
 
 def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, description: str) -> tuple[float, Charge]:
@@ -113,38 +85,15 @@ def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, descr
     rho
         The share, in units of 1e-18.
 
-    Notes
-    -----
-    Gaussian: sigma = D2 / sqrt(2 rho). Laplace: b = D1 / e with e tanh(e / 2) = rho where the noise is discrete
-    and e + exp(-e) - 1 = rho where it is continuous, by halving.
-
     """
-    share = Fraction(rho, UNITS_PER_ONE)
-    if mechanism == "gaussian":
-        spread = round_up_root(Fraction(sensitivity.l2_squared))
-        scale = round_up_root(Fraction(spread) ** 2 / (2 * share))
-        while zcdp.cost(Gaussian(scale, spread))[0] > rho:
-            scale = math.nextafter(scale, math.inf)
-        _check_scale(scale, "rho", share)
-        gaussian = Gaussian(scale, spread)
-        return scale, Charge(*declared_amounts(gaussian), description, gaussian)
-
-    def suffices(scale: float) -> bool:
-        return zcdp.cost(_laplace_event(scale, sensitivity.l1))[0] <= rho
-
-    # e**2 / 2 >= rho >= e - 2.
-    size = float(sensitivity.l1)
-    low, high = size / (float(share) + 2), size / math.sqrt(2 * float(share))
-    while not suffices(high):
-        high *= 1 + 2.0**-40
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    _check_scale(high, "rho", share)
-    event = _laplace_event(high, sensitivity.l1)
-    return high, Charge(*basic.cost(event), description, event)
+    if mechanism == "laplace":
+        noise = laplace_of_rho(sensitivity.l1, rho, mend=_MEND.format("rho"))
+        return noise.scale, Charge(*basic.cost(noise.event), description, noise.event)
+    noise = gaussian_of_rho(sensitivity.l2_squared, rho, mend=_MEND.format("rho"))
+    return noise.scale, Charge(*declared_amounts(noise.event), description, noise.event)
 
 
-def declared_amounts(event: Gaussian) -> tuple[int, int]:
+def declared_amounts(event: Single) -> tuple[int, int]:
     """Return the epsilon and the delta, in units of 1e-18, that stand in the charge of noise planned by rho."""
     epsilon = zcdp.ZCDP(event).epsilon(DECLARED_DELTA)
     return charge_units(max(epsilon, 1e-18), "epsilon"), charge_units(DECLARED_DELTA, "delta")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpfast.errors import ParameterError
+from dpfast.mechanisms.noise import IntegerNoise, NoiseTooWideError
 from dpfast.queries import PrivacyUnit
 from dpfast.strategies.candidates import candidates
-from dpfast.strategies.noise import Budget, MeasurementNoise, NoiseTooWideError, cheapest_noise
+from dpfast.strategies.noise import Budget, cheapest_noise
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload
 
@@ -32,7 +33,7 @@ class Considered:
     """
 
     strategy: Strategy
-    noise: MeasurementNoise
+    noise: IntegerNoise
     rmse: float
 
     def __str__(self) -> str:

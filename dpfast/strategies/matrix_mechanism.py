@@ -14,8 +14,9 @@ from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.gaussian import gaussian
 from dpfast.mechanisms.laplace import laplace
+from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.strategies.choosing import Choice, choose, consider, read_unit
-from dpfast.strategies.noise import Budget, MeasurementNoise
+from dpfast.strategies.noise import Budget
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload
 
@@ -40,7 +41,7 @@ class MatrixRelease:
 
     workload: Workload
     strategy: Strategy
-    noise: MeasurementNoise
+    noise: IntegerNoise
     histogram: NDArray[np.float64]
     choice: Choice
 
@@ -187,7 +188,7 @@ def matrix_mechanism(
 
 
 def draw_cells(
-    strategy: Strategy, noise: MeasurementNoise, histogram: Any, random: object, threads: int | None
+    strategy: Strategy, noise: IntegerNoise, histogram: Any, random: object, threads: int | None
 ) -> NDArray[np.float64]:
     """Measure a histogram with noise, and return the least-squares cells; every call costs the noise's event."""
     # Exact columns are let go as soon as they have their noise.

@@ -24,7 +24,7 @@ from .oracles import epsilon_lower_bound
 
 pytestmark = pytest.mark.statistical
 
-PLANNER = import_module("dpfast.planner.noise")
+NOISE = import_module("dpfast.mechanisms.noise")
 
 BLOCKS = 150_000
 
@@ -108,8 +108,8 @@ def test_selected_keys_and_their_figures(units):
 
 def halve_the_scale(patch):
     """The noise is half of what it should be."""
-    scale = PLANNER.laplace_scale
-    patch.setattr(PLANNER, "laplace_scale", lambda *given: scale(*given) / 2)
+    scale = NOISE.laplace_scale
+    patch.setattr(NOISE, "laplace_scale", lambda *given: scale(*given) / 2)
 
 
 def forget_the_groups(patch):
@@ -142,6 +142,6 @@ def test_attacks_see_through_mutants(mutate, groups, rows, query, monkeypatch):
 
 def test_attacks_see_a_scale_too_small_by_an_eighth(monkeypatch):
     """How sharp the simplest attack is: epsilon 1.15 in place of 1 is found out."""
-    scale = PLANNER.laplace_scale
-    monkeypatch.setattr(PLANNER, "laplace_scale", lambda *given: scale(*given) / 1.15)
+    scale = NOISE.laplace_scale
+    monkeypatch.setattr(NOISE, "laplace_scale", lambda *given: scale(*given) / 1.15)
     assert attack(dpf.count(), 1, 1, 1) > 1

@@ -189,7 +189,7 @@ def test_any_budget_any_sensitivity(epsilon, delta, rows, bound, public):
 @pytest.mark.parametrize("lie", ["scale", "sensitivity", "event", "sum"])
 def test_the_check_of_charges_sees_a_lie(lie, monkeypatch):
     """The mutants: too little noise, a sensitivity rounded down, another event, a share too many."""
-    noise, splitting = import_module("dpfast.planner.noise"), import_module("dpfast.planner.drawing_up")
+    noise, splitting = import_module("dpfast.mechanisms.noise"), import_module("dpfast.planner.drawing_up")
     if lie == "scale":
         scale = noise.laplace_scale
         monkeypatch.setattr(noise, "laplace_scale", lambda *given: math.nextafter(scale(*given), 0.0))

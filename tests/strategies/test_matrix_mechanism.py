@@ -124,7 +124,7 @@ def test_with_a_delta_the_better_noise_is_taken():
 def test_the_noise_has_the_deviation_that_is_told(b, expected):
     k = np.arange(1, 400, dtype=float)
     q = math.exp(-1 / b)
-    told = noises.MeasurementNoise("laplace", b, None).deviation ** 2
+    told = noises.IntegerNoise("laplace", b, None).deviation ** 2
     assert told == pytest.approx(expected or 2 * (1 - q) / (1 + q) * (k**2 * q**k).sum(), rel=1e-6)
 
 
@@ -170,20 +170,20 @@ def strays(mechanism, scale, weights, reach):
 def test_bounds_hold_for_noise_as_small_as_the_steps_it_takes(mechanism, weights):
     """Exactly, without a draw: at epsilon 2.6 a cell's interval for 0.05 would miss 0.14 without the half step."""
     for scale in (0.1, 0.2, 0.25, 0.32, 0.385, 0.5, 0.7, 1.0, 1.6, 4.0):
-        noise = noises.MeasurementNoise(mechanism, scale, None)
+        noise = noises.IntegerNoise(mechanism, scale, None)
         for miss in (0.5, 0.2, 0.05, 0.01, 1e-6):
             assert strays(mechanism, scale, weights, noise.deviation * noise.reach(miss)) <= miss * (1 + 1e-9)
 
 
 def test_without_the_half_step_bounds_of_small_noise_are_missed():
     """The mutant, which the test above must see."""
-    assert strays("laplace", 1 / 2.6, (1,), noises.MeasurementNoise("laplace", 1 / 2.6, None).deviation * 2.37) > 0.13
+    assert strays("laplace", 1 / 2.6, (1,), noises.IntegerNoise("laplace", 1 / 2.6, None).deviation * 2.37) > 0.13
 
 
 def test_any_probability_has_a_bound():
     for mechanism in ("laplace", "gaussian"):
         for scale in (1e-5, 1 / 1399, 3.0, 2.0**40):
-            noise = noises.MeasurementNoise(mechanism, scale, None)
+            noise = noises.IntegerNoise(mechanism, scale, None)
             bounds = [noise.deviation * noise.reach(miss) for miss in (1 - 1e-12, 1 - 1e-8, 0.999, 0.5, 1e-12, 1e-299)]
             assert bounds == sorted(bounds)
             assert np.isfinite(bounds).all()
