@@ -16,7 +16,7 @@ from dpfast.workloads.workload import checked_histogram
 
 __all__ = ["Body", "Projection", "project_answers"]
 
-Body = Literal["simplex", "ball"]
+Body = Literal["simplex", "capped", "ball"]
 
 #: An int64 has so many bits for columns of zeros and ones; of other columns each costs a pass over the histogram.
 _BINARY_COLUMNS, _OTHER_COLUMNS = 62, 4
@@ -89,8 +89,8 @@ def project_answers(
     total
         How many records the histogram has: public, or noisy.
     body
-        "simplex": histograms of ``total`` records and no negative cell. "ball": sums of abs(y) up to ``total``, the
-        text's n B_1.
+        "simplex": histograms of ``total`` records and no negative cell. "capped": of ``total`` records at most. "ball":
+        sums of abs(y) up to ``total``, the text's n B_1.
     tolerance
         Stop when the root mean square distance to the exact projection is certainly at most this, in the answers'
         unit; by default a thousandth of the root mean square answer. Below what the rounding of floats allows,
@@ -139,8 +139,8 @@ def project_answers(
         raise ParameterError("answers", "with NaN or infinities", "finite numbers")
     if isinstance(total, bool) or not isinstance(total, (int, float, np.number)) or not 0 <= total < math.inf:
         raise ParameterError("total", total, "a finite number of at least 0", "give the number of records")
-    if body not in ("simplex", "ball"):
-        raise ParameterError("body", body, '"simplex" or "ball"')
+    if body not in ("simplex", "capped", "ball"):
+        raise ParameterError("body", body, '"simplex", "capped" or "ball"')
     if tolerance is None:
         tolerance = 1e-3 * math.sqrt(float(np.square(target).mean()))
     elif isinstance(tolerance, bool) or not isinstance(tolerance, (int, float, np.number)) or not tolerance > 0:
@@ -150,8 +150,8 @@ def project_answers(
     begin = None
     if start is not None:
         begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
-        if not np.isfinite(begin).all() or (body == "simplex" and begin.min() < 0):
-            raise ParameterError("start", "with other cells", "of finite cells, and none negative for the simplex")
+        if not np.isfinite(begin).all() or (body != "ball" and begin.min() < 0):
+            raise ParameterError("start", "with other cells", "of finite cells, and none negative but for the ball")
     return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
 
 
@@ -167,7 +167,7 @@ def _project(
     goal = len(workload) * tolerance**2 / 2
     # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
     floor = _ROUNDING * total * float(np.abs(workload.transposed(np.abs(target))).max())
-    corners = _Corners(workload, signed=body == "ball")
+    corners = _Corners(workload, body)
     gap, taken = math.inf, 0
     if start is not None:
         corners.begin(start, total)
@@ -196,9 +196,10 @@ def _project(
 class _Corners:
     """The corners of the body found so far: their columns, the products of these, and their weights."""
 
-    def __init__(self, workload: Workload, *, signed: bool) -> None:
+    def __init__(self, workload: Workload, body: Body) -> None:
         self._workload = workload
-        self._signed = signed
+        self._signed = body == "ball"
+        self._has_origin = body != "simplex"
         self.cells = np.empty(0, np.int64)
         self.signs = np.empty(0)
         self.weights = np.empty(0)
@@ -220,8 +221,9 @@ class _Corners:
             self.gradient = np.zeros(cells.size)
 
     def promised(self, slopes: NDArray[np.float64]) -> float:
-        """Return the linear oracle's value for a body of one record: the ball has the origin and negative corners."""
-        return float(-np.abs(slopes).max() if self._signed else slopes.min())
+        """Return the linear oracle's value for a body of one record."""
+        least = float(-np.abs(slopes).max() if self._signed else slopes.min())
+        return min(least, 0.0) if self._has_origin else least
 
     def look(self, slopes: NDArray[np.float64]) -> None:
         """Take the gradient at the corners from that at all cells."""
@@ -235,7 +237,7 @@ class _Corners:
         known = set(zip(self.cells.tolist(), self.signs.tolist(), strict=True))
         fresh = [pair not in known for pair in zip(cells.tolist(), signs.tolist(), strict=True)]
         cells, signs = cells[fresh], signs[fresh]
-        if self._signed and (0.0 not in self.signs):
+        if self._has_origin and 0.0 not in self.signs:
             cells, signs = np.append(cells, 0), np.append(signs, 0.0)  # the origin
         if cells.size:
             self._take(cells, signs)

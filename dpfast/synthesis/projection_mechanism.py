@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,12 +20,15 @@ from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.exact_answers import Change, ExactAnswers, check_workload
 from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
 from dpfast.synthesis.projection import Body, Projection, project_answers
+from dpfast.synthesis.sampled import WithTotal
 from dpfast.workloads import Workload
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
 
 #: The projection is stopped where it is certainly no farther away than this part of the noise, root mean square.
 _TOLERANCE = 0.05
+#: The probability that a histogram has more records than the fitted one may have.
+_MISSED = 1e-6
 
 
 class ProjectedAnswers(Estimate):
@@ -35,7 +39,7 @@ class ProjectedAnswers(Estimate):
     noisy
         The answers with noise, before the projection.
     total
-        The public number of records, or the noisy one.
+        The public number of records, or the one that was fitted to all answers.
     mechanism
         "laplace" or "gaussian".
     scale
@@ -134,9 +138,11 @@ def projection_mechanism(
     neighbors
         "add_remove" or "replace".
     total
-        The number of records if it is public under "add_remove"; None measures it, as one more answer.
+        The number of records if it is public under "add_remove"; None measures it, as one more answer, and fits it to
+        all answers with the histogram.
     body
-        "simplex": histograms without negative cells. "ball": the text's.
+        "simplex" or "capped": histograms without negative cells, of the number of records or of at most that many.
+        "ball": the text's.
     tolerance, iterations
         When the projection stops, as for `project_answers`; by default within a hundredth of the noise.
     ledger
@@ -209,12 +215,18 @@ def projection_mechanism(
         answers = np.append(answers, counts.sum() * exact.largest)
     drawn = noise.draw(answers, source, threads)
     noisy = np.asarray(drawn[: len(workload)] * exact.step, np.float64)
-    if measured:
-        records = max(float(drawn[-1]) / exact.largest, 0.0)
-    else:
-        records = float(counts.sum() if total is None else total)
     wanted = _TOLERANCE * noise.standard_deviation * exact.step if tolerance is None else tolerance
-    projection = project_answers(noisy, workload, records, body=body, tolerance=wanted, iterations=iterations)
+    rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
+    records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else float(total or counts.sum())
+    if measured and body != "ball":
+        # The number of records is fitted as all answers are: they tell of it too, together far better than its own.
+        most = records + noise.largest(1, _MISSED) / exact.largest
+        beside = WithTotal(workload, exact.largest * exact.step)
+        fitted = project_answers(drawn * exact.step, beside, most, body="capped", **rest)
+        projection = replace(fitted, answers=fitted.answers[:-1])
+        records = float(fitted.histogram.sum())
+    else:
+        projection = project_answers(noisy, workload, records, body=body, **rest)
     released = ProjectedAnswers(
         projection.histogram, workload, spending.spent, complete=projection.complete, entry=entry
     )

@@ -17,7 +17,8 @@ from .dense import Dense
 def nearest(matrix, target, total, body):
     """Return the exact projection of a target, by nonnegative least squares with a heavy equation for the sum."""
     matrix = np.asarray(matrix, float)
-    columns = matrix if body == "simplex" else np.hstack([matrix, -matrix, np.zeros((len(matrix), 1))])
+    origin = np.zeros((len(matrix), 1))
+    columns = np.hstack({"simplex": [matrix], "capped": [matrix, origin], "ball": [matrix, -matrix, origin]}[body])
     heavy = 1e6 * max(1.0, np.abs(columns).max())
     rows = np.vstack([columns, np.full((1, columns.shape[1]), heavy)])
     weights, _ = nnls(rows, np.append(target, heavy * total), maxiter=10_000)
@@ -37,7 +38,7 @@ def problems(seed, count=25):
         yield matrix, counts, matrix @ counts + noise
 
 
-@pytest.mark.parametrize("body", ["simplex", "ball"])
+@pytest.mark.parametrize("body", ["simplex", "capped", "ball"])
 def test_it_is_the_nearest_point_and_the_certificate_holds(body, seed):
     for matrix, counts, noisy in problems(seed):
         total = counts.sum()
@@ -51,8 +52,9 @@ def test_it_is_the_nearest_point_and_the_certificate_holds(body, seed):
             assert fitted.distance <= tolerance * math.sqrt(len(noisy)) * (1 + 1e-9)
             assert np.allclose(matrix @ fitted.histogram, fitted.answers, atol=slack)
             assert np.abs(fitted.histogram).sum() <= total * (1 + 1e-9)
-            if body == "simplex":
+            if body != "ball":
                 assert fitted.histogram.min() >= 0
+            if body == "simplex":
                 assert fitted.histogram.sum() == pytest.approx(total)
 
 
@@ -72,13 +74,13 @@ def test_lemma_12_9_without_its_factor_of_two(seed):
     """abs(p - a)**2 <= <p - a, t - a> for the projection p of t onto a convex set with a in it, a plain inequality."""
     for matrix, counts, noisy in problems(seed):
         answers = matrix @ counts
-        for body in ("simplex", "ball"):
+        for body in ("simplex", "capped", "ball"):
             p = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-7).answers
             inner = (p - answers) @ (noisy - answers)
             assert np.square(p - answers).sum() <= inner + 1e-5 * (1 + np.abs(noisy - answers).max() ** 2)
 
 
-@pytest.mark.parametrize("body", ["simplex", "ball"])
+@pytest.mark.parametrize("body", ["simplex", "capped", "ball"])
 def test_it_may_start_anywhere(body, seed):
     """The same point from another projection, from a histogram of another total, and from none."""
     for matrix, counts, noisy in problems(seed):
@@ -97,7 +99,7 @@ def test_it_may_start_anywhere(body, seed):
 
 def test_what_floats_cannot_reach_is_not_waited_for(seed):
     for matrix, counts, noisy in problems(seed):
-        for body in ("simplex", "ball"):
+        for body in ("simplex", "capped", "ball"):
             assert project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-14).iterations < 200
 
 
@@ -105,7 +107,7 @@ def test_answers_of_a_histogram_stay_as_they_are(seed):
     generator = np.random.default_rng(seed)
     matrix = generator.random((20, 10))
     counts = generator.integers(0, 9, 10)
-    for body in ("simplex", "ball"):
+    for body in ("simplex", "capped", "ball"):
         fitted = project_answers(matrix @ counts, Dense(matrix), counts.sum(), body=body, tolerance=1e-6)
         assert np.allclose(fitted.answers, matrix @ counts, atol=1e-4)
 
@@ -133,10 +135,10 @@ def test_many_equal_and_empty_columns():
         ({"total": -1}, "total must be a finite number of at least 0"),
         ({"total": math.inf}, "total"),
         ({"total": "many"}, "total"),
-        ({"body": "cube"}, 'body must be "simplex" or "ball"'),
+        ({"body": "cube"}, 'body must be "simplex", "capped" or "ball"'),
         ({"tolerance": 0}, "tolerance must be a number above 0"),
         ({"tolerance": math.nan}, "tolerance"),
-        ({"start": [1.0, -2.0]}, "start must be of finite cells, and none negative"),
+        ({"start": [1.0, -2.0]}, "start must be of finite cells, and none negative but for the ball"),
         ({"start": [1.0, math.nan]}, "start must be of finite cells"),
         ({"start": [1.0]}, "start must be of shape"),
         ({"iterations": 0}, "iterations must be a whole number of at least 1"),

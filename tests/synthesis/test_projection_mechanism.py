@@ -160,6 +160,16 @@ def test_the_total_is_paid_for_where_it_is_measured():
     assert small(mechanism="laplace", neighbors="replace").scale == 5.0  # no more than all five answers
 
 
+def test_the_total_is_fitted_to_all_answers():
+    """The last of many prefixes tell of it too: its own noise would be off by 45, root mean square."""
+    counts = np.full(400, 50)
+    totals = [
+        projection_mechanism(counts, dpf.workloads.prefix(400), rho=0.1, random=SeededRandom(run)).total
+        for run in range(8)
+    ]
+    assert np.sqrt(np.square(np.array(totals) - 20_000).mean()) < 30
+
+
 def test_the_ledger_is_charged_whole_before_anything_is_drawn():
     ledger = dpf.Ledger(epsilon=1.0, delta=1e-6)
     small(delta=1e-6, ledger=ledger)
