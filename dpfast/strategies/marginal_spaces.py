@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import terms_of
 from dpfast.strategies.nested import Energies
-from dpfast.strategies.strategy import LARGEST_DENSE, Strategy
+from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, Strategy
 from dpfast.workloads.cells import Identity, Total
 from dpfast.workloads.workload import Workload
 
@@ -45,6 +45,11 @@ class MarginalSpaces(Strategy):
 
     spaces: list[Attributes]
     eigenvalues: NDArray[np.float64]
+
+    @property
+    def largest_count(self) -> int:
+        """See `Strategy.largest_count`; the sum of all cells fits too, as whoever sums tables looks whether it does."""
+        return min(super().largest_count, LARGEST_TOTAL // self.cells)
 
     def error(self, workload: Workload) -> float:
         """See `Strategy.error`: in closed form for unions of products; infinite where a query is not told."""

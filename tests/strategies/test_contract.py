@@ -53,6 +53,7 @@ MANY = {
     "product": made.product(made.hierarchy(4, 2), made.hierarchy(3, (3,), weights=(2, 1))),
     "product with a wavelet": made.product(made.wavelet(4), made.identity(3)),
     "marginals": made.marginals((2, 3, 2), [(0, 1, 2), (0,), (1, 2), ()], weights=[3, 1, 2, 4]),
+    "one full table": made.marginals((2, 3, 2), [(0, 1, 2)]),
     "residuals": MarginalResiduals((2, 3), [(), (0,), (1,), (0, 1)], [7, 3, 2, 1]),
     "product of square roots": made.product(made.square_root(3), made.square_root(4)),
 }

@@ -29,6 +29,7 @@ made, workloads = dpf.strategies, dpf.workloads
         made.hierarchy(1024, 8, root=True),
         made.hierarchy(1024, 16),
         made.wavelet(1024),
+        made.square_root(1024),
         made.hierarchy(1024, (16, 16), weights=(255, 239, 208)),
     ],
     ids=str,
