@@ -311,6 +311,12 @@ COMPARISONS = (
         needs="dp_accounting",
         rounds=1,
     ),
+    Comparison(
+        "H16 of 10^7 cells with consistency", "dpf.laplace alone", 10**7, workloads.hierarchy(16), 6.0, at_least=False
+    ),
+    Comparison(
+        "H4 of 10^7 cells with consistency", "dpf.laplace alone", 10**7, workloads.hierarchy(4), 6.0, at_least=False
+    ),
     Comparison("Prefix sums, int64", "NumPy cumsum", 10**7, workloads.prefixes(np.int64), 1.3),
     Comparison("Prefix sums, float64, rounded once", "NumPy cumsum", 10**7, workloads.prefixes(np.float64), 2.0),
     Comparison("10^6 ranges of 10^7 cells", "NumPy", 10**7, workloads.ranges, 1.5),

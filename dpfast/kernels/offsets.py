@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9

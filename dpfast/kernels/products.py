@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from dpfast.kernels.compilation import kernel
 
-__all__ = ["LANES", "multiply_columns", "multiply_rows", "multiply_sparse_columns", "multiply_sparse_rows"]
+__all__ = [
+    "LANES",
+    "multiply_columns",
+    "multiply_rows",
+    "multiply_sparse_columns",
+    "multiply_sparse_rows",
+    "square_block_sums",
+]
 
 LANES = 64
 """Sums of a row that run side by side."""
@@ -52,6 +59,24 @@ def multiply_columns(matrix, coefficients, out):
 
 
 @kernel
+def square_block_sums(matrix, edges, zero):
+    """Return the sum over rows and blocks edges[j]:edges[j + 1] of the square of the row's sum over the block.
+
+    ``zero`` is of the type that sums over blocks take: int64 for integers, float64 for floats.
+    """
+    squares = 0.0
+    for i in range(len(matrix)):
+        row = 0.0
+        for j in range(edges.size - 1):
+            total = zero
+            for k in range(edges[j], edges[j + 1]):
+                total += matrix[i, k]
+            row += float(total) * float(total)
+        squares += row
+    return squares
+
+
+@kernel
 def multiply_sparse_rows(offsets, cells, numbers, histogram, out):
     """Write each row's product with a histogram: row i has ``numbers`` from offsets[i] on, in ``cells``."""
     for i in range(out.size):
@@ -69,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e53a46995af9e561
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 __all__ = ["best_weights", "ladder", "largest_weight", "least_error_weights"]
 
 _ROUNDS = 300
+#: Weights that move by less in a round are as good as they will be: a hundredth of what rounding them changes.
+_STILL = 1e-5
 #: Counts up to 2**31 are to be measured as they are (`Strategy.largest_count`), and that many bits are left.
 _ROOM = 2.0**31
 #: Whole weights up to this are as good as real ones, since the error is flat around its least.
@@ -58,8 +60,10 @@ def least_error_weights(
     weights: NDArray[np.float64] = np.ones(effect.shape[1])
     for _ in range(_ROUNDS):
         eigenvalues = effect @ weights**2
-        weights = (weights**4 * ((energy / eigenvalues**2) @ effect)) ** power
+        before, weights = weights, (weights**4 * ((energy / eigenvalues**2) @ effect)) ** power
         weights /= weights.max()
+        if np.abs(weights - before).max() < _STILL:
+            break
     return weights
 
 

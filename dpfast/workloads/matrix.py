@@ -125,6 +125,10 @@ class Matrix(_Numbers):
         rows: NDArray[Any] = self.numbers[start:stop]
         return rows.astype(np.uint8, copy=False) if self.binary else rows
 
+    def energy(self, edges: NDArray[np.int64]) -> float:
+        """Return the sum of squares, in one pass over the matrix: an answer would take as long for each block."""
+        return self._energy_of_rows(edges)
+
     def frame(self) -> pl.DataFrame:
         """Return each query's ``row`` in the matrix."""
         return pl.DataFrame({"row": np.arange(len(self))})
