@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting import zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated
+from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units
+from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated, Single
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
 from dpfast.mechanisms.gaussian import gaussian
@@ -30,15 +30,19 @@ __all__ = [
     "IntegerNoise",
     "NoiseKind",
     "NoiseTooWideError",
+    "declared_amounts",
     "gaussian_of_delta",
     "gaussian_of_rho",
-    "laplace_event",
+    "gaussian_of_scale",
     "laplace_of_epsilon",
     "laplace_of_rho",
+    "laplace_of_scale",
 ]
 
 NoiseKind: TypeAlias = Literal["laplace", "gaussian"]
 
+#: Gaussian noise planned by rho has an epsilon only beside a delta: the one at this delta stands in its charge.
+_DECLARED_DELTA = 1e-6
 _DROWNED = "larger: the noise would drown every value that an int64 can hold"
 _MEND = "raise it, or lower what one privacy unit changes"
 
@@ -119,7 +123,17 @@ class IntegerNoise:
         return noisy
 
 
-def laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
+def laplace_of_scale(scale: float, l1: int) -> IntegerNoise:
+    """Return Laplace noise of a scale, as the event that it is at a sensitivity."""
+    return IntegerNoise("laplace", scale, _laplace_event(scale, l1))
+
+
+def gaussian_of_scale(scale: float, l2_squared: int) -> IntegerNoise:
+    """Return Gaussian noise of a scale, as the event that it is at a sensitivity, rounded up."""
+    return IntegerNoise("gaussian", scale, Gaussian(scale, round_up_root(Fraction(l2_squared))))
+
+
+def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
     """Return what Laplace noise on integers is: continuous noise, rounded, where it is too wide for the ones."""
     narrow = grid_of_integers(scale) == 1
     return DiscreteLaplace(scale, l1) if narrow else Laplace(scale, round_up(Fraction(l1)))
@@ -146,7 +160,7 @@ def laplace_of_epsilon(l1: int, epsilon: int, *, mend: str = _MEND) -> IntegerNo
     size = Fraction(round_up(Fraction(l1)))
     scale = laplace_scale(size, share) if size / share < 2**1000 else math.inf
     _check_scale(scale, "epsilon", share, mend)
-    return IntegerNoise("laplace", scale, laplace_event(scale, l1))
+    return laplace_of_scale(scale, l1)
 
 
 def gaussian_of_delta(l2_squared: int, epsilon: int, delta: int, *, mend: str = _MEND) -> IntegerNoise:
@@ -217,14 +231,14 @@ def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) ->
     """
 
     def suffices(scale: float) -> bool:
-        return zcdp.cost(Repeated(laplace_event(scale, l1), answers))[0] <= rho
+        return zcdp.cost(Repeated(_laplace_event(scale, l1), answers))[0] <= rho
 
     share = Fraction(rho, UNITS_PER_ONE)
     # m e**2 / 2 >= rho >= m (e - 2).
     each = float(share) / answers
     scale = _least(suffices, l1 / (each + 2), l1 / math.sqrt(2 * each))
     _check_scale(scale, "rho", share, mend)
-    return IntegerNoise("laplace", scale, laplace_event(scale, l1))
+    return laplace_of_scale(scale, l1)
 
 
 def _least(suffices: Callable[[float], bool], low: float, high: float) -> float:
@@ -239,3 +253,9 @@ def _least(suffices: Callable[[float], bool], low: float, high: float) -> float:
 def _check_scale(scale: float, argument: str, share: Fraction, mend: str) -> None:
     if not scale <= LARGEST_INTEGER_SCALE:
         raise NoiseTooWideError(argument, float(share), _DROWNED, mend)
+
+
+def declared_amounts(event: Single) -> tuple[int, int]:
+    """Return the epsilon and the delta, in units of 1e-18, that stand in the charge of noise planned by rho."""
+    epsilon = zcdp.ZCDP(event).epsilon(_DECLARED_DELTA)
+    return charge_units(max(epsilon, 1e-18), "epsilon"), charge_units(_DECLARED_DELTA, "delta")

@@ -12,17 +12,22 @@ from typing import Literal, TypeAlias
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
 from dpfast.accounting.balls import as_written
-from dpfast.accounting.events import ExponentialMechanism, KeySelection, Single
+from dpfast.accounting.events import ExponentialMechanism, KeySelection
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.key_selection import selection_table
-from dpfast.mechanisms.noise import gaussian_of_delta, gaussian_of_rho, laplace_of_epsilon, laplace_of_rho
+from dpfast.mechanisms.noise import (
+    declared_amounts,
+    gaussian_of_delta,
+    gaussian_of_rho,
+    laplace_of_epsilon,
+    laplace_of_rho,
+)
 from dpfast.mechanisms.quantile_nodes import quantile_tree
 from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
 __all__ = [
-    "declared_amounts",
     "modes_of",
     "noise_of_epsilon",
     "noise_of_rho",
@@ -31,8 +36,6 @@ __all__ = [
     "selection_of_rho",
 ]
 
-#: Gaussian noise planned by rho has an epsilon only beside a delta: the one at this delta stands in its charge.
-DECLARED_DELTA = 1e-6
 #: More would change nothing, as weights are below exp(-700) already.
 LARGEST_DRAW_EPSILON = 1e6
 
@@ -91,12 +94,6 @@ def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, descr
         return noise.scale, Charge(*basic.cost(noise.event), description, noise.event)
     noise = gaussian_of_rho(sensitivity.l2_squared, rho, mend=_MEND.format("rho"))
     return noise.scale, Charge(*declared_amounts(noise.event), description, noise.event)
-
-
-def declared_amounts(event: Single) -> tuple[int, int]:
-    """Return the epsilon and the delta, in units of 1e-18, that stand in the charge of noise planned by rho."""
-    epsilon = zcdp.ZCDP(event).epsilon(DECLARED_DELTA)
-    return charge_units(max(epsilon, 1e-18), "epsilon"), charge_units(DECLARED_DELTA, "delta")
 
 
 def quantiles_of(

@@ -14,10 +14,10 @@ from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
+from dpfast.mechanisms.noise import declared_amounts
 from dpfast.planner.blueprint import name_of
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.charged import Charged
-from dpfast.planner.noise import declared_amounts
 from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
 from dpfast.queries import Bins, Measure, Sensitivity
 from dpfast.strategies import Choice, Considered, Strategy, choose

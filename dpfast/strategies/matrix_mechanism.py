@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.laplace import laplace
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.strategies.choosing import Choice, choose, consider, read_unit
 from dpfast.strategies.noise import Budget
@@ -193,6 +191,5 @@ def draw_cells(
     """Measure a histogram with noise, and return the least-squares cells; every call costs the noise's event."""
     # Exact columns are let go as soon as they have their noise.
     exact = strategy.measure(histogram, threads=threads)
-    draw = laplace if noise.mechanism == "laplace" else gaussian
-    noisy = [draw(exact.pop(0), noise.scale, random=random, threads=threads) for _ in range(len(exact))]
+    noisy = [noise.add(exact.pop(0), random, threads) for _ in range(len(exact))]
     return strategy.reconstruct(noisy, threads=threads)

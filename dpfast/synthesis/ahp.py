@@ -10,8 +10,6 @@ import polars as pl
 
 from dpfast.kernels.clusters import cluster_sorted
 from dpfast.ledger import Ledger
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.laplace import laplace
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import PARTS, Task
 from dpfast.workloads.workload import Workload
@@ -87,14 +85,13 @@ def ahp(
     look, last = task.noise(_LOOK_PARTS), task.noise(PARTS - _LOOK_PARTS)
     prepared = task.prepare(histogram, 2**62 // task.cells, "AHP", ledger, random)
     counts, source = prepared.counts, prepared.source
-    draw = laplace if look.mechanism == "laplace" else gaussian
-    noisy = np.asarray(draw(counts, look.scale, random=source, threads=threads), np.float64)
+    noisy = look.add(counts, source, threads).astype(np.float64)
     noisy[noisy < _THRESHOLD * math.log(max(counts.size, 2)) * look.deviation / math.sqrt(2.0)] = 0.0
     order = np.argsort(-noisy, kind="stable")
     starts = np.empty(counts.size, np.int64)
     clusters = cluster_sorted(noisy[order], last.deviation**2, starts)
     starts = starts[:clusters]
-    sums = draw(np.add.reduceat(counts[order], starts), last.scale, random=source, threads=threads)
+    sums = last.add(np.add.reduceat(counts[order], starts), source, threads)
     cells = np.diff(np.append(starts, counts.size))
     estimate = np.maximum(sums, 0).astype(np.float64)
     result = np.empty(counts.size)

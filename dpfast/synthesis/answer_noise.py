@@ -9,25 +9,26 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import round_up
-from dpfast.accounting.events import DiscreteLaplace, Event, Gaussian, Laplace, Repeated, Single
+from dpfast.accounting.events import Event, Repeated
 from dpfast.accounting.pld import PLD
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up_root
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.intervals import grid_of_integers, half_width
-from dpfast.mechanisms.laplace import laplace
-from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
+from dpfast.mechanisms.calibration import round_up_root
+from dpfast.mechanisms.noise import (
+    IntegerNoise,
+    NoiseKind,
+    gaussian_of_delta,
+    gaussian_of_rho,
+    gaussian_of_scale,
+    laplace_of_epsilon,
+    laplace_of_rho,
+    laplace_of_scale,
+)
 from dpfast.synthesis.exact_answers import Change
 
-__all__ = ["AnswerNoise", "Calibration", "Mechanism", "noise_of_epsilon", "noise_of_rho"]
+__all__ = ["AnswerNoise", "Calibration", "noise_of_epsilon", "noise_of_rho"]
 
-Mechanism = Literal["laplace", "gaussian"]
 Calibration = Literal["tight", "zcdp", "book"]
 
 _CLOSE = 1e-3
@@ -39,53 +40,29 @@ class AnswerNoise:
 
     Attributes
     ----------
-    mechanism
-        "laplace" or "gaussian".
-    scale
-        The Laplace scale or the standard deviation, in the integers' unit.
+    each
+        The noise: Laplace noise for one answer, Gaussian noise for all of them.
     event
         What is charged for all of them together.
 
     """
 
-    mechanism: Mechanism
-    scale: float
+    each: IntegerNoise
     event: Event
 
     @property
-    def standard_deviation(self) -> float:
-        """The noise's standard deviation, in the integers' unit."""
-        return self.scale if self.mechanism == "gaussian" else math.sqrt(2) * self.scale
+    def scale(self) -> float:
+        """The Laplace scale or the standard deviation, in the integers' unit."""
+        return self.each.scale
 
     def largest(self, answers: int, beta: float) -> int:
         """Return what none of so many noises exceeds with probability 1 - beta, in the integers' unit."""
-        return half_width(self.mechanism, self.scale, beta / answers)
-
-    def draw(self, values: NDArray[np.int64], random: object, threads: int | None = None) -> NDArray[np.int64]:
-        """Return integers with noise, exactly distributed."""
-        add = laplace if self.mechanism == "laplace" else gaussian
-        noisy: NDArray[np.int64] = add(values, self.scale, random=random, threads=threads)
-        return noisy
-
-
-def _laplace_event(scale: float, sensitivity: int) -> DiscreteLaplace | Laplace:
-    """Return what Laplace noise on integers is: continuous noise, rounded, where it is too wide for the ones."""
-    narrow = grid_of_integers(scale) == 1
-    return DiscreteLaplace(scale, sensitivity) if narrow else Laplace(scale, round_up(Fraction(sensitivity)))
-
-
-def _checked(noise: AnswerNoise) -> AnswerNoise:
-    if not noise.scale <= LARGEST_INTEGER_SCALE:
-        allowed = "larger: the noise would drown every answer that an int64 can hold"
-        raise ParameterError(
-            "epsilon", f"so small that the noise has a scale of {noise.scale:.3g}", allowed, "raise it"
-        )
-    return noise
+        return self.each.half_width(beta / answers)
 
 
 @lru_cache(maxsize=1024)
 def noise_of_epsilon(
-    change: Change, mechanism: Mechanism, epsilon: int, delta: int, calibration: Calibration = "tight"
+    change: Change, mechanism: NoiseKind, epsilon: int, delta: int, calibration: Calibration = "tight"
 ) -> AnswerNoise:
     """Return noise that makes answers (epsilon, delta)-private.
 
@@ -124,17 +101,19 @@ def noise_of_epsilon(
             "calibration", f'"book" at {given}', '"book" below epsilon 1, with a delta', 'take "tight"'
         )
     if mechanism == "laplace" and delta == 0:
-        return _checked(_laplace(laplace_scale(Fraction(change.answers * change.largest), budget), change))
+        # All answers are one vector of this sensitivity, and one answer's noise an event of its own.
+        whole = laplace_of_epsilon(change.answers * change.largest, epsilon)
+        return _laplace(whole.scale, change)
     if calibration == "book":
         # Twice the next float up covers what the roots and logarithms lose.
         if mechanism == "gaussian":
             ratio = math.sqrt(2 * math.log(1.25 / float(slack))) / float(budget) * (1 + 2.0**-40)
-            return _checked(_gaussian(ratio * round_up_root(Fraction(change.l2_squared)), change))
+            return _gaussian(ratio * round_up_root(Fraction(change.l2_squared)), change)
         scale = change.largest * math.sqrt(8 * change.answers * math.log(1 / float(slack))) / float(budget)
-        return _checked(_laplace(scale * (1 + 2.0**-40), change))
+        return _laplace(scale * (1 + 2.0**-40), change)
     if calibration == "tight" and mechanism == "gaussian":
-        spread = round_up_root(Fraction(change.l2_squared))
-        return _checked(_gaussian(analytic_gaussian_scale(Fraction(spread), budget, slack), change))
+        noise = gaussian_of_delta(change.l2_squared, epsilon, delta)
+        return AnswerNoise(noise, noise.event)
     simple = noise_of_rho(change, mechanism, zcdp.largest_rho(budget, slack))
     if calibration == "zcdp":
         return simple
@@ -142,7 +121,7 @@ def noise_of_epsilon(
     def loss(scale: float) -> float:
         return PLD(_laplace(scale, change).event).epsilon(slack)
 
-    return _checked(_laplace(_least_scale(loss, float(budget), simple.scale), change))
+    return _laplace(_least_scale(loss, float(budget), simple.each.scale), change)
 
 
 def _least_scale(loss: Callable[[float], float], budget: float, sufficient: float) -> float:
@@ -169,7 +148,7 @@ def _least_scale(loss: Callable[[float], float], budget: float, sufficient: floa
     return best
 
 
-def noise_of_rho(change: Change, mechanism: Mechanism, rho: int) -> AnswerNoise:
+def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
     """Return noise that makes answers rho-zCDP: `dpfast.accounting.zcdp.cost` says so of the event that is charged.
 
     Parameters
@@ -183,31 +162,18 @@ def noise_of_rho(change: Change, mechanism: Mechanism, rho: int) -> AnswerNoise:
     if rho <= 0:
         raise ParameterError("epsilon", "too small", "larger, for noise by zero-concentrated privacy", "raise it")
 
-    def make(scale: float) -> AnswerNoise:
-        return (_gaussian if mechanism == "gaussian" else _laplace)(scale, change)
-
-    def suffices(scale: float) -> bool:
-        return zcdp.cost(make(scale).event)[0] <= rho
-
-    share = rho / UNITS_PER_ONE
     if mechanism == "gaussian":
-        high = round_up_root(Fraction(change.l2_squared) * UNITS_PER_ONE / (2 * Fraction(rho)))
-        low = high
-    else:
-        # m e**2 / 2 >= rho >= m (e - 2), e = D / b.
-        each = share / change.answers
-        low, high = change.largest / (each + 2), change.largest / math.sqrt(2 * each)
-    while not suffices(high):
-        high *= 1 + 2.0**-40
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return _checked(make(high))
+        noise = gaussian_of_rho(change.l2_squared, rho)
+        return AnswerNoise(noise, noise.event)
+    noise = laplace_of_rho(change.largest, rho, answers=change.answers)
+    return AnswerNoise(noise, Repeated(noise.event, change.answers))
 
 
 def _gaussian(scale: float, change: Change) -> AnswerNoise:
-    return AnswerNoise("gaussian", scale, Gaussian(scale, round_up_root(Fraction(change.l2_squared))))
+    noise = gaussian_of_scale(scale, change.l2_squared)
+    return AnswerNoise(noise, noise.event)
 
 
 def _laplace(scale: float, change: Change) -> AnswerNoise:
-    each: Single = _laplace_event(scale, change.largest)
-    return AnswerNoise("laplace", scale, Repeated(each, change.answers))
+    noise = laplace_of_scale(scale, change.largest)
+    return AnswerNoise(noise, Repeated(noise.event, change.answers))

@@ -324,7 +324,7 @@ class _Boosting:
     def measure_total(self, counts: NDArray[np.int64]) -> float:
         """Return the number of records with noise, at least 0."""
         exact = np.array([counts.sum() * self.exact.largest])
-        drawn = self.privacy.noise.draw(exact, self.source, self.threads)
+        drawn = self.privacy.noise.each.add(exact, self.source, self.threads)
         return max(float(drawn[0]) / self.exact.largest, 0.0)
 
     def run(self, answers: NDArray[np.int64], total: float) -> tuple[NDArray[np.float64], pl.DataFrame]:
@@ -337,7 +337,7 @@ class _Boosting:
         kept = (np.empty(0, np.int64), np.empty(0, np.float64))
         for known, synopsis in enumerate(synopses):
             chosen = self._sample(scores, known)
-            noise = self.privacy.noise.draw(answers[chosen], self.source, self.threads)
+            noise = self.privacy.noise.each.add(answers[chosen], self.source, self.threads)
             noisy = np.asarray(noise * step, np.float64)
             kept = (np.append(kept[0], chosen), np.append(kept[1], noisy)) if self.remember else (chosen, noisy)
             fitted = self.fit(Sampled(workload, kept[0]), kept[1], total, self.tolerance * step, fitted)

@@ -11,7 +11,8 @@ from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
 from dpfast.errors import ParameterError
-from dpfast.synthesis.answer_noise import AnswerNoise, Mechanism, noise_of_epsilon, noise_of_rho
+from dpfast.mechanisms.noise import NoiseKind
+from dpfast.synthesis.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.boosting_bounds import least_margin, sample_epsilon
 from dpfast.synthesis.charging import Spending
 from dpfast.synthesis.exact_answers import Change
@@ -93,7 +94,7 @@ def _finished(size: Size, margin: float, noise: AnswerNoise) -> BoostingPrivacy:
     return BoostingPrivacy(whole, noise, epsilons, (*samples, noise.event))
 
 
-def boosting_privacy(size: Size, spending: Spending, mechanism: Mechanism, share: Fraction) -> BoostingPrivacy:
+def boosting_privacy(size: Size, spending: Spending, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
     """Return a calibration that spends ``share`` of a budget on samples and the rest on noise.
 
     Guarantee
@@ -138,7 +139,7 @@ def _rho(spending: Spending) -> int:
     return zcdp.largest_rho(*budget)
 
 
-def boosting_privacy_of_book(size: Size, spending: Spending, mechanism: Mechanism, share: Fraction) -> BoostingPrivacy:
+def boosting_privacy_of_book(size: Size, spending: Spending, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
     """Return the text's calibration: equation 6.7 for samples, corollary 3.21 for the answers of each round.
 
     Guarantee

@@ -9,16 +9,12 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, charge_units, to_float
+from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_float
 from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import (
-    DiscreteLaplace,
     ExponentialMechanism,
-    Gaussian,
-    Laplace,
     PermuteAndFlip,
     Pure,
     Single,
@@ -26,19 +22,13 @@ from dpfast.accounting.events import (
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.filters import Budget, ConcentratedBudget
-from dpfast.mechanisms.calibration import laplace_scale, round_up, round_up_root
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.intervals import grid_of_integers, half_width
-from dpfast.mechanisms.laplace import laplace
-from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
-from dpfast.randomness import RandomSource
+from dpfast.mechanisms.noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 
-__all__ = ["Noise", "Selection", "Total", "charge_all", "check_ledger", "noise_for", "read_share", "selection_for"]
+__all__ = ["Selection", "Total", "charge_all", "check_ledger", "noise_for", "read_share", "selection_for"]
 
 Kind: TypeAlias = Literal["epsilon", "rho"]
 
-#: Gaussian noise has an epsilon only beside a delta: the one at this delta stands in its charge.
-_DECLARED_DELTA = 1e-6
+_MEND = "raise it, or measure less often"
 _EVENTS: dict[str, Callable[[float], Single]] = {
     "exponential": ExponentialMechanism,
     "permute_and_flip": PermuteAndFlip,
@@ -73,35 +63,6 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """Noise on integers, calibrated; ``charge`` is for all draws of it."""
-
-    mechanism: Literal["laplace", "gaussian"]
-    scale: float
-    charge: Charge
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation."""
-        return self.scale * (math.sqrt(2.0) if self.mechanism == "laplace" else 1.0)
-
-    @property
-    def expected(self) -> float:
-        """The mean of its absolute value."""
-        return self.scale * (1.0 if self.mechanism == "laplace" else math.sqrt(2.0 / math.pi))
-
-    def reach(self, miss: float = 0.05) -> int:
-        """Return what one draw exceeds with a probability of at most ``miss``."""
-        return half_width(self.mechanism, self.scale, miss)
-
-    def add(self, values: NDArray[np.int64], random: RandomSource) -> NDArray[np.int64]:
-        """Return the values with fresh noise."""
-        draw = laplace if self.mechanism == "laplace" else gaussian
-        noisy: NDArray[np.int64] = draw(values, self.scale, random=random, threads=1)
-        return noisy
-
-
-@dataclass(frozen=True, slots=True)
 class Selection:
     """One private selection's epsilon; ``charge`` is for all of them."""
 
@@ -118,8 +79,10 @@ def read_share(share: Any, argument: str) -> Fraction:
     return share
 
 
-def noise_for(kind: Kind, units: int, l1: int, l2_squared: int, count: int, description: str) -> Noise:
-    """Return the noise that a share buys for integers of these sensitivities, drawn ``count`` times.
+def noise_for(
+    kind: Kind, units: int, l1: int, l2_squared: int, count: int, description: str
+) -> tuple[IntegerNoise, Charge]:
+    """Return the noise that a share buys for integers of these sensitivities, and the charge for drawing it often.
 
     Guarantee
         One draw's event costs at most ``units``: for epsilon, Laplace noise of scale b with l1 / b <= epsilon in
@@ -138,28 +101,11 @@ def noise_for(kind: Kind, units: int, l1: int, l2_squared: int, count: int, desc
         For the ledger.
 
     """
-    share = Fraction(units, UNITS_PER_ONE)
-    event: DiscreteLaplace | Laplace | Gaussian
     if kind == "epsilon":
-        scale = laplace_scale(Fraction(round_up(Fraction(l1))), share)
-        _check_scale(scale, kind, share)
-        event = DiscreteLaplace(scale, l1) if grid_of_integers(scale) == 1 else Laplace(scale, round_up(Fraction(l1)))
-        return Noise("laplace", scale, Charge(units, 0, description, event, count))
-    spread = round_up_root(Fraction(l2_squared))
-    scale = round_up_root(Fraction(spread) ** 2 / (2 * share))
-    while zcdp.cost(Gaussian(scale, spread))[0] > units:
-        scale = math.nextafter(scale, math.inf)
-    _check_scale(scale, kind, share)
-    event = Gaussian(scale, spread)
-    epsilon = max(zcdp.ZCDP(event).epsilon(_DECLARED_DELTA), 1e-18)
-    declared = charge_units(epsilon, "epsilon"), charge_units(_DECLARED_DELTA, "delta")
-    return Noise("gaussian", scale, Charge(*declared, description, event, count))
-
-
-def _check_scale(scale: float, kind: Kind, share: Fraction) -> None:
-    if not scale <= LARGEST_INTEGER_SCALE:
-        allowed = "larger: the noise would drown every count that an int64 can hold"
-        raise ParameterError(kind, float(share), allowed, f"raise {kind}, or measure less often")
+        noise = laplace_of_epsilon(l1, units, mend=_MEND)
+        return noise, Charge(units, 0, description, noise.event, count)
+    noise = gaussian_of_rho(l2_squared, units, mend=_MEND)
+    return noise, Charge(*declared_amounts(noise.event), description, noise.event, count)
 
 
 def selection_for(kind: Kind, units: int, mechanism: str, count: int, description: str) -> Selection:

@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 
 from dpfast.ledger import Ledger
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.laplace import laplace
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
+from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.strategies.noise import Budget
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import Prepared, Task
@@ -120,9 +119,7 @@ def _strategy(task: Task, spent: int) -> Considered:
 
 def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | None) -> Estimate:
     """Return the estimate by a strategy in closed form."""
-    draw = laplace if best.noise.mechanism == "laplace" else gaussian
-    columns = best.strategy.measure(prepared.counts.reshape(task.workload.shape))
-    noisy = [draw(column, best.noise.scale, random=prepared.source, threads=threads) for column in columns]
+    counts = prepared.counts.reshape(task.workload.shape)
     rounds = pl.DataFrame({"method": [best.strategy.name], "rmse": [best.rmse]})
-    histogram = best.strategy.reconstruct(noisy)
+    histogram = draw_cells(best.strategy, best.noise, counts, prepared.source, threads)
     return Estimate(histogram, task.workload, task.budget.spent, rounds=rounds, entry=prepared.entry)

@@ -16,13 +16,13 @@ from dpfast.errors import ParameterError
 from dpfast.kernels.interval_partitions import choose_partition, merge_halves
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.calibration import laplace_scale
-from dpfast.mechanisms.gaussian import gaussian
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.laplace import laplace
 from dpfast.queries import PrivacyUnit
 from dpfast.randomness import RandomSource
 from dpfast.strategies import hierarchy, identity
 from dpfast.strategies.choosing import Considered, consider
+from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.strategies.noise import Budget
 from dpfast.synthesis.bucketed import bucketed
 from dpfast.synthesis.budget import selection_for
@@ -210,10 +210,7 @@ class _Plan:
         noisy = laplace(costs, self.scale, random=random, threads=threads)
         edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(self.scale)))
         best = self.strategy(edges)
-        draw = laplace if best.noise.mechanism == "laplace" else gaussian
-        columns = best.strategy.measure(np.add.reduceat(counts, edges[:-1]))
-        measured = [draw(column, best.noise.scale, random=random, threads=threads) for column in columns]
-        buckets = best.strategy.reconstruct(measured)
+        buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), random, threads)
         width = np.diff(edges)
         rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
         histogram = np.repeat(buckets / width, width)

@@ -15,8 +15,9 @@ from dpfast.accounting.events import Pure, ZeroConcentrated
 from dpfast.errors import DataError, ParameterError
 from dpfast.ledger import Charge, Ledger
 from dpfast.mechanisms.additive import random_source
+from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.randomness import RandomSource
-from dpfast.synthesis.budget import Noise, Total, charge_all, check_ledger, noise_for
+from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.workload import Workload, checked_histogram
 
@@ -86,12 +87,12 @@ class Task:
         """Return what is left of the budget, in units of 1e-18, when so many thousandths are spent."""
         return (PARTS - spent) * self.part_units
 
-    def noise(self, parts: int, description: str = "counts of disjoint cells") -> Noise:
+    def noise(self, parts: int) -> IntegerNoise:
         """Return noise on counts of disjoint sets of cells that costs so many thousandths of the budget.
 
         Neighbours differ by one in one such count, or in two of them (`moved`), or in none.
         """
-        return noise_for(self.budget.kind, parts * self.part_units, self.moved, self.moved, 1, description)
+        return noise_for(self.budget.kind, parts * self.part_units, self.moved, self.moved, 1, "disjoint cells")[0]
 
     def prepare(
         self,

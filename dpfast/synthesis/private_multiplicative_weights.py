@@ -16,7 +16,7 @@ from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.sparse_vector import SparseVector
 from dpfast.mechanisms.threshold_runs import calibrate
-from dpfast.synthesis.budget import Noise, Total, charge_all, check_ledger, noise_for, read_share, selection_for
+from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for, read_share, selection_for
 from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, clamped, counted, public_weights, whole
 from dpfast.synthesis.model import FittedRows
 from dpfast.workloads import Workload
@@ -174,15 +174,17 @@ class PrivateMultiplicativeWeights:
         if not self._public_total:
             own = _share(int(units * read_share(total_share, "total_share")), budget)
             units -= own
-            total_noise = noise_for(kind, own, 1, 1, 1, f"{name}: total")
-            charges.append(total_noise.charge)
+            total_noise, charge = noise_for(kind, own, 1, 1, 1, f"{name}: total")
+            charges.append(charge)
         testing = _share(int(units * read_share(test_share, "test_share")), budget)
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
         measuring = _share((units - testing) // self.updates, budget)
         self._signed = bool(signed)
         size = (2 if signed and neighbors == "replace" else 1) << _BITS
-        self._noise: Noise = noise_for(kind, measuring, size, size**2, self.updates, f"{name}: measurements")
-        charges += [test.charge, self._noise.charge]
+        self._noise, charge = noise_for(kind, measuring, size, size**2, self.updates, f"{name}: measurements")
+        # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
+        self._deviation = max(self._noise.deviation, self._noise.scale)
+        charges += [test.charge, charge]
         scales = calibrate(test.epsilon, size, False, self.updates, None).scales
         self._scales = scales[0] * 2.0**-_BITS, scales[1] * 2.0**-_BITS
         self.threshold = self._default_threshold() if threshold is None else _positive(threshold, "threshold")
@@ -203,7 +205,7 @@ class PrivateMultiplicativeWeights:
         start *= self._size / float(start.sum())
         self._least = float(start.min())
         stray = total_noise.deviation if total_noise else 0.0
-        soft = self._softness / (self._noise.deviation * 2.0**-_BITS)
+        soft = self._softness / (self._deviation * 2.0**-_BITS)
         self._fitted = FittedRows(start, (self._size, stray), soft)
         self.spent, self.entry = budget.spent, entry or None
         self.answered = 0
@@ -322,7 +324,7 @@ class PrivateMultiplicativeWeights:
         noisy = self._noise.add(exact, self._source) * 2.0**-_BITS
         binary = bool(((row == 0) | (row == 1)).all())
         place = self._fitted.append(row, binary=binary)
-        self._fitted.measure(place, np.asarray(noisy, dtype=np.float64), self._noise.deviation * 2.0**-_BITS)
+        self._fitted.measure(place, np.asarray(noisy, dtype=np.float64), self._deviation * 2.0**-_BITS)
         self._fitted.replay(1, place)  # the step that `utility` counts on comes first
         self._fitted.replay(self._replays)
         return float(noisy[0])
@@ -361,9 +363,9 @@ class PrivateMultiplicativeWeights:
             raise ParameterError("total", None, "public for this bound", "make the object with total=")
         base, scale = self._scales
         grid = 2.0**-_BITS
-        stray = self._noise.reach(beta / (3 * self.updates)) * grid
+        stray = self._noise.half_width(beta / (3 * self.updates)) * grid
         gap = self.threshold - scale * math.log(3 * count / beta) - stray - grid
-        soft = self._softness * self._noise.deviation * grid
+        soft = self._softness * self._deviation * grid
         size = self._size
         if gap <= 0.0:
             return math.inf

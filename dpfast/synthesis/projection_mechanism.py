@@ -71,7 +71,7 @@ def calibrate_noise(change: Change, spending: Spending, mechanism: object, calib
             options = [noise_of_epsilon(change, "laplace", spending.units, 0)]
             if spending.delta_units:
                 options.append(noise_of_epsilon(change, "gaussian", spending.units, spending.delta_units, calibration))
-        return min(options, key=lambda noise: noise.standard_deviation)
+        return min(options, key=lambda noise: noise.each.deviation)
     kind: Literal["laplace", "gaussian"] = "laplace" if mechanism == "laplace" else "gaussian"
     if spending.kind == "rho":
         return noise_of_rho(change, kind, spending.units)
@@ -213,9 +213,9 @@ def projection_mechanism(
     answers = exact.answers(counts)
     if measured:
         answers = np.append(answers, counts.sum() * exact.largest)
-    drawn = noise.draw(answers, source, threads)
+    drawn = noise.each.add(answers, source, threads)
     noisy = np.asarray(drawn[: len(workload)] * exact.step, np.float64)
-    wanted = _TOLERANCE * noise.standard_deviation * exact.step if tolerance is None else tolerance
+    wanted = _TOLERANCE * noise.each.deviation * exact.step if tolerance is None else tolerance
     rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
     records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else float(total or counts.sum())
     if measured and body != "ball":
@@ -231,7 +231,11 @@ def projection_mechanism(
         projection.histogram, workload, spending.spent, complete=projection.complete, entry=entry
     )
     released.noisy, released.total, released.projection = noisy, records, projection
-    released.mechanism, released.scale, released.events = noise.mechanism, noise.scale * exact.step, (noise.event,)
+    released.mechanism, released.scale, released.events = (
+        noise.each.mechanism,
+        noise.scale * exact.step,
+        (noise.event,),
+    )
     return released
 
 

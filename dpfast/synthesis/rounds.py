@@ -14,9 +14,10 @@ from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.ledger import Charge, Ledger
 from dpfast.mechanisms.exponential import exponential
+from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.mechanisms.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
-from dpfast.synthesis.budget import Noise, Selection, Total, charge_all, noise_for, read_share, selection_for
+from dpfast.synthesis.budget import Selection, Total, charge_all, noise_for, read_share, selection_for
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.exact_queries import ExactQueries, Neighbors, whole
 from dpfast.synthesis.marginal_model import MarginalModel
@@ -104,15 +105,15 @@ class Rounds:
         self.queries, self.budget, self.repeat = queries, budget, bool(repeat)
         self._draw = exponential if selection == "exponential" else permute_and_flip
         self.total = None if total is None else whole(total, "total", 0, 2**60, 10_000)
-        self.total_noise: Noise | None = None
+        self.total_noise: IntegerNoise | None = None
         self.total_charges: list[Charge] = []
         name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units
         self.total_units = 0
         if neighbors == "add_remove" and total is None:
             self.total_units = self._positive(int(left * read_share(total_share, "total_share")))
             left -= self.total_units
-            self.total_noise = noise_for(kind, self.total_units, 1, 1, 1, f"{name}: total")
-            self.total_charges.append(self.total_noise.charge)
+            self.total_noise, charge = noise_for(kind, self.total_units, 1, 1, 1, f"{name}: total")
+            self.total_charges.append(charge)
         default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
         part = default if selection_share is None else read_share(selection_share, "selection_share")
         each = self._positive(left // self.rounds)
@@ -124,9 +125,11 @@ class Rounds:
         self.selection: Selection | None = None
         if select:
             self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections")
-        self.noise: Noise = noise_for(
+        self.noise, self._noise_charge = noise_for(
             kind, measure, queries.l1, queries.l2_squared, self.rounds, f"{name}: measurements"
         )
+        # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
+        self._deviation = max(self.noise.deviation, self.noise.scale)
 
     def _positive(self, units: int) -> int:
         if units < 1:
@@ -136,7 +139,7 @@ class Rounds:
 
     def charges_of(self, rounds: int) -> list[Charge]:
         """Return the charges for so many rounds."""
-        parts = [self.noise.charge] if self.selection is None else [self.selection.charge, self.noise.charge]
+        parts = [*([] if self.selection is None else [self.selection.charge]), self._noise_charge]
         return [Charge(part.epsilon_units, part.delta_units, part.description, part.event, rounds) for part in parts]
 
     def run(
@@ -153,7 +156,7 @@ class Rounds:
         unit = 2.0**-queries.unit_bits
         size, stray = self._total(cells, source)
         start *= size / float(start.sum())
-        model = self._model(start, (size, stray), SOFTNESS / (self.noise.deviation * unit))
+        model = self._model(start, (size, stray), SOFTNESS / (self._deviation * unit))
         answers = queries.answers(cells)
         left = np.ones(len(queries.offsets) - 1, np.bool_)
         log: list[tuple[int, list[float]]] = []
@@ -167,7 +170,7 @@ class Rounds:
             noisy = self.noise.add(answers[queries.offsets[group] : queries.offsets[group + 1]], source)
             values = np.asarray(noisy * unit, dtype=np.float64)
             log.append((group, values.tolist()))
-            model.measure(group, values, self.noise.deviation * unit)
+            model.measure(group, values, self._deviation * unit)
             model.replay(self.replays)
             if progress is not None and progress(number) is False and number < self.rounds:
                 complete = False
@@ -225,7 +228,7 @@ class Rounds:
                 "query": offsets[groups],
                 "queries": offsets[groups + 1] - offsets[groups],
                 "answers": pl.Series([values for _, values in log], dtype=pl.List(pl.Float64)),
-                "error95": np.full(len(log), self.noise.reach() * unit),
+                "error95": np.full(len(log), self.noise.half_width(0.05) * unit),
             }
         )
 

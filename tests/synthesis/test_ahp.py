@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast.errors import DataError
 from dpfast.kernels.clusters import cluster_sorted
-from dpfast.synthesis import ahp as module
+from dpfast.mechanisms import noise
 from dpfast.testing import SeededRandom
 
 
@@ -45,7 +45,7 @@ def test_both_measurements_are_exact_and_make_the_budget(monkeypatch, neighbors,
         drawn.append((values, scale))
         return dpf.laplace(values, scale, **keywords)
 
-    monkeypatch.setattr(module, "laplace", recorded)
+    monkeypatch.setattr(noise, "laplace", recorded)
     counts = np.repeat([3, 500, 9, 4000], 64).reshape(shape)
     estimate = dpf.ahp(counts, epsilon=0.3, neighbors=neighbors, random=SeededRandom(1))
     (cells, look), (sums, last) = drawn
@@ -65,7 +65,7 @@ def test_the_clusters_come_from_noisy_counts_alone(monkeypatch):
         seen.append(values)
         return noisy if values.size == 40 else values
 
-    monkeypatch.setattr(module, "laplace", fixed)
+    monkeypatch.setattr(noise, "laplace", fixed)
     counts, more = np.arange(40), np.arange(40)
     more[7] += 1
     seen: list[np.ndarray] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -220,7 +221,7 @@ def test_the_printed_constant_of_theorem_6_6_is_caught(monkeypatch, seed):
 
     def printed(change, mechanism, epsilon, delta, calibration):
         noise = mended(change, mechanism, epsilon, delta, calibration)
-        return type(noise)(noise.mechanism, noise.scale / math.sqrt(8), noise.event)
+        return replace(noise, each=replace(noise.each, scale=noise.scale / math.sqrt(8)))
 
     monkeypatch.setattr(boosting_privacy, "noise_of_epsilon", printed)
     wrong = audit(monkeypatch, run, [500], "add_remove", seed)

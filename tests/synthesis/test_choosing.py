@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.synthesis import choosing, trees
+from dpfast.mechanisms import noise
+from dpfast.synthesis import trees
 from dpfast.testing import SeededRandom
 
 
@@ -20,7 +21,7 @@ def drawn(monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
         columns.append((np.asarray(values), np.broadcast_to(scale, np.shape(values))))
         return dpf.laplace(values, scale, **keywords)
 
-    monkeypatch.setattr(choosing, "laplace", recorded)
+    monkeypatch.setattr(noise, "laplace", recorded)
     monkeypatch.setattr(trees, "laplace", recorded)
     return columns
 

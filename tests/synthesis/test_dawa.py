@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
+from dpfast.mechanisms import noise
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.synthesis import dawa as module
 from dpfast.synthesis.dawa import interval_deviations, partition, partition_scale
@@ -142,6 +143,7 @@ def test_the_noise_is_what_the_proof_asks_for(monkeypatch, neighbors, moved):
         return dpf.laplace(values, scale, **keywords)
 
     monkeypatch.setattr(module, "laplace", recorded)
+    monkeypatch.setattr(noise, "laplace", recorded)
     counts = np.repeat([3, 500, 9], [100, 60, 96])
     estimate = dpf.dawa(counts, dpf.workloads.prefix(256), epsilon=0.3, neighbors=neighbors, random=SeededRandom(1))
     (costs, scale), *measured = drawn

@@ -115,11 +115,11 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     0.025**2) < 1e-10 (Hoeffding). At epsilon 1 the frequencies 0.27 and 0.73 are one claim apart; a mutant that draws
     noise for an eighth of the sensitivity has frequencies near 0 and 1.
     """
-    from dpfast.synthesis import budget
+    from dpfast.mechanisms import noise as calibration
     from dpfast.synthesis.budget import noise_for
 
     def frequencies() -> tuple[float, float]:
-        noise = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
+        noise, _ = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
         source, runs = SeededRandom(seed), 20_000
         low, high = noise.add(np.zeros(runs, np.int64), source), noise.add(np.ones(runs, np.int64), source)
         return float((low >= 1).mean()), float((high >= 1).mean())
@@ -128,8 +128,8 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
         return high - 0.025 > np.e * (low + 0.025)
 
     assert not violates(*frequencies())
-    true_scale = budget.laplace_scale
-    monkeypatch.setattr(budget, "laplace_scale", lambda sensitivity, share: true_scale(sensitivity / 8, share))
+    true_scale = calibration.laplace_scale
+    monkeypatch.setattr(calibration, "laplace_scale", lambda sensitivity, share: true_scale(sensitivity / 8, share))
     assert violates(*frequencies())
 
 
@@ -168,7 +168,7 @@ def test_shares_never_exceed_the_budget_and_events_never_their_shares(name, rela
     plan = rounds_of(workload, budget, relation, rounds=rounds, selection=selection, selection_share=0.37)
     charges = plan.total_charges + plan.charges_of(rounds)
     assert sum(zcdp.cost(charge.event)[0] * charge.count for charge in charges) <= budget.units
-    assert plan.noise.charge.event.sensitivity**2 >= plan.queries.l2_squared
+    assert plan.noise.event.sensitivity**2 >= plan.queries.l2_squared
 
 
 def test_noise_for_a_smaller_epsilon_is_as_much_wider():

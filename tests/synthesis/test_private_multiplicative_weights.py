@@ -32,7 +32,7 @@ def test_what_is_tested_moves_no_further_than_claimed(relation, signed, seed):
     rows = [[least, 1.0, 0.3, 1 / 3], generator.uniform(least, 1.0, 4), [1.0, 1.0, least, least]]
     queries = ExactQueries(dpf.workloads.matrix(np.array(rows)), relation, whatever=True)
     made = dpf.PrivateMultiplicativeWeights(np.ones(4, int), 1.0, signed=signed, neighbors=relation)
-    claimed = made._noise.charge.event.sensitivity
+    claimed = made._noise.event.sensitivity
     cells, public = generator.integers(1, 50, 4), generator.integers(0, 2**26, 3)
     tested = np.abs(queries.answers(cells) - public)
     reached = 0
@@ -56,10 +56,10 @@ def test_the_whole_budget_is_charged_at_creation_and_no_more(amount):
     left = rho.remaining.rho
     made = online(epsilon=None, rho=0.1, updates=7, ledger=rho)
     assert left - rho.remaining.rho <= 0.1 + 1e-12
-    assert zcdp.cost(made._noise.charge.event)[0] * 7 <= 0.1e18
+    assert zcdp.cost(made._noise.event)[0] * 7 <= 0.1e18
     with pytest.raises(BudgetExceededError):
         online(epsilon=3.0, ledger=dpf.Ledger(epsilon=2.0))
-    assert basic.cost(online(updates=5)._noise.charge.event)[0] * 5 <= 10**18
+    assert basic.cost(online(updates=5)._noise.event)[0] * 5 <= 10**18
 
 
 @pytest.mark.statistical
@@ -116,7 +116,7 @@ def test_errors_keep_to_the_bound(seed):
         given = {"updates": 600, "threshold": size / 5, "neighbors": "replace"}
         made = dpf.PrivateMultiplicativeWeights(counts, 1.0, **given, random=SeededRandom(seed))
         made = dpf.PrivateMultiplicativeWeights(
-            counts, 1.0, **given, softness=size / (made._noise.deviation * 2.0**-20), random=SeededRandom(seed)
+            counts, 1.0, **given, softness=size / (made._deviation * 2.0**-20), random=SeededRandom(seed)
         )
         bound = made.utility(300, 1e-9)
         assert size / 5 < bound < size / 4
