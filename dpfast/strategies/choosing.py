@@ -73,8 +73,11 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
     """Return a strategy with its noise under a budget, and the error that it will make."""
     if strategy.shape != workload.shape:
         raise ParameterError("strategy", f"one of shape {strategy.shape}", f"one of shape {workload.shape}")
-    noise = cheapest_noise(strategy.sensitivity(unit), budget)
-    return Considered(strategy, noise, noise.deviation * math.sqrt(strategy.error(workload) / len(workload)))
+    noise, error = cheapest_noise(strategy.sensitivity(unit), budget), strategy.error(workload)
+    if not math.isfinite(error):
+        allowed = "one whose measurements tell all that the workload asks"
+        raise ParameterError("strategy", strategy.name, allowed, "measure more, or ask less")
+    return Considered(strategy, noise, noise.deviation * math.sqrt(error / len(workload)))
 
 
 def choose(
