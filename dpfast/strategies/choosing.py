@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.queries import PrivacyUnit
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import Budget, MeasurementNoise, NoiseTooWideError, cheapest_noise
@@ -72,7 +72,7 @@ def read_unit(neighbors: str, max_groups: object, max_rows_per_group: object) ->
 def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: PrivacyUnit) -> Considered:
     """Return a strategy with its noise under a budget, and the error that it will make."""
     if strategy.shape != workload.shape:
-        raise ParameterError("strategy", f"one of shape {strategy.shape}", f"one of shape {workload.shape}")
+        raise ParameterError("strategy", Words(f"one of shape {strategy.shape}"), f"one of shape {workload.shape}")
     noise, error = cheapest_noise(strategy.sensitivity(unit), budget), strategy.error(workload)
     if not math.isfinite(error):
         allowed = "one whose measurements tell all that the workload asks"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.lattice import LARGEST_INTEGER_SCALE
@@ -43,7 +43,7 @@ class Budget:
 
         """
         if (epsilon is None) == (rho is None):
-            given = "given beside rho" if rho is not None else "None, and rho as well"
+            given = Words("given beside rho" if rho is not None else "None, and rho as well")
             raise ParameterError("epsilon", given, "the budget, if rho is not", "write epsilon=... or rho=...")
         if rho is not None:
             if delta is not None:
