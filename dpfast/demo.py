@@ -19,7 +19,7 @@ from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.output import rescue_frame, write_frame
 from dpfast.cli.releasing import run_plan
 from dpfast.cli.terminal import Progress, console, print_table
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
@@ -59,7 +59,7 @@ def read_flights() -> pl.DataFrame:
     folders = [] if found is None else list(found.submodule_search_locations or [])
     path = next((Path(folder) / "data" / "flights.csv.zip" for folder in folders), None)
     if path is None or not path.is_file():
-        raise ParameterError(DATASET, "missing", "installed for the demo", 'run pip install "dpfast[demo]"')
+        raise ParameterError(DATASET, Words("missing"), "installed for the demo", 'run pip install "dpfast[demo]"')
     try:
         with zipfile.ZipFile(path) as archive:
             content = archive.read("flights.csv")

@@ -13,9 +13,22 @@ __all__ = [
     "DpfastError",
     "LedgerError",
     "ParameterError",
+    "Words",
 ]
 
 _SHOWN_CHARACTERS = 80
+
+
+class Words(str):
+    """What was given in words of ours: an error shows them as they are, and what a user wrote in quotes.
+
+    Examples
+    --------
+    >>> print(ParameterError("histogram", Words("of shape (3,)"), "of shape (4,)"))
+    histogram must be of shape (4,), but was of shape (3,)
+    """
+
+    __slots__ = ()
 
 
 def _shown(given: object) -> str:
@@ -23,7 +36,7 @@ def _shown(given: object) -> str:
     kind = type(given)
     plain = kind in (str, bytes, int, float, complex, bool, type(None), tuple, list, dict)
     scalar = kind.__module__ in {"decimal", "fractions", "numpy", "datetime"} and not getattr(given, "ndim", 0)
-    text = f"a {kind.__name__}"
+    text = given if isinstance(given, Words) else f"a {kind.__name__}"
     if plain or scalar:
         try:
             text = repr(given)

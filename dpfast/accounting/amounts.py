@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 __all__ = [
     "LARGEST_DELTA_UNITS",
@@ -91,7 +91,7 @@ def _amount(value: object, coordinate: Coordinate, argument: str | None) -> Frac
     if type(value) is Fraction and value.denominator.bit_length() + abs(value.numerator).bit_length() > (
         _LONGEST_SHOWN_BITS
     ):
-        shown = "a fraction of thousands of digits"
+        shown = Words("a fraction of thousands of digits")
     raise ParameterError(name, shown, _ALLOWED[coordinate], f"write for example {name}={_EXAMPLE[coordinate]}")
 
 

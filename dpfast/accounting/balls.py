@@ -15,7 +15,7 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq, fmpz
 
 from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 __all__ = [
     "PRECISION",
@@ -113,7 +113,7 @@ def units_above(x: arb) -> int:
         mantissa, exponent = (x * UNITS_PER_ONE).upper().man_exp()
         if int(exponent) < _LARGEST_EXPONENT:
             return _shifted_up(int(mantissa), int(exponent))
-    raise ParameterError("events", "one whose cost overflows", "of a finite cost")
+    raise ParameterError("events", Words("one whose cost overflows"), "of a finite cost")
 
 
 def ceiling_units(x: Fraction) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.elementary import Floats
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 __all__ = ["Units", "in_blocks", "parameter_arrays", "units_as_written", "units_of_floats"]
 
@@ -64,7 +64,7 @@ def units_of_floats(x: Floats, argument: str) -> Units:
     below the true product, and neither is its ceiling.
     """
     if not np.all((x >= 0.0) & (x < _LARGEST)):
-        raise ParameterError(argument, "an array", "such that every amount is below 2**53")
+        raise ParameterError(argument, Words("an array"), "such that every amount is below 2**53")
     whole = np.floor(x)
     part = (x - whole) * 1e18
     part = np.where(part == 0.0, 0.0, np.ceil(np.nextafter(part, np.inf)))
@@ -100,17 +100,17 @@ def parameter_arrays(kind: type, parameters: dict[str, ArrayLike]) -> list[Float
             raise ParameterError(one.name, None, f"given: a {kind.__name__} has no default for it")
         column = np.asarray(given)
         if column.dtype.kind not in "iuf" or column.dtype.itemsize > 8 or column.ndim > 1:
-            raise ParameterError(one.name, "an array", "numbers in one dimension, of at most 64 bits each")
+            raise ParameterError(one.name, Words("an array"), "numbers in one dimension, of at most 64 bits each")
         column = column.astype(np.float64)
         if not np.all((column > 0.0) & (column < np.inf)):
-            raise ParameterError(one.name, "an array", "positive finite numbers")
+            raise ParameterError(one.name, Words("an array"), "positive finite numbers")
         columns.append(column)
     if parameters:
-        raise ParameterError(next(iter(parameters)), "given", f"left out: a {kind.__name__} has no such field")
+        raise ParameterError(next(iter(parameters)), Words("given"), f"left out: a {kind.__name__} has no such field")
     try:
         return [np.atleast_1d(column) for column in np.broadcast_arrays(*columns)]
     except ValueError:
-        raise ParameterError("parameters", "arrays of several lengths", "of one length") from None
+        raise ParameterError("parameters", Words("arrays of several lengths"), "of one length") from None
 
 
 def units_as_written(x: Floats, argument: str) -> Units:

@@ -11,7 +11,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels.counting import UNKNOWN, add_key_codes, count_slots, find_bins, look_up_slots
 from dpfast.kernels.factorizing import EMPTY, find_codes, insert_codes
 
@@ -191,7 +191,7 @@ def duplicate_keys() -> ParameterError:
     """Return the error for keys that are not unique."""
     return ParameterError(
         "keys",
-        "a repeated row",
+        Words("a repeated row"),
         "unique after casting to the data's dtypes",
         "write keys.unique(maintain_order=True)",
     )

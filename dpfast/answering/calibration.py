@@ -14,7 +14,7 @@ from dpfast.accounting.amounts import charge_units, to_float
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
 from dpfast.columns import borrow_scale
 from dpfast.columns.fresh import fresh_array
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
 from dpfast.mechanisms.calibration import analytic_gaussian_ratios
@@ -232,7 +232,7 @@ class Rows:
             row = int(np.argmax(~((scale <= largest) & (scale >= 2.0**-960))))
             raise ParameterError(
                 f"epsilon[{row}]",
-                "a charge that needs noise of scale " + repr(float(scale[row])),
+                Words("a charge that needs noise of scale " + repr(float(scale[row]))),
                 f"one with a scale of at most {largest:g} for values of this type",
                 "raise epsilon or rho, or lower the sensitivity",
             )

@@ -11,7 +11,7 @@ import polars as pl
 from dpfast.answering.calibration import calibrated, column_of
 from dpfast.answering.choosing import choices, is_list
 from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import ChargeColumns, Ledger
 from dpfast.ledger.charges import check_text
 from dpfast.mechanisms.additive import thread_count
@@ -157,7 +157,7 @@ def answer(
     if taken := sorted(set(new) & set(kept)):
         raise ParameterError("name", name, f"one that leaves {', '.join(taken)} to the table", "give another name")
     if frame.height == 0:
-        raise ParameterError("table", "0 rows", "one query or more")
+        raise ParameterError("table", Words("0 rows"), "one query or more")
     public = {
         "accountant": ledger.accountant,
         "sensitivity": sensitivity,

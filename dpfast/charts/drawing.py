@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def check_chart(path: str | os.PathLike[str] | None) -> None:
 
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ParameterError("matplotlib", "missing", "installed for charts", 'run pip install "dpfast[plot]"')
+        raise ParameterError("matplotlib", Words("missing"), "installed for charts", 'run pip install "dpfast[plot]"')
     if path is not None and Path(path).suffix.lower() not in CHART_SUFFIXES:
         raise ParameterError("path", os.fspath(path), "a path that ends in " + ", ".join(CHART_SUFFIXES))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 __all__ = ["LARGEST_NUMBER", "as_series", "read_candidates"]
 
@@ -49,7 +49,7 @@ def read_candidates(candidates: Any) -> tuple[Any, ...]:
     if len(set(values)) < len(values):
         raise ParameterError("candidates", values[:8], "different from each other", "leave repeated ones out")
     if len(values) > LARGEST_NUMBER:
-        raise ParameterError("candidates", f"{len(values)} values", f"at most {LARGEST_NUMBER}", "take fewer")
+        raise ParameterError("candidates", Words(f"{len(values)} values"), f"at most {LARGEST_NUMBER}", "take fewer")
     if kinds == {int} and _dtype(values) is None:
         raise ParameterError("candidates", values[:8], "integers that Int64 or UInt64 holds, all of them")
     return tuple(values)

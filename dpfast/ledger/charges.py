@@ -15,7 +15,7 @@ from dpfast.accounting.amounts import (
     charge_units,
 )
 from dpfast.accounting.events import Gaussian, Single
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text"]
 
@@ -205,12 +205,12 @@ class ChargeColumns:
             if name in self._totals:
                 good, wholes, highs, lows = map(int, sum_amounts(column))
                 if not good or (name == "charged_delta" and not column.max() < 1.0):
-                    raise ParameterError(name, "a column", "amounts from 1e-18 to 1e6, or for delta to below 1")
+                    raise ParameterError(name, Words("a column"), "amounts from 1e-18 to 1e6, or for delta to below 1")
                 self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
             elif not _positive(column):
-                raise ParameterError(name, "a column", "positive finite numbers")
+                raise ParameterError(name, Words("a column"), "positive finite numbers")
         if self.kind is events.DiscreteLaplace and not _whole(self.parameters["sensitivity"]):
-            raise ParameterError("sensitivity", "a column", "whole numbers for DiscreteLaplace")
+            raise ParameterError("sensitivity", Words("a column"), "whole numbers for DiscreteLaplace")
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""

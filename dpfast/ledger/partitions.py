@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, charge_units
 from dpfast.accounting.units import Units
-from dpfast.errors import ColumnError, LedgerError, ParameterError
+from dpfast.errors import ColumnError, LedgerError, ParameterError, Words
 from dpfast.ledger.account import Account, Identity, Store
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.history import history
@@ -163,7 +163,7 @@ class Partitions:
         found = frame.join(listed, on=self._keys.columns, how="left", maintain_order="left")["__code"]
         if found.null_count():
             row = int(found.is_null().arg_max() or 0)
-            raise ParameterError(f"keys[{row}]", "a key that is not listed", "a partition of the public list")
+            raise ParameterError(f"keys[{row}]", Words("a key that is not listed"), "a partition of the public list")
         codes: NDArray[np.uint32] = found.to_numpy().astype(np.uint32, copy=False)
         return codes
 
@@ -185,10 +185,10 @@ def keys_of(given: object) -> PartitionKeys:
     """Return the public list of partitions, each once."""
     frame = _plain_keys(given, "keys", None)
     if frame.is_duplicated().any():
-        raise ParameterError("keys", "a list with repetitions", "every partition once")
+        raise ParameterError("keys", Words("a list with repetitions"), "every partition once")
     reserved = {"epsilon", "delta", "__code"} & set(frame.columns)
     if reserved:
-        raise ParameterError("keys", f"a column called {min(reserved)}", "columns of other names")
+        raise ParameterError("keys", Words(f"a column called {min(reserved)}"), "columns of other names")
     buffer = io.BytesIO()
     # The oldest layout copies text: a view could take bytes of other rows along.
     frame.write_ipc(buffer, compression="zstd", compat_level=pl.CompatLevel.oldest())
@@ -216,7 +216,7 @@ def _plain_keys(given: object, argument: str, names: list[str] | None) -> pl.Dat
         if not (column.dtype.is_integer() or column.dtype in _KINDS):
             raise ColumnError(f"{argument} have a column of {column.dtype}; give integers, text, booleans or dates")
         if column.null_count():
-            raise ParameterError(argument, f"a column {column.name} with nulls", "without nulls")
+            raise ParameterError(argument, Words(f"a column {column.name} with nulls"), "without nulls")
     return frame
 
 
@@ -228,16 +228,16 @@ def _amounts(given: object, coordinate: str, count: int) -> Units:
             if not given.dtype.is_numeric() or given.dtype.is_decimal():
                 raise ColumnError(f"{coordinate} is a column of {given.dtype}; cast it to Float64")
             if given.null_count():
-                raise ParameterError(coordinate, "a column with nulls", "without nulls")
+                raise ParameterError(coordinate, Words("a column with nulls"), "without nulls")
             given = given.to_numpy()
         if given.dtype.kind not in "iuf" or given.dtype.itemsize > 8 or given.shape != (count,):
-            raise ParameterError(coordinate, "a column", f"a number, or a column of {count} numbers")
+            raise ParameterError(coordinate, Words("a column"), f"a number, or a column of {count} numbers")
         from dpfast.kernels.partitions import units_of_amounts  # not at the top: most ledgers do without numba
 
         column = np.ascontiguousarray(given, np.float64)
         units = Units(np.empty(count, np.int64), np.empty(count, np.int64))
         if not units_of_amounts(column, largest, units.whole, units.part):
-            raise ParameterError(coordinate, "a column", f"amounts of 0, or from 1e-18 to {largest:g}")
+            raise ParameterError(coordinate, Words("a column"), f"amounts of 0, or from 1e-18 to {largest:g}")
         return units
     if coordinate == "epsilon" and type(given) in (int, float) and given == 0:
         return _equal(0, 1)

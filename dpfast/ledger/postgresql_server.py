@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from dpfast.errors import LedgerError, ParameterError
+from dpfast.errors import LedgerError, ParameterError, Words
 
 __all__ = ["FORMAT", "PATIENCE_SECONDS", "SCHEMA", "Server", "Session", "check_name", "reason_of"]
 
@@ -81,7 +81,7 @@ class Server:
             found = None
         if found is None:
             allowed = "as postgresql://user@host:port/database, with %-codes for signs that a URL reserves"
-            raise ParameterError("path", "a URL that PostgreSQL cannot read", allowed)
+            raise ParameterError("path", Words("a URL that PostgreSQL cannot read"), allowed)
         # A connection that dies unnoticed is an error after a while, not a wait for ever.
         defaults = {"connect_timeout": "30", "tcp_user_timeout": "60000", "application_name": "dpfast"}
         self._settings = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in found})

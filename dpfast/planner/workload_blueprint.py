@@ -12,7 +12,7 @@ from dpfast.accounting.amounts import to_decimal
 from dpfast.accounting.events import Gaussian
 from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.sources import open_source
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise import declared_amounts
 from dpfast.planner.blueprint import name_of
@@ -103,7 +103,10 @@ def draw_up_workload(
     if not isinstance(keys, pl.DataFrame):
         raise ParameterError("keys", keys, "a Polars DataFrame where a workload is given", mend)
     if keys.height != workload.cells:
-        given, allowed = f"of {keys.height:,} rows", f"of {workload.cells:,} rows, one for each cell of the workload"
+        given, allowed = (
+            Words(f"of {keys.height:,} rows"),
+            f"of {workload.cells:,} rows, one for each cell of the workload",
+        )
         raise ParameterError("keys", given, allowed, mend)
     if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace"):
         allowed = '"auto" or "laplace" where a workload is given'

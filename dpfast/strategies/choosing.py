@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise import IntegerNoise, NoiseTooWideError
 from dpfast.queries import PrivacyUnit
 from dpfast.strategies.candidates import candidates
@@ -73,9 +73,12 @@ def read_unit(neighbors: str, max_groups: object, max_rows_per_group: object) ->
 def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: PrivacyUnit) -> Considered:
     """Return a strategy with its noise under a budget, and the error that it will make."""
     if strategy.shape != workload.shape:
-        raise ParameterError("strategy", f"one of shape {strategy.shape}", f"one of shape {workload.shape}")
-    noise = cheapest_noise(strategy.sensitivity(unit), budget)
-    return Considered(strategy, noise, noise.deviation * math.sqrt(strategy.error(workload) / len(workload)))
+        raise ParameterError("strategy", Words(f"one of shape {strategy.shape}"), f"one of shape {workload.shape}")
+    noise, error = cheapest_noise(strategy.sensitivity(unit), budget), strategy.error(workload)
+    if not math.isfinite(error):
+        allowed = "one whose measurements tell all that the workload asks"
+        raise ParameterError("strategy", strategy.name, allowed, "measure more, or ask less")
+    return Considered(strategy, noise, noise.deviation * math.sqrt(error / len(workload)))
 
 
 def choose(

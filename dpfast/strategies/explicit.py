@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
 from dpfast.workloads.shapes import checked_shape
 from dpfast.workloads.workload import Workload
@@ -119,13 +119,15 @@ def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
     allowed = f"a matrix of whole numbers below 2**20, with up to 2**22 rows and {LARGEST_DENSE:,} columns"
     fits = array.ndim == 2 and 0 < array.shape[0] <= _LARGEST_ROWS and 0 < array.shape[1] <= LARGEST_DENSE
     if not fits or array.dtype.kind not in "biu":
-        raise ParameterError("rows", f"of shape {array.shape} and type {array.dtype}", allowed)
+        raise ParameterError("rows", Words(f"of shape {array.shape} and type {array.dtype}"), allowed)
     # Compared as they were given: the magnitude of -2**63, and a uint64 of 2**63 or more, are negative in int64.
     if not (int(array.min()) > -_LARGEST_NUMBER and int(array.max()) < _LARGEST_NUMBER):
-        raise ParameterError("rows", "a matrix with larger numbers", allowed)
+        raise ParameterError("rows", Words("a matrix with larger numbers"), allowed)
     numbers = array.astype(np.int64)
     if np.linalg.matrix_rank(numbers.astype(np.float64)) < array.shape[1]:
-        raise ParameterError("rows", "a matrix that leaves cells untold", "of full column rank", "add the identity")
+        raise ParameterError(
+            "rows", Words("a matrix that leaves cells untold"), "of full column rank", "add the identity"
+        )
     own = (array.shape[1],) if shape is None else checked_shape(shape)
     if math.prod(own) != array.shape[1]:
         raise ParameterError("shape", shape, f"of {array.shape[1]:,} cells, the matrix's columns")

@@ -12,7 +12,7 @@ from dpfast.errors import ParameterError
 from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, checked_cells, integer_histogram
 from dpfast.workloads.workload import Workload
 
-__all__ = ["Identity", "identity"]
+__all__ = ["Identity", "identity", "squares_of"]
 
 
 class Identity(LineStrategy):
@@ -56,9 +56,14 @@ class Identity(LineStrategy):
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """Return the sum of every query's squared coefficients; see `Strategy.variances`."""
-        if workload.binary:
-            return np.asarray(workload.answer(np.ones(self.cells, np.int64)), np.float64)
-        return by_blocks(workload, lambda rows: np.square(rows).sum(axis=1))
+        return squares_of(workload)
+
+
+def squares_of(workload: Workload) -> NDArray[np.float64]:
+    """Return the sum of every query's squared coefficients."""
+    if workload.binary:
+        return np.asarray(workload.answer(np.ones(workload.cells, np.int64)), np.float64)
+    return by_blocks(workload, lambda rows: np.square(rows).sum(axis=1))
 
 
 def identity(shape: int | tuple[int, ...]) -> Strategy:

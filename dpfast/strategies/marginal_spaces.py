@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
 from dpfast.strategies.axes import terms_of
+from dpfast.strategies.identity import squares_of
 from dpfast.strategies.nested import Energies
 from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, Strategy
 from dpfast.workloads.cells import Identity, Total
@@ -61,14 +62,12 @@ class MarginalSpaces(Strategy):
         return float((workload.gram() * self.covariance()).sum())
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
-        """See `Strategy.variances`: of marginals, whose entries all have the same, in closed form."""
+        """See `Strategy.variances`: in closed form where `error` is, and infinite where that is."""
         terms = terms_of(workload)
-        if terms is not None and asked_marginals(workload) is not None:
-            sizes = [math.prod(map(len, term)) for term in terms]
-            errors = [self._error_of(term) for term in terms]
-            return np.repeat(np.divide(errors, sizes), sizes)
+        if terms is not None:
+            return np.concatenate([self._variances_of(term) for term in terms])
         if not self._tells_all:
-            raise ParameterError("workload", repr(workload), "one of marginals for this strategy")
+            return np.full(len(workload), np.inf)
         return super().variances(workload)
 
     @property
@@ -85,6 +84,18 @@ class MarginalSpaces(Strategy):
         # What the spaces leave over of the product's energy lies in directions that are not measured.
         whole = math.prod(Energies.of(axis)(1) for axis in term)
         return float((energy / self.eigenvalues).sum()) if energy.sum() > (1 - 1e-9) * whole else math.inf
+
+    def _variances_of(self, term: Sequence[Workload]) -> NDArray[np.float64]:
+        """Return the variances of a product of workloads: along an axis a query is its mean, and the rest."""
+        if not math.isfinite(self._error_of(term)):
+            return np.full(math.prod(map(len, term)), np.inf)
+        means = [np.square(axis.answer(np.ones(axis.cells))) / axis.cells for axis in term]
+        rests = [np.maximum(squares_of(axis) - mean, 0.0) for axis, mean in zip(term, means, strict=True)]
+        variances = np.zeros(math.prod(map(len, term)))
+        for space, eigenvalue in zip(self.spaces, self.eigenvalues, strict=True):
+            own = [rests[axis] if axis in space else means[axis] for axis in self._axes]
+            variances += reduce(np.multiply.outer, own).reshape(-1) / eigenvalue
+        return variances
 
     def _kept_shape(self, kept: Attributes) -> list[int]:
         """Return the shape of a table over some attributes, with one entry along all others."""

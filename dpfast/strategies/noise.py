@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpfast.accounting.amounts import budget_units, to_decimal
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise import IntegerNoise, NoiseKind, gaussian_of_delta, gaussian_of_rho, laplace_of_epsilon
 from dpfast.queries import Sensitivity
 
@@ -34,7 +34,7 @@ class Budget:
 
         """
         if (epsilon is None) == (rho is None):
-            given = "given beside rho" if rho is not None else "None, and rho as well"
+            given = Words("given beside rho" if rho is not None else "None, and rho as well")
             raise ParameterError("epsilon", given, "the budget, if rho is not", "write epsilon=... or rho=...")
         if rho is not None:
             if delta is not None:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.strategies.descent import descend
 from dpfast.strategies.explicit import Explicit, rounded
 from dpfast.workloads.workload import Workload
@@ -30,7 +30,9 @@ def _gram(workload: Workload) -> NDArray[np.float64]:
         raise ParameterError("workload", workload, "one of dpf.workloads")
     if workload.cells > LARGEST_OPTIMIZED:
         allowed = f"one over at most {LARGEST_OPTIMIZED:,} cells, as the strategy is a matrix of its own"
-        raise ParameterError("workload", f"one over {workload.cells:,} cells", allowed, "use dpf.strategies.choose")
+        raise ParameterError(
+            "workload", Words(f"one over {workload.cells:,} cells"), allowed, "use dpf.strategies.choose"
+        )
     gram = workload.gram()
     return np.asarray(gram + np.eye(workload.cells) * (_LEAST * np.trace(gram) / workload.cells), np.float64)
 

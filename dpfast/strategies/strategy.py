@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.balls import round_up
 from dpfast.columns.fresh import fresh_array
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.calibration import round_up_root
 from dpfast.queries import PrivacyUnit, Sensitivity
 from dpfast.workloads.union import Union
@@ -153,7 +153,7 @@ class Strategy(ABC):
         """Refuse to write out a matrix of too many cells by cells."""
         if self.cells > LARGEST_DENSE:
             allowed = f"one over at most {LARGEST_DENSE:,} cells, for queries that {self.name} has no closed form for"
-            raise ParameterError("workload", f"one over {self.cells:,} cells", allowed, "use a hierarchy")
+            raise ParameterError("workload", Words(f"one over {self.cells:,} cells"), allowed, "use a hierarchy")
 
     @property
     def largest_count(self) -> int:
@@ -258,7 +258,7 @@ def integer_histogram(histogram: Any, strategy: Strategy, *, clipped: bool = Tru
     """
     counts = checked_histogram(histogram, strategy.shape)
     if counts.dtype != np.int64:
-        raise ParameterError("histogram", f"of type {counts.dtype}", "of integers", "count in int64")
+        raise ParameterError("histogram", Words(f"of type {counts.dtype}"), "of integers", "count in int64")
     if not clipped or strategy.largest_count >= 2**62:
         return counts
     limit = strategy.largest_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.randomness import Keystream, Purpose
 from dpfast.testing import SeededRandom
 
@@ -17,13 +17,13 @@ _HALF_WORD = np.uint64(32)
 def check_bounds(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> None:
     """Refuse bounds (queries by axes) that are not 0 <= lower <= upper <= size, and say the first of them."""
     if len(lower) == 0:
-        raise ParameterError("lower", "no query", "at least one query")
+        raise ParameterError("lower", Words("no query"), "at least one query")
     wrong = ((lower < 0) | (lower > upper) | (upper > np.array(shape))).any(axis=1)
     if wrong.any():
         query = int(wrong.argmax())
         raise ParameterError(
             "lower and upper",
-            f"{lower[query].tolist()} and {upper[query].tolist()} in query {query}",
+            Words(f"{lower[query].tolist()} and {upper[query].tolist()} in query {query}"),
             f"bounds with 0 <= lower <= upper <= {list(shape)}",
             "upper is the first cell that is not counted",
         )

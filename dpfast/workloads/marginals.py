@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels.marginals import spread_marginals, sum_marginals
 from dpfast.workloads.marginal_tree import MarginalTree
 from dpfast.workloads.shapes import (
@@ -195,7 +195,7 @@ def _along(inner: int) -> NDArray[np.int64]:
 def _checked_marginals(axes: int, k: Any, attributes: Any) -> tuple[tuple[int, ...], ...]:
     """Return the attributes of each marginal in ascending order."""
     if (k is None) == (attributes is None):
-        given = "neither" if k is None else "both"
+        given = Words("neither" if k is None else "both")
         raise ParameterError("k or attributes", given, "one of the two", "write for example k=2")
     if attributes is None:
         size = checked_integer(k, "k")

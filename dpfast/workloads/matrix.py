@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels.products import (
     LANES,
     multiply_columns,
@@ -39,13 +39,17 @@ class _Numbers(Workload):
         """Check a matrix of so many columns and keep its numbers."""
         if numbers.dtype.kind not in "biuf" or numbers.dtype.itemsize > 8 or numbers.dtype == np.uint64:
             raise ParameterError(
-                "matrix", f"of type {numbers.dtype}", "of Booleans, integers that int64 holds, or floats of 64 bits"
+                "matrix",
+                Words(f"of type {numbers.dtype}"),
+                "of Booleans, integers that int64 holds, or floats of 64 bits",
             )
         self.shape = checked_shape(shape)
         if width != self.cells:
-            raise ParameterError("matrix", f"{width:,} cells wide", f"{self.cells:,} cells wide, as its shape says")
+            raise ParameterError(
+                "matrix", Words(f"{width:,} cells wide"), f"{self.cells:,} cells wide, as its shape says"
+            )
         if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            raise ParameterError("matrix", "NaN or infinite somewhere", "finite")
+            raise ParameterError("matrix", Words("NaN or infinite somewhere"), "finite")
         if numbers.dtype == np.bool_:
             numbers = numbers.view(np.uint8)
         if numbers.dtype == np.float16 or not numbers.dtype.isnative:
@@ -86,7 +90,7 @@ class Matrix(_Numbers):
     def __init__(self, rows: Any, shape: Any = None) -> None:
         array = np.asarray(rows)
         if array.ndim < 2 or array.size == 0:
-            raise ParameterError("matrix", f"of shape {array.shape}", "of queries by cells, at least one by one")
+            raise ParameterError("matrix", Words(f"of shape {array.shape}"), "of queries by cells, at least one by one")
         table = np.ascontiguousarray(array).reshape(len(array), -1)
         self._take(table, table.shape[1], array.shape[1:] if shape is None else shape)
         self._range = float(self.numbers.min()), float(self.numbers.max())
@@ -149,7 +153,9 @@ class SparseMatrix(_Numbers):
     def __init__(self, rows: Any, shape: Any = None) -> None:
         matrix = rows.tocsr()
         if len(matrix.shape) != 2 or 0 in matrix.shape:
-            raise ParameterError("matrix", f"of shape {matrix.shape}", "of queries by cells, at least one by one")
+            raise ParameterError(
+                "matrix", Words(f"of shape {matrix.shape}"), "of queries by cells, at least one by one"
+            )
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import DataError, ParameterError
+from dpfast.errors import DataError, ParameterError, Words
 from dpfast.kernels.prefixes import cover_magnitudes
 
 __all__ = [
@@ -58,7 +58,7 @@ def check_size(numbers: int, argument: str, what: str) -> None:
     if numbers > LARGEST_ARRAY:
         raise ParameterError(
             argument,
-            f"{numbers:,} {what} ({8 * numbers:,} bytes)",
+            Words(f"{numbers:,} {what} ({8 * numbers:,} bytes)"),
             f"of at most {LARGEST_ARRAY:,} {what}",
             "use coarser cells, fewer attributes or fewer queries",
         )
@@ -71,7 +71,7 @@ def checked_indices(given: Any, argument: str, shape: tuple[int | None, ...]) ->
     if not fits or (array.dtype.kind not in "iu" and array.size):
         wanted = " by ".join("queries" if length is None else f"{length}" for length in shape)
         raise ParameterError(
-            argument, f"of shape {array.shape} and type {array.dtype}", f"an array of integers, {wanted}"
+            argument, Words(f"of shape {array.shape} and type {array.dtype}"), f"an array of integers, {wanted}"
         )
     return array.astype(np.int64)
 
@@ -81,7 +81,9 @@ def checked_coefficients(coefficients: Any, queries: int) -> NDArray[np.float64]
     array = np.asarray(coefficients)
     if array.shape != (queries,) or array.dtype.kind not in "biuf":
         raise ParameterError(
-            "coefficients", f"of shape {array.shape} and type {array.dtype}", f"{queries:,} numbers, one for each query"
+            "coefficients",
+            Words(f"of shape {array.shape} and type {array.dtype}"),
+            f"{queries:,} numbers, one for each query",
         )
     return np.ascontiguousarray(array, dtype=np.float64)
 

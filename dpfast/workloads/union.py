@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.workloads.shapes import check_size, checked_coefficients
 from dpfast.workloads.workload import Workload, checked_histogram
 
@@ -34,7 +34,9 @@ class Union(Workload):
         self.shape = self.parts[0].shape
         for part in self.parts:
             if part.shape != self.shape:
-                raise ParameterError("workloads", f"over {self.shape} and {part.shape}", "over histograms of one shape")
+                raise ParameterError(
+                    "workloads", Words(f"over {self.shape} and {part.shape}"), "over histograms of one shape"
+                )
         self.offsets = np.concatenate([[0], np.cumsum([len(part) for part in self.parts])]).astype(np.int64)
         check_size(len(self), "workloads", "queries")
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import DataError, ParameterError
+from dpfast.errors import DataError, ParameterError, Words
 from dpfast.kernels.products import square_block_sums
 from dpfast.workloads.shapes import read_only
 
@@ -112,7 +112,7 @@ class Workload(ABC):
             needed = 8 * self.cells**2
             raise ParameterError(
                 "workload",
-                f"one over {self.cells:,} cells",
+                Words(f"one over {self.cells:,} cells"),
                 f"one over at most {LARGEST_GRAM:,} cells where its Gram matrix is needed (this one takes {needed:,} "
                 "bytes)",
                 "use a strategy with a closed form, or coarser cells",
@@ -188,7 +188,7 @@ def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "h
     if isinstance(histogram, pl.Series):
         if histogram.null_count():
             raise ParameterError(
-                argument, "a Series with nulls", "a count for every cell", "write .fill_null(0) behind"
+                argument, Words("a Series with nulls"), "a count for every cell", "write .fill_null(0) behind"
             )
         histogram = histogram.to_numpy()
     array = np.asarray(histogram)
@@ -196,12 +196,12 @@ def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "h
     if array.shape not in {shape, (cells,)}:
         raise ParameterError(
             argument,
-            f"of shape {array.shape}",
+            Words(f"of shape {array.shape}"),
             f"of shape {shape}, or of {cells:,} cells in one dimension",
             "count over the workload's cells",
         )
     if array.dtype.kind not in "iuf":
-        raise ParameterError(argument, f"of type {array.dtype}", "of integers or floats")
+        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
     if array.dtype == np.uint64 and int(array.max()) >= 2**63:
         raise DataError(f"{argument} must have counts below 2**63; divide them, or pass floats")
     wanted = np.float64 if array.dtype.kind == "f" else np.int64

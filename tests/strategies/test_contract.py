@@ -56,6 +56,7 @@ MANY = {
     "one full table": made.marginals((2, 3, 2), [(0, 1, 2)]),
     "residuals": MarginalResiduals((2, 3), [(), (0,), (1,), (0, 1)], [7, 3, 2, 1]),
     "product of square roots": made.product(made.square_root(3), made.square_root(4)),
+    "marginals with all cells": made.marginals((3, 2, 4), [(0, 1), (0, 1, 2), (2,)], weights=[3, 1, 2]),
 }
 ALL = FULL | RAGGED | MANY
 every = pytest.mark.parametrize("strategy", ALL.values(), ids=ALL)
@@ -241,6 +242,15 @@ def test_measurements_never_wrap(strategy):
     whole = np.full(strategy.cells, most, np.int64)
     exact = A @ whole.astype(object)
     assert (np.concatenate(strategy.measure(whole.reshape(strategy.shape))).astype(object) == exact).all()
+
+
+def test_marginals_of_any_counts_are_measured():
+    """Of no count is a sum of all cells too large, even where no table has that sum: it would show in an error."""
+    pairs = made.marginals((2, 3), [(0,), (1,)])
+    for extreme in (2**63 - 1, -(2**63)):
+        rows, columns = pairs.measure(np.full((2, 3), extreme, np.int64))
+        assert abs(rows).max() <= 2**62
+        assert abs(columns).max() <= 2**62
 
 
 @every

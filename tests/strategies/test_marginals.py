@@ -53,8 +53,9 @@ def test_errors_of_marginals_are_the_trace_and_others_infinite(strategy):
         workloads.kronecker(*(workloads.prefix(size) for size in strategy.shape)),
     ):
         assert strategy.error(untold) == math.inf
-    with pytest.raises(ParameterError, match="of marginals"):
-        strategy.variances(workloads.random_rectangles(strategy.shape, 9, 1))
+        assert (strategy.variances(untold) == math.inf).all()
+        with pytest.raises(ParameterError, match="tell all that the workload asks"):
+            made.choose(untold, epsilon=1, among=[strategy])
 
 
 @pytest.mark.parametrize(("shape", "k"), [((4, 3, 5), 2), ((2,) * 9, 3), ((7, 1, 3), 1), ((16, 2, 9, 4), 2)])
