@@ -85,7 +85,7 @@ def ahp(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     look, last = task.noise(_LOOK_PARTS), task.noise(PARTS - _LOOK_PARTS)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "AHP", ledger, random)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "AHP", ledger, random, threads)
     counts, source = prepared.counts, prepared.source
     draw = laplace if look.mechanism == "laplace" else gaussian
     noisy = np.asarray(draw(counts, look.scale, random=source, threads=threads), np.float64)
