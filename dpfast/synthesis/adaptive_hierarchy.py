@@ -99,7 +99,7 @@ def adaptive_hierarchy(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     noise = Noise(task, threads)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "adaptive hierarchy", ledger, random)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "adaptive hierarchy", ledger, random, threads)
     tree = Tree(task, prepared, noise)
     tree.grow()
     return tree.estimate()

@@ -15,7 +15,7 @@ from dpfast.accounting.events import Event
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
 from dpfast.ledger.filters import Budget, ConcentratedBudget
-from dpfast.mechanisms.additive import random_source
+from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.exponential_draws import exponential_draws
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.base_generators import GENERATORS, Fit, Generator, check_program, check_search, linear_solver
@@ -26,6 +26,7 @@ from dpfast.synthesis.charging import charge_events, read_spending
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.exact_answers import ExactAnswers, check_workload
 from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
+from dpfast.synthesis.exact_queries import records as records_of
 from dpfast.synthesis.projection import project_answers
 from dpfast.synthesis.projection_mechanism import check_total
 from dpfast.synthesis.sampled import Sampled
@@ -211,6 +212,7 @@ def boost_queries(
     check_ledger(ledger, spending, random)
     cells = counted(histogram, workload.shape)
     source = random_source(random)
+    thread_count(threads, 1)
     step = step_size(advantage)
     book = _checked_calibration(calibration)
     if rounds is None:
@@ -226,7 +228,7 @@ def boost_queries(
         raise ParameterError("rounds", f"{rounds:,} of {len(workload):,} queries", allowed, "ask fewer queries")
     counts = exact.counts(cells, charged=ledger is not None)
     measured = relation == "add_remove" and total is None
-    known = None if measured else int(counts.sum()) if total is None else total
+    known = None if measured else max(records_of(histogram), 0) if total is None else total
     if not isinstance(remember, (bool, np.bool_, type(None))):
         raise ParameterError("remember", remember, "True, False or None")
     keeps = generator == "projection" if remember is None else bool(remember)

@@ -169,10 +169,10 @@ def check_ledger(ledger: object, total: Total, random: object) -> None:
 
 def charge_all(
     ledger: Ledger | None, charges: list[Charge], neighbors: str, dataset: str | None, unit: str | None
-) -> int:
-    """Charge a ledger for everything at once, and return the number of the first entry; 0 without a ledger."""
+) -> int | None:
+    """Charge a ledger for everything at once, and return the number of the first entry; None without a ledger."""
     if ledger is None:
-        return 0
+        return None
     own = ledger.identity
     return ledger.charge_many(
         charges,

@@ -97,7 +97,7 @@ def estimate_histogram(
     wide = small and task.workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(task.workload)
     counted = small and not wide and task.neighbors == "add_remove"
     strategy = None if wide else _strategy(task, ROOT_PARTS if counted else 0)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "estimate of a histogram", ledger, random)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "estimate of a histogram", ledger, random, threads)
     if strategy is None or small:
         tree = Tree(task, prepared, noise)
         if strategy is None or tree.signal < _CROWDED * task.cells:

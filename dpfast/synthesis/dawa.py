@@ -176,7 +176,7 @@ def dawa(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     plan = _Plan.of(task)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", ledger, random)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", ledger, random, threads)
     return plan.run(prepared.counts, prepared.source, threads, prepared.entry)
 
 
@@ -203,7 +203,7 @@ class _Plan:
             raise ParameterError(task.budget.kind, given, allowed, "raise it, use coarser cells, or use dpf.ahp")
         return cls(task, scale)
 
-    def run(self, counts: NDArray[np.int64], random: RandomSource, threads: int | None, entry: int) -> Estimate:
+    def run(self, counts: NDArray[np.int64], random: RandomSource, threads: int | None, entry: int | None) -> Estimate:
         task = self.task
         # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
         costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))

@@ -67,7 +67,8 @@ class ExactAnswers:
 
         - add_remove: one cell changes by one, and the answers by that cell's column of the rounded matrix;
         - replace: by the difference of two columns. No more answers differ than both have entries; a query's
-          answer by its largest coefficient less its least; the squared distance is at most the sum of those ranges
+          answer by its largest coefficient less its least, or 0, which stands for a cell whose count is out of range:
+          that does not move while the other one does; the squared distance is at most the sum of those ranges
           squared, at most 4 times a column's square, and at most twice if no coefficient is negative, since
           abs(u - v)**2 = abs(u)**2 + abs(v)**2 - 2 <u, v>.
 
@@ -128,7 +129,7 @@ class ExactAnswers:
             steps = block.astype(np.int64) if whole else np.rint(np.ldexp(block, self.bits)).astype(np.int64)
             entries += np.count_nonzero(steps, axis=0)
             squares += np.square(steps.astype(np.float64)).sum(axis=0)
-            ranges.append(steps.max(axis=1) - steps.min(axis=1))
+            ranges.append(np.maximum(steps.max(axis=1), 0) - np.minimum(steps.min(axis=1), 0))
             least, most = min(least, int(steps.min())), max(most, int(steps.max()))
             if not whole:
                 rounded.append(steps)

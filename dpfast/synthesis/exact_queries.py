@@ -46,8 +46,9 @@ class ExactQueries:
         Of a histogram in which one cell changes by one (neighbours "add_remove"), a single answer changes by at most
         M, the largest absolute coefficient, and so do all answers of a group together, since a cell is in one query of
         a group at most. Where one cell loses one and another gains one ("replace"), a single answer changes by at most
-        H - L, H the largest and L the least coefficient, and a group's by at most 2 M in all, in two answers by M
-        each: an L2 norm of sqrt(2) M. M, H and L are those of the rounded queries, whole numbers of steps.
+        H - L, H the largest and L the least coefficient or 0, and a group's by at most 2 M in all, in two answers by M
+        each: an L2 norm of sqrt(2) M. M, H and L are those of the rounded queries, whole numbers of steps. The 0 is
+        that of a cell whose count is out of range, and stays where it was moved to while the other cell's changes.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class ExactQueries:
         whole = workload.binary or workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
         self.unit_bits = 0 if whole else _REAL_BITS
         self.score_bits = _SCORE_BITS if whole else 0
-        least, most = (round(bound * 2**self.unit_bits) for bound in (low, high))
+        least, most = self._bounds = [round(bound * 2**self.unit_bits) for bound in (low, high)]
         largest = max(abs(least), abs(most))
         if largest == 0 and not whatever:
             raise ParameterError("workload", "of coefficients 0", "of queries that ask for something")
@@ -109,8 +110,7 @@ class ExactQueries:
         elif self.grouped:
             self.l1, self.l2_squared = 2 * largest, 2 * largest**2
         else:
-            # Where all coefficients are equal, a replaced unit changes nothing; a step keeps the scales finite.
-            self.l1 = max(most - least, 1)
+            self.l1 = max(max(most, 0) - min(least, 0), 1)
             self.l2_squared = self.l1**2
         self.largest_count: int = 2 ** (_LARGEST_SUM_BITS - self.unit_bits - self.score_bits) // workload.cells
 
@@ -139,8 +139,10 @@ class ExactQueries:
         """Return all answers, exactly, in steps."""
         if not self.unit_bits:
             return np.asarray(self.workload.answer(histogram), dtype=np.int64)
+        # Products of factors can be rounded one way in a row and another in the workload's range: the range decides.
         parts = [
-            np.rint(np.ldexp(block, self.unit_bits)).astype(np.int64) @ histogram for block in self.workload.blocks()
+            np.clip(np.rint(np.ldexp(block, self.unit_bits)), *self._bounds).astype(np.int64) @ histogram
+            for block in self.workload.blocks()
         ]
         return np.concatenate(parts)
 
@@ -202,6 +204,18 @@ def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
 
 
+def records(histogram: Any) -> int:
+    """Return how many records a histogram of integers has, before any count is moved into its range.
+
+    Where records are replaced, this is the number that is public. The sum of counts in range is not: of neighbours one
+    may have a count that is out of range by one more than the other's.
+    """
+    array = np.asarray(histogram.to_numpy() if isinstance(histogram, pl.Series) else histogram)
+    wide = array if array.dtype == np.uint64 else array.astype(np.int64)
+    # The sums of both halves fit.
+    return (int((wide >> wide.dtype.type(32)).sum()) << 32) + int((wide & wide.dtype.type(2**32 - 1)).sum())
+
+
 def clamped(cells: NDArray[np.int64], largest: int, *, clamp: bool) -> NDArray[np.int64]:
     """Return counts from 0 to the largest: others moved to the nearer end, or refused; see `ExactQueries.checked`."""
     if clamp:
@@ -218,10 +232,13 @@ def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
     """Return public weights to start with, in one dimension: a copy of the prior, or all alike."""
     if prior is None:
         return np.ones(cells)
-    weights = np.array(prior, dtype=np.float64).reshape(-1)
+    try:
+        weights = np.array(prior, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
     if weights.size != cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
         allowed = f"{cells:,} positive finite public weights, one for each cell"
-        raise ParameterError("prior", f"of shape {np.shape(prior)}", allowed)
+        raise ParameterError("prior", f"of {weights.size} numbers", allowed)
     return weights
 
 

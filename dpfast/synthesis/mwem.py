@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.budget import Total, check_ledger
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, counted, public_weights
+from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, counted, public_weights, records
 from dpfast.synthesis.rounds import Payment, Rounds
 from dpfast.workloads import Workload
 
@@ -51,10 +52,10 @@ def mwem(
         answers a, less a constant, with e the whole number next to 2**8 times the estimate's answer. e and the constant
         are made of public numbers; so neighbours change a score by at most 2**8 D, D being what they change in the
         answers, added up: 1 for add/remove, since a cell is in one query of a group at most; for replace 2 for groups,
-        and 1 for single queries of coefficients from 0 to 1 (their largest less their least, in general). The selection
-        at epsilon_s is private with this sensitivity (McSherry, Talwar 2007), and of bounded range; it shows the index
-        alone. The measurement adds discrete Laplace noise of scale D / epsilon_m, or Gaussian noise, to the selected
-        answers. With rho, a selection costs at most epsilon_s**2 / 8 (Cesar, Rogers 2021), and a measurement
+        and 1 for single queries of coefficients from 0 to 1 (in general the largest of them and 0, less the least). The
+        selection at epsilon_s is private with this sensitivity (McSherry, Talwar 2007), and of bounded range; it shows
+        the index alone. The measurement adds discrete Laplace noise of scale D / epsilon_m, or Gaussian noise, to the
+        selected answers. With rho, a selection costs at most epsilon_s**2 / 8 (Cesar, Rogers 2021), and a measurement
         D2**2 / (2 sigma**2), D2 being 1, and sqrt(2) for replaced units in groups. The shares are whole multiples of
         1e-18, rounded down, and add up to no more than the budget, whatever was selected in the rounds before. Queries
         of real coefficients are rounded to multiples of 2**-20 first, and D is that of the rounded ones.
@@ -168,11 +169,15 @@ rounds=30
     )
     start = public_weights(prior, workload.cells)
     thread_count(threads, 1)
+    if progress is not None and not callable(progress):
+        raise ParameterError("progress", progress, "a function of the number of rounds done, or None")
     check_ledger(ledger, budget, random)
     source = random_source(random)
     if not callable(histogram):
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
     payment = Payment(ledger, pay, relation, dataset, privacy_unit)
     payment.begin(plan)
-    cells = queries.checked(histogram() if callable(histogram) else histogram, clamp=ledger is not None)
-    return plan.run(cells, start, source, payment, threads, progress)
+    given = histogram() if callable(histogram) else histogram
+    cells = queries.checked(given, clamp=ledger is not None)
+    public = records(given) if relation == "replace" and total is None else total
+    return plan.run(cells, public, start, source, payment, threads, progress)

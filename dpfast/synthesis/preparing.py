@@ -14,10 +14,11 @@ from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import Pure, ZeroConcentrated
 from dpfast.errors import DataError, ParameterError
 from dpfast.ledger import Charge, Ledger
-from dpfast.mechanisms.additive import random_source
+from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for
+from dpfast.synthesis.exact_queries import records
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.workload import Workload, checked_histogram
 
@@ -101,6 +102,7 @@ class Task:
         description: str,
         ledger: Ledger | None,
         random: object,
+        threads: object,
     ) -> Prepared:
         """Charge the whole budget, then take the counts: 0 to ``largest``.
 
@@ -108,6 +110,8 @@ class Task:
         leaves neighbours neighbours. Without a ledger they are refused.
         """
         check_ledger(ledger, self.budget, random)
+        thread_count(threads, 1)
+        source = random_source(random)
         units = self.budget.units
         if self.budget.kind == "epsilon":
             charge = Charge(units, 0, description, Pure(self.amount))
@@ -122,13 +126,27 @@ class Task:
                 f"histogram must have counts from 0 to {largest:,}, but a cell has another; count the records of each "
                 "cell"
             )
-        return Prepared(counts, random_source(random), entry)
+        return Prepared(counts, records(histogram), source, entry)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The counts, in one dimension, and where keys come from; ``entry`` is the charge's number in the ledger."""
+    """A histogram that was paid for.
+
+    Attributes
+    ----------
+    counts
+        In one dimension, all of them in range.
+    records
+        How many there are: public where records are replaced.
+    source
+        Where keys come from.
+    entry
+        The charge's number in the ledger, None without one.
+
+    """
 
     counts: NDArray[np.int64]
+    records: int
     source: RandomSource
-    entry: int
+    entry: int | None

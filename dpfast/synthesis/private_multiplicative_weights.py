@@ -17,7 +17,16 @@ from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.sparse_vector import SparseVector
 from dpfast.mechanisms.threshold_runs import calibrate
 from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for, read_share, selection_for
-from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, clamped, counted, public_weights, whole
+from dpfast.synthesis.exact_queries import (
+    LARGEST_DOMAIN,
+    ExactQueries,
+    check_neighbors,
+    clamped,
+    counted,
+    public_weights,
+    records,
+    whole,
+)
 from dpfast.synthesis.model import FittedRows
 from dpfast.workloads import Workload
 from dpfast.workloads.matrix import Matrix
@@ -27,6 +36,8 @@ __all__ = ["Answer", "PrivateMultiplicativeWeights"]
 #: All answers are counted in steps of 2**-_BITS, whatever the coefficients.
 _BITS = 20
 _LARGEST_SUM_BITS = 60
+#: Rows of measured queries may take so many bytes.
+_MOST_BYTES = 2**32
 #: A query without any error is measured with this probability, where no threshold is given.
 _FALSE_ALARM = 1e-3
 
@@ -180,34 +191,35 @@ class PrivateMultiplicativeWeights:
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
         measuring = _share((units - testing) // self.updates, budget)
         self._signed = bool(signed)
-        size = (2 if signed and neighbors == "replace" else 1) << _BITS
-        self._noise, charge = noise_for(kind, measuring, size, size**2, self.updates, f"{name}: measurements")
+        width = (2 if signed and neighbors == "replace" else 1) << _BITS
+        self._noise, charge = noise_for(kind, measuring, width, width**2, self.updates, f"{name}: measurements")
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self._noise.deviation, self._noise.scale)
         charges += [test.charge, charge]
-        scales = calibrate(test.epsilon, size, False, self.updates, None).scales
+        scales = calibrate(test.epsilon, width, False, self.updates, None).scales
         self._scales = scales[0] * 2.0**-_BITS, scales[1] * 2.0**-_BITS
         self.threshold = self._default_threshold() if threshold is None else _positive(threshold, "threshold")
         check_ledger(ledger, budget, random)
         source = random_source(random)
-        entry = charge_all(ledger, charges, self._neighbors, dataset, privacy_unit)
+        counts = counted(histogram, self.shape)  # what is wrong with its type is found before the charge
+        self.entry = charge_all(ledger, charges, self._neighbors, dataset, privacy_unit)
         largest = 2 ** (_LARGEST_SUM_BITS - _BITS) // cells
-        self._cells: NDArray[np.int64] | None = clamped(
-            counted(histogram, self.shape), largest, clamp=ledger is not None
-        )
+        self._cells: NDArray[np.int64] | None = clamped(counts, largest, clamp=ledger is not None)
         self._source = source
         self._sparse = SparseVector(
-            math.ldexp(self.threshold, _BITS), test.epsilon, size, count=self.updates, random=random
+            math.ldexp(self.threshold, _BITS), test.epsilon, width, count=self.updates, random=random
         )
-        exact = self._cells.sum(keepdims=True) if public is None else np.array([public])
-        noisy = exact if total_noise is None else total_noise.add(exact, source)
-        self._size = float(min(max(int(noisy[0]), 1), 2 ** (_LARGEST_SUM_BITS - _BITS)))
+        if total_noise is not None:
+            size = int(total_noise.add(self._cells.sum(keepdims=True), source)[0])
+        else:
+            size = records(histogram) if public is None else public
+        self._size = float(min(max(size, 1), 2 ** (_LARGEST_SUM_BITS - _BITS)))
         start *= self._size / float(start.sum())
         self._least = float(start.min())
         stray = total_noise.deviation if total_noise else 0.0
         soft = self._softness / (self._deviation * 2.0**-_BITS)
         self._fitted = FittedRows(start, (self._size, stray), soft)
-        self.spent, self.entry = budget.spent, entry or None
+        self.spent = budget.spent
         self.answered = 0
         self._lock = threading.Lock()
 
@@ -289,6 +301,10 @@ class PrivateMultiplicativeWeights:
             mend = "" if self._signed else "scale it, or make the object with signed=True"
             given = f"of coefficients from {low:g} to {high:g}"
             raise ParameterError(argument, given, f"of coefficients from {least:g} to 1", mend)
+        needed = 8 * self.updates * workload.cells
+        if not workload.binary and needed > _MOST_BYTES:
+            allowed = f"zeros and ones over so many cells (rows of {self.updates} measured ones take {needed:,} bytes)"
+            raise ParameterError(argument, "of real coefficients", allowed, "make cells coarser, or updates fewer")
         with self._lock:
             return self._answered(workload, queries)
 
@@ -383,9 +399,16 @@ class PrivateMultiplicativeWeights:
 
 
 def _shape(histogram: Any) -> tuple[int, ...]:
-    shape = np.shape(histogram)
+    try:
+        shape = np.shape(histogram)
+    except ValueError:
+        raise ParameterError("histogram", "of rows of different lengths", "an array of one cell or more") from None
     if not shape or 0 in shape:
         raise ParameterError("histogram", f"of shape {shape}", "an array of one cell or more")
+    cells = math.prod(shape)
+    if cells > LARGEST_DOMAIN:
+        allowed = f"of at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * cells:,} bytes)"
+        raise ParameterError("histogram", f"of {cells:,} cells", allowed, "make cells coarser")
     return tuple(int(size) for size in shape)
 
 

@@ -14,7 +14,7 @@ from dpfast.synthesis.exact_answers import check_workload
 from dpfast.workloads import Workload
 from dpfast.workloads.workload import checked_histogram
 
-__all__ = ["Body", "Projection", "project_answers"]
+__all__ = ["Body", "Projection", "check_limits", "project_answers"]
 
 Body = Literal["simplex", "capped", "ball"]
 
@@ -139,20 +139,27 @@ def project_answers(
         raise ParameterError("answers", "with NaN or infinities", "finite numbers")
     if isinstance(total, bool) or not isinstance(total, (int, float, np.number)) or not 0 <= total < math.inf:
         raise ParameterError("total", total, "a finite number of at least 0", "give the number of records")
-    if body not in ("simplex", "capped", "ball"):
-        raise ParameterError("body", body, '"simplex", "capped" or "ball"')
+    check_limits(body, tolerance, iterations)
     if tolerance is None:
         tolerance = 1e-3 * math.sqrt(float(np.square(target).mean()))
-    elif isinstance(tolerance, bool) or not isinstance(tolerance, (int, float, np.number)) or not tolerance > 0:
-        raise ParameterError("tolerance", tolerance, "a number above 0", "write for example tolerance=0.1")
-    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
-        raise ParameterError("iterations", iterations, "a whole number of at least 1")
     begin = None
     if start is not None:
         begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
         if not np.isfinite(begin).all() or (body != "ball" and begin.min() < 0):
             raise ParameterError("start", "with other cells", "of finite cells, and none negative but for the ball")
     return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
+
+
+def check_limits(body: object, tolerance: Any, iterations: Any) -> None:
+    """Refuse what no projection can be told to do."""
+    if body not in ("simplex", "capped", "ball"):
+        raise ParameterError("body", body, '"simplex", "capped" or "ball"')
+    if tolerance is not None and (
+        isinstance(tolerance, bool) or not isinstance(tolerance, (int, float, np.number)) or not tolerance > 0
+    ):
+        raise ParameterError("tolerance", tolerance, "a number above 0", "write for example tolerance=0.1")
+    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
+        raise ParameterError("iterations", iterations, "a whole number of at least 1")
 
 
 def _project(

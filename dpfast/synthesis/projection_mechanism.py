@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from dpfast.accounting.events import Event
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
-from dpfast.mechanisms.additive import random_source
+from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.answer_noise import AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.budget import check_ledger
 from dpfast.synthesis.charging import Spending, charge_events, read_spending
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.exact_answers import Change, ExactAnswers, check_workload
 from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
-from dpfast.synthesis.projection import Body, Projection, project_answers
+from dpfast.synthesis.exact_queries import records as records_of
+from dpfast.synthesis.projection import Body, Projection, check_limits, project_answers
 from dpfast.synthesis.sampled import WithTotal
 from dpfast.workloads import Workload
 
@@ -61,6 +62,8 @@ class ProjectedAnswers(Estimate):
 
 def calibrate_noise(change: Change, spending: Spending, mechanism: object, calibration: Calibration) -> AnswerNoise:
     """Return noise for a budget; "auto" takes the one of less variance: Gaussian, or Laplace by basic composition."""
+    if calibration not in ("tight", "zcdp", "book"):
+        raise ParameterError("calibration", calibration, '"tight", "zcdp" or "book"')
     if mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     if mechanism == "auto":
@@ -202,6 +205,8 @@ def projection_mechanism(
     check_ledger(ledger, spending, random)
     cells = counted(histogram, workload.shape)
     source = random_source(random)
+    thread_count(threads, 1)
+    check_limits(body, tolerance, iterations)
     change = exact.change(relation)
     measured = relation == "add_remove" and total is None
     if measured:
@@ -209,6 +214,7 @@ def projection_mechanism(
     noise = calibrate_noise(change, spending, mechanism, calibration)
     description = f"{len(workload)} projected answers"
     entry = charge_events(ledger, spending, (noise.event,), description, relation, dataset, privacy_unit)
+    known = records_of(histogram) if total is None else total
     counts = exact.counts(cells, charged=ledger is not None)
     answers = exact.answers(counts)
     if measured:
@@ -217,7 +223,7 @@ def projection_mechanism(
     noisy = np.asarray(drawn[: len(workload)] * exact.step, np.float64)
     wanted = _TOLERANCE * noise.each.deviation * exact.step if tolerance is None else tolerance
     rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
-    records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else float(total or counts.sum())
+    records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else max(float(known), 0.0)
     if measured and body != "ball":
         # The number of records is fitted as all answers are: they tell of it too, together far better than its own.
         most = records + noise.largest(1, _MISSED) / exact.largest

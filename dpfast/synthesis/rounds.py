@@ -145,16 +145,17 @@ class Rounds:
     def run(
         self,
         cells: NDArray[np.int64],
+        records: int | None,
         start: NDArray[np.float64],
         source: RandomSource,
         payment: Payment,
         threads: int | None,
         progress: Callable[[int], object] | None,
     ) -> Estimate:
-        """Draw what is paid for."""
+        """Draw what is paid for; ``records`` is how many there are where that is public."""
         queries = self.queries
         unit = 2.0**-queries.unit_bits
-        size, stray = self._total(cells, source)
+        size, stray = self._total(cells, records, source)
         start *= size / float(start.sum())
         model = self._model(start, (size, stray), SOFTNESS / (self._deviation * unit))
         answers = queries.answers(cells)
@@ -183,14 +184,12 @@ class Rounds:
             model.histogram(), queries.workload, spent, complete=complete, rounds=frame, entry=payment.entry
         )
 
-    def _total(self, cells: NDArray[np.int64], source: RandomSource) -> tuple[float, float]:
+    def _total(self, cells: NDArray[np.int64], records: int | None, source: RandomSource) -> tuple[float, float]:
         """Return the number of units and the deviation of its noise; weights cannot be 0 everywhere."""
-        if self.total is not None:
-            return float(max(self.total, 1)), 0.0
-        exact = cells.sum(keepdims=True)
         if self.total_noise is None:
-            return float(max(int(exact[0]), 1)), 0.0
-        noisy = self.total_noise.add(exact, source)
+            assert records is not None
+            return float(max(records, 1)), 0.0
+        noisy = self.total_noise.add(cells.sum(keepdims=True), source)
         return float(max(int(noisy[0]), 1)), self.total_noise.deviation
 
     def _model(self, start: NDArray[np.float64], total: tuple[float, float], softness: float) -> Model:

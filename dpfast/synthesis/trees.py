@@ -104,10 +104,10 @@ class Tree:
         self._noise = noise
         self._sums = PrefixSums(prepared.counts.reshape(task.workload.shape))
         whole = Boxes.whole(task.workload.shape)
-        root = self._sums.count(whole)
         if task.neighbors == "replace":
-            value, variance, left = root.astype(np.float64), np.zeros(1), np.array([PARTS])
+            value, variance, left = np.array([max(float(prepared.records), 0.0)]), np.zeros(1), np.array([PARTS])
         else:
+            root = self._sums.count(whole)
             parts = np.array([ROOT_PARTS])
             value, variance, left = noise.add(root, parts, prepared), noise.variances(parts), PARTS - parts
         self.levels = [Level(whole, value, variance, left, np.array([0, 1]), _NONE, _NONE)]
