@@ -1,7 +1,7 @@
-"""Measure the table of benchmarks/comparisons.py and write it into README.md.
+"""Measure the table of benchmarks/comparisons.py and write it down.
 
     python scripts/measure.py              print the table
-    python scripts/measure.py --write      also replace the table between the markers in README.md
+    python scripts/measure.py --write      also write it to benchmarks/measured.md, and its headlines into README.md
     python scripts/measure.py --only TEXT  only the rows whose name contains TEXT
 
 Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Whole-process figures (imports,
@@ -24,6 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 BEGIN, END = "<!-- measured by scripts/measure.py -->", "<!-- end of measured table -->"
+ABOUT = """# Measured
+
+Written by `python scripts/measure.py --write` from the table of benchmarks/comparisons.py: ours and the baseline in
+turns in one process, one thread unless said; a ratio is the median over pairs. Absolute times depend on the machine.
+"""
 
 # Making the data takes more memory than the query: writing 5 to clear_refs starts the peak afresh (Linux). Both
 # sides run once on little data before, so that neither is charged with loading libraries.
@@ -138,15 +143,26 @@ def main() -> None:
     rows = rows_of_comparisons(arguments.only)
     if not arguments.only:
         rows += rows_of_processes()
-    header = [["what", "dpfast", "beside it, in the same run", "peers, per value"], ["---"] * 4]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in header + rows)
-    print(table)
+    print(_table(rows))
     if arguments.write:
-        readme = ROOT / "README.md"
-        text = readme.read_text()
-        before, rest = text.split(BEGIN)
-        after = rest.split(END)[1]
-        readme.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}")
+        write(rows)
+
+
+def _table(rows: list[list[str]]) -> str:
+    header = [["what", "dpfast", "beside it, in the same run", "peers, per value"], ["---"] * 4]
+    return "\n".join("| " + " | ".join(row) + " |" for row in header + rows)
+
+
+def write(rows: list[list[str]]) -> None:
+    """Write all rows to benchmarks/measured.md, and the headlines between the markers in README.md."""
+    from benchmarks.comparisons import HEADLINES
+
+    (ROOT / "benchmarks" / "measured.md").write_text(f"{ABOUT}\n{_table(rows)}\n")
+    readme = ROOT / "README.md"
+    before, rest = readme.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    headlines = _table([row for row in rows if row[0] in HEADLINES])
+    readme.write_text(f"{before}{BEGIN}\n\n{headlines}\n\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
-from benchmarks.comparisons import COMPARISONS, Comparison
+from benchmarks.comparisons import COMPARISONS, HEADLINES, Comparison
 
 SIZE = 100_000
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.statistical
@@ -39,3 +42,11 @@ def test_same_thing(comparison: Comparison) -> None:
     both = ours.join(theirs, on=keys, how="left").with_columns(pl.col("len").cast(pl.Int64).fill_null(0))
     if "bounded" not in comparison.name:
         assert ((both["n"] - both["len"]).abs() <= 35 * both["n_scale"] + 1).all()
+
+
+def test_headlines_are_rows() -> None:
+    """Those that are no comparisons are of whole processes, which scripts/measure.py knows."""
+    known = {comparison.name for comparison in COMPARISONS}
+    rest = [name for name in HEADLINES if name not in known]
+    script = (ROOT / "scripts" / "measure.py").read_text()
+    assert all(name.split(":")[0] in known or f'"{name}"' in script for name in rest), rest
