@@ -209,7 +209,8 @@ def plan(
         The dtypes of a CSV file's columns.
     workload
         Linear queries over the counts of all ``keys``, one of `dpf.workloads`, in place of other queries: cell i of
-        its histogram is row i of ``keys``, of which there are as many as it has cells.
+        its histogram is row i of ``keys``, of which there are as many as it has cells. Where each column in ``by`` is
+        an attribute of the workload, the last one runs fastest.
     strategy
         What is measured for a workload: ``"auto"`` for what makes the least predicted error, or one of
         `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone.

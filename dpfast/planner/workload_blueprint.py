@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpfast.accounting.amounts import to_decimal
@@ -108,6 +109,7 @@ def draw_up_workload(
             f"of {workload.cells:,} rows, one for each cell of the workload",
         )
         raise ParameterError("keys", given, allowed, mend)
+    _check_order(keys, [name_of(entry) for entry in entries], workload)
     if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace"):
         allowed = '"auto" or "laplace" where a workload is given'
         raise ParameterError("mechanism", mechanism, allowed, "noise is chosen with the strategy, by the error of both")
@@ -152,6 +154,23 @@ def draw_up_workload(
         charge=charge,
     )
     return replace(blueprint, warnings=caveats(blueprint.budget, people, [], data, keys))
+
+
+def _check_order(keys: pl.DataFrame, by: list[str], workload: Workload) -> None:
+    """Refuse keys of several columns, one for each attribute, that are not numbered as the workload's cells are."""
+    if len(by) != len(workload.shape) or not set(by) <= set(keys.columns):
+        return
+    cells, stride = np.arange(workload.cells), workload.cells
+    for name, size in zip(by, workload.shape, strict=True):
+        stride //= size
+        # The key of a cell must be that of the first cell with the same place along this axis.
+        first = cells // stride % size * stride
+        if not keys[name].eq_missing(keys[name].gather(first)).all():
+            allowed = (
+                f"in the order of the workload's cells, {' x '.join(map(str, workload.shape))}, the last key fastest"
+            )
+            mend = "sort them by the columns in by, which stand for the workload's attributes in their order"
+            raise ParameterError("keys", Words(f"in another order along {name!r}"), allowed, mend)
 
 
 def _budget(budget: GivenBudget, *, gaussian: bool) -> dict[str, Any]:

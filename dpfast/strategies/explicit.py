@@ -90,6 +90,11 @@ class Explicit(LineStrategy):
 def rounded(shape: tuple[int, ...], real: NDArray[np.float64], name: str) -> Explicit:
     """Return the strategy of a real matrix, in fixed point: its largest column norm becomes 2**16, more or less."""
     largest = np.sqrt((real**2).sum(axis=0).max())
+    # NaN would become -2**63, and norms wrap.
+    if not (np.isfinite(real).all() and largest > 0):
+        raise ParameterError(
+            "workload", Words("one whose best strategy is no matrix of finite numbers"), "less extreme"
+        )
     return Explicit(shape, np.rint(real * (2.0**_FINENESS / largest)).astype(np.int64), name)
 
 

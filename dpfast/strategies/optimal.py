@@ -34,7 +34,10 @@ def _gram(workload: Workload) -> NDArray[np.float64]:
             "workload", Words(f"one over {workload.cells:,} cells"), allowed, "use dpf.strategies.choose"
         )
     gram = workload.gram()
-    return np.asarray(gram + np.eye(workload.cells) * (_LEAST * np.trace(gram) / workload.cells), np.float64)
+    whole = float(np.trace(gram)) / workload.cells
+    # In units of their mean, products of the entries stay within float64; without any, all strategies are as good.
+    scaled = gram / whole if whole > 0 else np.zeros_like(gram)
+    return np.asarray(scaled + np.eye(workload.cells) * (_LEAST if whole > 0 else 1.0), np.float64)
 
 
 def optimal(workload: Workload) -> Explicit:

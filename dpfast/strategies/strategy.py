@@ -43,6 +43,10 @@ class Strategy(ABC):
     `reconstruct` returns the histogram x that makes the sum of squares of A x - (A h + noise) least: without bias, and
     of all unbiased linear ways the one with the least error in every query (Gauss and Markov).
 
+    A subclass of one's own is taken at its word: if `l1`, `l2_squared` or `inner` are not those of what `measure`
+    returns, or `measure` is not linear within `largest_count`, what is released is not as private as it says. Nothing
+    here can find that out; hold it against the matrix written out, column by column, as the tests of dpfast do.
+
     Attributes
     ----------
     shape

@@ -19,7 +19,10 @@ from dpfast.kernels.products import (
 from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape, read_only
 from dpfast.workloads.workload import Workload, checked_histogram
 
-__all__ = ["Matrix", "SparseMatrix"]
+__all__ = ["LARGEST_COEFFICIENT", "Matrix", "SparseMatrix"]
+
+#: Errors are sums of squares.
+LARGEST_COEFFICIENT = 1e60
 
 
 class _Numbers(Workload):
@@ -50,6 +53,12 @@ class _Numbers(Workload):
             )
         if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
             raise ParameterError("matrix", Words("NaN or infinite somewhere"), "finite")
+        if (
+            numbers.dtype.kind == "f"
+            and numbers.size
+            and max(float(numbers.max()), -float(numbers.min())) > LARGEST_COEFFICIENT
+        ):
+            raise ParameterError("matrix", Words("larger somewhere"), "of numbers up to 1e60, whose squares add up")
         if numbers.dtype == np.bool_:
             numbers = numbers.view(np.uint8)
         if numbers.dtype == np.float16 or not numbers.dtype.isnative:

@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting import basic, gdp, zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian
-from dpfast.errors import BudgetExceededError, DpfastError, LedgerError
+from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
 
 CELLS = 40
 KEYS = pl.DataFrame({"age": range(CELLS)})
@@ -155,6 +155,19 @@ def test_cells_follow_the_order_of_the_keys():
     )
     assert released.frame["answer"].to_list() == pytest.approx([3_000, 3_000, 4_000], abs=5)
     assert released.histogram["size"].to_list() == keys["size"].to_list()
+
+
+def test_keys_of_several_columns_are_numbered_as_cells_are():
+    """Else a rectangle would count other cells than it names."""
+    frame = pl.DataFrame({"size": ["small"] * 9 + ["large"] * 5, "year": [1, 2] * 7})
+    keys = pl.DataFrame({"size": ["small", "large"]}).join(pl.DataFrame({"year": [2, None, 1]}), how="cross")
+    parameters = {"workload": dpf.workloads.identity((2, 3)), "epsilon": 1}
+    dpf.plan(frame, by=["size", "year"], keys=keys, **parameters)
+    for changed in (keys.sort("year"), keys.reverse()[[0, 1, 2, 3, 5, 4]], keys.sort("year", nulls_last=True)):
+        with pytest.raises(ParameterError, match="keys must be in the order of the workload's cells, 2 x 3"):
+            dpf.plan(frame, by=["size", "year"], keys=changed, **parameters)
+    with pytest.raises(ParameterError, match="along 'year'"):
+        dpf.plan(frame, by=["year", "size"], keys=keys, **parameters)
 
 
 def test_explanation_names_strategy_noise_error_and_what_else_was_considered():

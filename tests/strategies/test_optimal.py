@@ -10,6 +10,7 @@ import pytest
 import dpfast as dpf
 from dpfast.errors import ParameterError
 from dpfast.strategies.descent import descend
+from dpfast.strategies.explicit import rounded
 
 from .dense import rmse
 
@@ -122,3 +123,26 @@ def test_rows_whose_squares_wrap_are_refused():
 def test_a_strategys_numbers_cannot_be_changed_behind_its_norms():
     with pytest.raises(ValueError, match="read-only"):
         made.matrix([[1, 0], [0, 1]]).numbers[0, 0] = 1000
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 1}])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        workloads.ranges(4, [1], [1]),
+        workloads.matrix([[0.0, 0.0, 0.0]]),
+        workloads.matrix([[1e60, 1e60, 0.0], [0.0, 1e60, 1e-60]]),
+        workloads.matrix([[1e-60, 1e-60, 0.0], [0.0, 1e-60, 3e-60]]),
+    ],
+    ids=["empty", "zeros", "large", "small"],
+)
+def test_extreme_workloads_have_a_strategy_of_finite_numbers(workload, budget):
+    release = dpf.matrix_mechanism(np.arange(workload.cells), workload, **budget)
+    assert np.isfinite(release.scale).all()
+    assert all(one.strategy.l2_squared > 0 for one in release.choice.considered)
+
+
+def test_no_strategy_is_made_of_nan():
+    """It would be -2**63 in int64, whose magnitude and square wrap: norms of 0, and noise that hides nothing."""
+    with pytest.raises(ParameterError, match="workload must be less extreme"):
+        rounded((2,), np.array([[np.nan, 0.0], [0.0, 1.0]]), "none")
