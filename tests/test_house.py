@@ -25,6 +25,7 @@ FLOORS = [
     ("ledger", "mechanisms", "queries"),
     ("aggregation", "charts", "workloads"),
     ("strategies",),
+    ("synthesis",),
     ("planner",),
     # What draws, and what holds the drawn: both know the blueprint, neither the ledger.
     ("drawing", "released"),
@@ -32,12 +33,12 @@ FLOORS = [
     ("workload_release",),
     ("release", "answering"),
     # The rest of the book, one room each.
-    ("synthesis", "stability", "streaming", "local", "learning", "games", "attacks"),
+    ("stability", "streaming", "local", "learning", "games", "attacks"),
     ("__init__",),
     ("integrations", "cli", "demo", "__main__"),
 ]
-#: Rooms on one floor that know each other: the demonstration is a command, and learning plays with synthesis's weights.
-NEIGHBOURS = {("cli", "demo"), ("demo", "cli"), ("learning", "synthesis")}
+#: Rooms on one floor that know each other: the demonstration is a command.
+NEIGHBOURS = {("cli", "demo"), ("demo", "cli")}
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: Rooms whose errors still show our own words in quotes.
 STILL_QUOTED = {"synthesis", "learning"}
