@@ -5,15 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import polars as pl
 
+from dpfast.adaptive_release import AdaptivePlan, AdaptiveRelease
 from dpfast.aggregation.exact import Aggregates
 from dpfast.drawing import draw
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
-from dpfast.planner import Blueprint, draw_up, draw_up_workload, error_frame, explain, measure_frame
+from dpfast.planner import (
+    Blueprint,
+    draw_up,
+    draw_up_adaptive,
+    draw_up_workload,
+    error_frame,
+    explain,
+    measure_frame,
+    read_workload,
+)
 from dpfast.queries import Bins, Query
 from dpfast.released import Release
 from dpfast.running import RunOnce
@@ -108,7 +118,7 @@ def plan(
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
     workload: None = None,
-    strategy: Strategy | str = "auto",
+    strategy: Strategy | Literal["auto"] = "auto",
     **queries: Query,
 ) -> Plan: ...
 
@@ -132,7 +142,31 @@ def plan(
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
     workload: Workload,
-    strategy: Strategy | str = "auto",
+    strategy: Literal["adaptive"],
+    **queries: Query,
+) -> AdaptivePlan: ...
+
+
+@overload
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: Workload,
+    strategy: Strategy | Literal["auto"] = "auto",
     **queries: Query,
 ) -> WorkloadPlan: ...
 
@@ -157,7 +191,7 @@ def plan(
     workload: Workload | None = None,
     strategy: Strategy | str = "auto",
     **queries: Query,
-) -> Plan | WorkloadPlan:
+) -> Plan | WorkloadPlan | AdaptivePlan:
     """Plan a release of statistics by group, without looking at the data.
 
     Guarantee
@@ -213,7 +247,9 @@ def plan(
         an attribute of the workload, the last one runs fastest.
     strategy
         What is measured for a workload: ``"auto"`` for what makes the least predicted error, or one of
-        `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone.
+        `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
+        `dpf.estimate_histogram`, which errs several times less where records are few for the budget, and has no
+        intervals.
     **queries
         `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
         names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
@@ -279,10 +315,26 @@ def plan(
             raise ParameterError("queries", sorted(queries), "none beside a workload", mend)
         if split != "even":
             raise ParameterError("split", split, '"even" with a workload, whose strategy divides the budget')
-        return WorkloadPlan(draw_up_workload(data, workload, strategy=strategy, **given))
+        chosen_by = given.pop("mechanism")
+        asked = read_workload(data, workload, **given)
+        if isinstance(strategy, str) and strategy == "adaptive":
+            return AdaptivePlan(draw_up_adaptive(asked, chosen_by))
+        return WorkloadPlan(draw_up_workload(asked, strategy, chosen_by))
     if strategy != "auto":
         raise ParameterError("strategy", strategy, '"auto" without a workload', "give workload= as well")
     return Plan(draw_up(data, queries, split=split, **given))
+
+
+@overload
+def release(
+    data: object,
+    by: Any = None,
+    *,
+    ledger: Ledger,
+    workload: Workload,
+    strategy: Literal["adaptive"],
+    **parameters: Any,
+) -> AdaptiveRelease: ...
 
 
 @overload
@@ -295,7 +347,9 @@ def release(
 def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release: ...
 
 
-def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release | WorkloadRelease:
+def release(
+    data: object, by: Any = None, *, ledger: Ledger, **parameters: Any
+) -> Release | WorkloadRelease | AdaptiveRelease:
     """Plan a release and run it: `plan` and `Plan.run` in one call.
 
     Guarantee
@@ -314,7 +368,7 @@ def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) 
     0.5
 
     """
-    planned: Plan | WorkloadPlan = plan(data, by, **parameters)
+    planned: Plan | WorkloadPlan | AdaptivePlan = plan(data, by, **parameters)
     return planned.run(ledger)
 
 

@@ -30,12 +30,13 @@ FLOORS = [
     # What draws, and what holds the drawn: both know the blueprint, neither the ledger.
     ("drawing", "released"),
     ("running",),
-    ("workload_release",),
+    ("workload_release", "adaptive_release"),
     ("release", "answering"),
     # The rest of the book, one room each.
     ("stability", "streaming", "local", "learning", "games", "attacks"),
     ("__init__",),
-    ("integrations", "cli", "demo", "__main__"),
+    ("integrations", "cli", "demo"),
+    ("__main__",),
 ]
 #: Rooms on one floor that know each other: the demonstration is a command.
 NEIGHBOURS = {("cli", "demo"), ("demo", "cli")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpfast.planner.adaptive_blueprint import AdaptiveBlueprint, draw_up_adaptive, explain_adaptive
 from dpfast.planner.blueprint import (
     SUFFIXES,
     Blueprint,
@@ -17,9 +18,12 @@ from dpfast.planner.drawing_up import draw_up
 from dpfast.planner.explanation import error_frame, explain, measure_frame
 from dpfast.planner.workload_blueprint import WorkloadBlueprint, draw_up_workload
 from dpfast.planner.workload_explanation import consider_frame, explain_workload, workload_error_frame
+from dpfast.planner.workload_reading import AskedWorkload, read_workload
 
 __all__ = [
     "SUFFIXES",
+    "AdaptiveBlueprint",
+    "AskedWorkload",
     "Blueprint",
     "Charged",
     "DrawnModes",
@@ -31,10 +35,13 @@ __all__ = [
     "WorkloadBlueprint",
     "consider_frame",
     "draw_up",
+    "draw_up_adaptive",
     "draw_up_workload",
     "error_frame",
     "explain",
+    "explain_adaptive",
     "explain_workload",
     "measure_frame",
+    "read_workload",
     "workload_error_frame",
 ]

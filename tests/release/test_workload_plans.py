@@ -215,9 +215,9 @@ def test_chart(tmp_path):
         ({"by": 3}, "by must be a column's name"),
         ({"n": dpf.count()}, "none beside a workload"),
         ({"split": {"n": 1}}, 'split must be "even"'),
-        ({"strategy": "best"}, 'strategy must be "auto" or one of'),
+        ({"strategy": "best"}, 'strategy must be "auto", "adaptive" or one of'),
         ({"strategy": dpf.strategies.identity(3)}, "of shape"),
-        ({"strategy": None}, 'strategy must be "auto" or one of'),
+        ({"strategy": None}, 'strategy must be "auto", "adaptive" or one of'),
         ({"workload": None, "n": dpf.count(), "strategy": dpf.strategies.identity(3)}, "without a workload"),
         ({"mechanism": "gaussian"}, 'mechanism must be "auto" or "laplace"'),
         ({"mechanism": "laplace", "epsilon": None, "rho": 1}, "beside rho"),
@@ -244,3 +244,85 @@ def test_what_is_cut_off_is_said():
     both = dpf.plan(pl.DataFrame({"a": [1], "b": [2]}), strategy=dpf.strategies.product(steps, steps), **parameters)
     assert f"cells above {both._blueprint.best.strategy.largest_count:,} are measured as that" in both.explain()
     assert "measured as that" not in plan().explain()
+
+
+class TestAdaptive:
+    """strategy="adaptive": an estimate that fits the data, at group privacy's price."""
+
+    def test_answers_are_nearer_where_records_are_few(self):
+        cells = 1024
+        frame = pl.DataFrame({"age": np.repeat([100, 101, 700], 300)})
+        given = {
+            "by": "age",
+            "keys": pl.DataFrame({"age": range(cells)}),
+            "workload": dpf.workloads.prefix(cells),
+            "epsilon": 0.1,
+        }
+        truth = dpf.workloads.prefix(cells).answer(np.bincount(frame["age"], minlength=cells))
+
+        def error(**changes) -> float:
+            released = dpf.plan(frame, **given, **changes).run(dpf.Ledger(epsilon=1.0))
+            return float(np.square(released.frame["answer"].to_numpy() - truth).mean())
+
+        adaptive = np.mean([error(strategy="adaptive") for _ in range(5)])
+        assert adaptive < np.mean([error() for _ in range(5)])
+
+    @pytest.mark.parametrize(("neighbors", "ways"), [("add_remove", 1), ("replace", 2)])
+    def test_the_steps_of_a_unit_cost_the_charge_together(self, neighbors, ways):
+        """Soundness rules 13 and 14: 3 groups of 2 rows; a replaced unit takes its rows away and adds others."""
+        unit = {"privacy_unit": "name", "max_groups": 3, "max_rows_per_group": 2, "neighbors": neighbors}
+        pure = plan(strategy="adaptive", epsilon=0.3, **unit)._blueprint
+        assert pure.steps == 6 * ways
+        assert pure.step_units * pure.steps <= pure.charge.epsilon_units == 3 * 10**17
+        assert pure.step_units * pure.steps > 0.999 * 3 * 10**17
+        concentrated = plan(strategy="adaptive", epsilon=None, rho=0.3, **unit)._blueprint
+        assert concentrated.step_units * concentrated.steps**2 <= 3 * 10**17
+
+    def test_the_estimate_is_drawn_with_the_budget_of_a_step(self, monkeypatch):
+        from dpfast.planner import adaptive_blueprint
+
+        seen = {}
+        true = adaptive_blueprint.estimate_histogram
+
+        def noted(counts, workload, **given):
+            seen.update(given, cells=counts.size)
+            return true(counts, workload, **given)
+
+        monkeypatch.setattr(adaptive_blueprint, "estimate_histogram", noted)
+        planned = plan(strategy="adaptive", privacy_unit="name", max_groups=2, max_rows_per_group=5, epsilon=0.5)
+        ledger = dpf.Ledger(epsilon=1.0)
+        released = planned.run(ledger)
+        assert seen == {"epsilon": planned._blueprint.step_budget, "cells": CELLS}
+        assert float(seen["epsilon"]) == 0.05
+        assert ledger.spent.epsilon == released.spent.epsilon == released.estimate.spent.epsilon == 0.5
+        assert planned.run(ledger) is released
+
+    def test_answers_are_sums_of_the_histogram_and_records_come_of_it(self):
+        released = plan(strategy="adaptive").run(dpf.Ledger(epsilon=1.0))
+        cells = released.histogram["estimate"].to_numpy()
+        assert released.frame["answer"].to_numpy() == pytest.approx(WORKLOAD.answer(cells))
+        assert released.estimate.to_frame(100).height == 100
+        assert released.lazy().collect().equals(released.frame)
+        assert "adaptive" in released.explain()
+        assert "820 answers" in repr(released)
+
+    def test_by_rho(self):
+        ledger = dpf.Ledger(epsilon=5.0, delta=1e-6, accountant="zcdp")
+        assert plan(strategy="adaptive", epsilon=None, rho=0.1).run(ledger).frame.height == len(WORKLOAD)
+        assert ledger.history().height == 1
+
+    def test_its_explanation_shows_no_data(self):
+        assert plan(strategy="adaptive").explain() == plan(people(10), strategy="adaptive").explain()
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"mechanism": "laplace"}, 'mechanism must be "auto"'),
+            ({"epsilon": 1e-13}, "each must be hidden"),
+            ({"privacy_unit": "name", "max_groups": 10**6, "max_rows_per_group": 10**12}, "each must be hidden"),
+            ({"workload": None, "n": dpf.count()}, "without a workload"),
+        ],
+    )
+    def test_bad_input(self, changes, words):
+        with pytest.raises(DpfastError, match=words):
+            plan(strategy="adaptive", **changes)
