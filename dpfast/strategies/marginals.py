@@ -70,8 +70,8 @@ class MarginalTables(MarginalSpaces):
 
     @property
     def row(self) -> int:
-        """The largest of a table's weight times the cells that an entry counts; and all cells, which tables share."""
-        return max(self.cells, *(weight * size for size, weight in self.levels))
+        """The largest of a table's weight times the cells that an entry of it counts."""
+        return max(weight * size for size, weight in self.levels)
 
     def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each table."""

@@ -55,6 +55,8 @@ MANY = {
     "marginals": made.marginals((2, 3, 2), [(0, 1, 2), (0,), (1, 2), ()], weights=[3, 1, 2, 4]),
     "one full table": made.marginals((2, 3, 2), [(0, 1, 2)]),
     "residuals": MarginalResiduals((2, 3), [(), (0,), (1,), (0, 1)], [7, 3, 2, 1]),
+    # Inner products of either sign: -1 times -1 is no bound of a product's.
+    "product of signs": made.product(made.matrix([[1, -1], [1, 0], [0, 1]]), made.matrix([[1, -1], [1, 0], [0, 1]])),
     "product of square roots": made.product(made.square_root(3), made.square_root(4)),
     "marginals with all cells": made.marginals((3, 2, 4), [(0, 1), (0, 1, 2), (2,)], weights=[3, 1, 2]),
 }
@@ -132,6 +134,9 @@ def farthest(A, groups, rows, neighbors):
         made.hierarchy(6, (3, 2), weights=(1, 2, 3)),
         made.wavelet(8),
         made.wavelet(2),
+        # A row that leaves all cells moves these more than one that is put elsewhere.
+        made.wavelet(1),
+        made.hierarchy(5, (5,), weights=(1, 5)),
         made.square_root(6),
         made.product(made.hierarchy(2, 2, root=True), made.hierarchy(3, (3,), weights=(2, 1))),
         made.product(made.wavelet(2), made.wavelet(4)),
@@ -246,9 +251,9 @@ def test_measurements_never_wrap(strategy):
 
 def test_marginals_of_any_counts_are_measured():
     """Of no count is a sum of all cells too large, even where no table has that sum: it would show in an error."""
-    pairs = made.marginals((2, 3), [(0,), (1,)])
+    pairs = made.marginals((8, 8), [(0,), (1,)])
     for extreme in (2**63 - 1, -(2**63)):
-        rows, columns = pairs.measure(np.full((2, 3), extreme, np.int64))
+        rows, columns = pairs.measure(np.full((8, 8), extreme, np.int64))
         assert abs(rows).max() <= 2**62
         assert abs(columns).max() <= 2**62
 
