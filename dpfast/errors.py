@@ -16,7 +16,7 @@ __all__ = [
     "Words",
 ]
 
-_SHOWN_CHARACTERS = 80
+_SHOWN_CHARACTERS, _SHOWN_HEAD = 80, 40
 
 
 class Words(str):
@@ -43,7 +43,12 @@ def _shown(given: object) -> str:
         except Exception:  # a number of too many digits, or what a list holds
             text = f"a {kind.__name__}"
     text = " ".join(text.split())
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+    # Of a path the end says most.
+    return (
+        text
+        if len(text) <= _SHOWN_CHARACTERS
+        else f"{text[:_SHOWN_HEAD]}...{text[_SHOWN_HEAD + 3 - _SHOWN_CHARACTERS :]}"
+    )
 
 
 class DpfastError(Exception):

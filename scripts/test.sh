@@ -24,7 +24,8 @@ $bin/ruff check .
 $bin/ruff format --check .
 $bin/mypy
 $bin/python scripts/stamp_kernels.py --check
-$bin/python -m pytest --doctest-modules dpfast tests
+# A file is one worker's: what its tests share, compiled kernels above all, is made once.
+$bin/python -m pytest -n auto --dist loadfile --doctest-modules dpfast tests
 # Numba checks no bounds by default: the kernels' tests once more with an index checked at every access.
 checked=$(mktemp -d)
 trap 'rm -rf "$checked"' EXIT
