@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import DataError, ParameterError
-from dpfast.synthesis.exact_queries import Neighbors
+from dpfast.errors import ParameterError
+from dpfast.synthesis.exact_queries import Neighbors, clamped
 from dpfast.workloads import Workload
 
 __all__ = ["Change", "ExactAnswers", "check_workload"]
@@ -160,14 +160,7 @@ class ExactAnswers:
         Once a ledger has been charged no error may depend on values: others are moved to the nearest bound, which
         takes neighbours to neighbours or to the same histogram. Without a ledger they are refused.
         """
-        if charged:
-            return np.clip(histogram, 0, self.largest_count)
-        if histogram.size and (histogram.min() < 0 or histogram.max() > self.largest_count):
-            raise DataError(
-                f"histogram must have counts from 0 to {self.largest_count:,}, but a cell has another; count the "
-                "records of each cell"
-            )
-        return histogram
+        return clamped(histogram, self.largest_count, clamp=charged)
 
     def answers(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact answers, in steps."""

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from dpfast.accounting.amounts import UNITS_PER_ONE, share_units, to_float
 from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import Pure, ZeroConcentrated
-from dpfast.errors import DataError, ParameterError
+from dpfast.errors import ParameterError
 from dpfast.ledger import Charge, Ledger
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for
-from dpfast.synthesis.exact_queries import records
+from dpfast.synthesis.exact_queries import clamped, counted, records
 from dpfast.workloads.cells import Identity
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["PARTS", "Prepared", "Task"]
 
@@ -63,8 +63,7 @@ class Task:
             workload = Identity(np.shape(histogram))
         elif not isinstance(workload, Workload):
             raise ParameterError("workload", workload, "of dpfast.workloads, or None", "write dpf.workloads.prefix(n)")
-        if checked_histogram(histogram, workload.shape).dtype != np.int64:
-            raise ParameterError("histogram", f"of type {np.asarray(histogram).dtype}", "of integers", "count in int64")
+        counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
         budget = Total.read(epsilon, rho)
         if budget.units < PARTS:
             raise ParameterError(budget.kind, to_float(budget.units), "at least 1e-15, to be split into thousandths")
@@ -106,8 +105,7 @@ class Task:
     ) -> Prepared:
         """Charge the whole budget, then take the counts: 0 to ``largest``.
 
-        Once a ledger has been charged no error may depend on values: counts out of range are moved to its ends, which
-        leaves neighbours neighbours. Without a ledger they are refused.
+        Counts out of range are moved to its ends, or refused where there is no ledger: see `clamped`.
         """
         check_ledger(ledger, self.budget, random)
         thread_count(threads, 1)
@@ -118,14 +116,7 @@ class Task:
         else:
             charge = Charge(0, 0, description, ZeroConcentrated(self.amount))
         entry = charge_all(ledger, [charge], self.neighbors, None, None)
-        counts = checked_histogram(histogram, self.workload.shape)
-        if ledger is not None:
-            counts = np.clip(counts, 0, largest)
-        elif counts.size and (counts.min() < 0 or counts.max() > largest):
-            raise DataError(
-                f"histogram must have counts from 0 to {largest:,}, but a cell has another; count the records of each "
-                "cell"
-            )
+        counts = clamped(counted(histogram, self.workload.shape), largest, clamp=ledger is not None)
         return Prepared(counts, records(histogram), source, entry)
 
 

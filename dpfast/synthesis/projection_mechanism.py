@@ -221,7 +221,9 @@ def projection_mechanism(
         answers = np.append(answers, counts.sum() * exact.largest)
     drawn = noise.each.add(answers, source, threads)
     noisy = np.asarray(drawn[: len(workload)] * exact.step, np.float64)
-    wanted = _TOLERANCE * noise.each.deviation * exact.step if tolerance is None else tolerance
+    # Noise far below 1 is 0 almost surely, and so is its deviation, but a tolerance must not be.
+    spread = max(noise.each.deviation, noise.scale) * exact.step
+    wanted = _TOLERANCE * spread if tolerance is None else tolerance
     rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
     records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else max(float(known), 0.0)
     if measured and body != "ball":
