@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import DataError, ParameterError
+from dpfast.errors import DataError, ParameterError, Words
 from dpfast.workloads import Workload
 
 __all__ = ["LARGEST_DOMAIN", "ExactQueries", "Neighbors", "check_neighbors"]
@@ -184,11 +184,29 @@ class ExactQueries:
         return int(self.l1 << self.score_bits)
 
 
+def _array(histogram: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(histogram.to_numpy() if isinstance(histogram, pl.Series) else histogram)
+    except ValueError:
+        allowed = "an array of integers"
+        raise ParameterError("histogram", Words("of rows of different lengths"), allowed) from None
+
+
+def histogram_shape(histogram: Any) -> tuple[int, ...]:
+    """Return the shape of a histogram of one cell or more, if weights of so many are held in memory."""
+    shape = _array(histogram).shape
+    if not shape or 0 in shape:
+        raise ParameterError("histogram", Words(f"of shape {shape}"), "an array of one cell or more")
+    cells = math.prod(shape)
+    if cells > LARGEST_DOMAIN:
+        allowed = f"of at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * cells:,} bytes)"
+        raise ParameterError("histogram", Words(f"of {cells:,} cells"), allowed, "make cells coarser")
+    return shape
+
+
 def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
     """Return a histogram of integers in one dimension, as int64."""
-    if isinstance(histogram, pl.Series):
-        histogram = histogram.to_numpy()
-    array = np.asarray(histogram)
+    array = _array(histogram)
     cells = math.prod(shape)
     if array.shape not in {shape, (cells,)}:
         raise ParameterError(
@@ -210,7 +228,7 @@ def records(histogram: Any) -> int:
     Where records are replaced, this is the number that is public. The sum of counts in range is not: of neighbours one
     may have a count that is out of range by one more than the other's.
     """
-    array = np.asarray(histogram.to_numpy() if isinstance(histogram, pl.Series) else histogram)
+    array = _array(histogram)
     wide = array if array.dtype == np.uint64 else array.astype(np.int64)
     # The sums of both halves fit.
     return (int((wide >> wide.dtype.type(32)).sum()) << 32) + int((wide & wide.dtype.type(2**32 - 1)).sum())

@@ -18,7 +18,7 @@ from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for
-from dpfast.synthesis.exact_queries import clamped, counted, records
+from dpfast.synthesis.exact_queries import clamped, counted, histogram_shape, records
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.workload import Workload
 
@@ -60,7 +60,7 @@ class Task:
             raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
         relation: Literal["add_remove", "replace"] = "add_remove" if neighbors == "add_remove" else "replace"
         if workload is None:
-            workload = Identity(np.shape(histogram))
+            workload = Identity(histogram_shape(histogram))
         elif not isinstance(workload, Workload):
             raise ParameterError("workload", workload, "of dpfast.workloads, or None", "write dpf.workloads.prefix(n)")
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge

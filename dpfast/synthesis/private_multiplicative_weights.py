@@ -18,11 +18,11 @@ from dpfast.mechanisms.sparse_vector import SparseVector
 from dpfast.mechanisms.threshold_runs import calibrate
 from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for, read_share, selection_for
 from dpfast.synthesis.exact_queries import (
-    LARGEST_DOMAIN,
     ExactQueries,
     check_neighbors,
     clamped,
     counted,
+    histogram_shape,
     public_weights,
     records,
     whole,
@@ -176,7 +176,7 @@ class PrivateMultiplicativeWeights:
         if not isinstance(signed, (bool, np.bool_)):
             raise ParameterError("signed", signed, "True or False")
         self._softness = _positive(softness, "softness")
-        self.shape = _shape(histogram)
+        self.shape = histogram_shape(histogram)
         cells = math.prod(self.shape)
         start = public_weights(prior, cells)
         public = None if total is None else whole(total, "total", 0, 2**60, 10_000)
@@ -396,20 +396,6 @@ class PrivateMultiplicativeWeights:
     def __repr__(self) -> str:
         """Show what is left."""
         return f"PrivateMultiplicativeWeights({self.remaining} of {self.updates} updates left; spent {self.spent})"
-
-
-def _shape(histogram: Any) -> tuple[int, ...]:
-    try:
-        shape = np.shape(histogram)
-    except ValueError:
-        raise ParameterError("histogram", "of rows of different lengths", "an array of one cell or more") from None
-    if not shape or 0 in shape:
-        raise ParameterError("histogram", f"of shape {shape}", "an array of one cell or more")
-    cells = math.prod(shape)
-    if cells > LARGEST_DOMAIN:
-        allowed = f"of at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * cells:,} bytes)"
-        raise ParameterError("histogram", f"of {cells:,} cells", allowed, "make cells coarser")
-    return tuple(int(size) for size in shape)
 
 
 def _positive(given: Any, argument: str) -> float:

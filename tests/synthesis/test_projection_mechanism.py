@@ -195,7 +195,7 @@ def test_the_ledger_is_charged_whole_before_anything_is_drawn():
 def test_no_count_is_an_error_after_the_charge():
     """Soundness rule 12: counts that cannot be are moved to the bounds, and charged."""
     for odd in ([-3, 0, 0, 0, 2**62], [-(2**63), 2**63 - 1, 0, 0, 0]):
-        with pytest.raises(DataError, match="histogram must have counts from 0 to"):
+        with pytest.raises(DataError, match="histogram must hold counts from 0 to"):
             small(histogram=odd)
         ledger = dpf.Ledger(epsilon=1.0)
         assert np.isfinite(small(histogram=odd, ledger=ledger).answers).all()
