@@ -148,7 +148,7 @@ def records(*, grouped: bool) -> Callable[[int], Prepared]:
         generator = np.random.default_rng(_SEED)
         shape = (16, 7, 15, 6, 5, 2, 2)
         frame = pl.DataFrame({f"column {place}": generator.integers(0, n, size) for place, n in enumerate(shape)})
-        domain = dpf.workloads.Domain(dict(zip(frame.columns, shape, strict=True)))
+        domain = dpf.Domain(dict(zip(frame.columns, shape, strict=True)))
 
         def bincount() -> np.ndarray:
             cells = np.ravel_multi_index([column.to_numpy() for column in frame.get_columns()], shape)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpfast.answering import answer
+    from dpfast.domain import Domain
     from dpfast.learning.experts import RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner
     from dpfast.ledger import Ledger
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from dpfast.synthesis.boosting import boost_queries
     from dpfast.synthesis.choosing import estimate_histogram
     from dpfast.synthesis.dawa import dawa
-    from dpfast.synthesis.domain import Domain
     from dpfast.synthesis.multiplicative_weights import multiplicative_weights
     from dpfast.synthesis.mwem import mwem
     from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
@@ -86,7 +86,7 @@ __all__ = [
 
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _HOMES = {
-    "Domain": "dpfast.synthesis.domain",
+    "Domain": "dpfast.domain",
     "Ledger": "dpfast.ledger",
     "LinearLearner": "dpfast.learning.linear_learner",
     "PrivateMultiplicativeWeights": "dpfast.synthesis.private_multiplicative_weights",

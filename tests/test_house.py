@@ -23,7 +23,10 @@ FLOORS = [
     ("errors", "kernels"),
     ("accounting", "columns", "randomness", "testing", "announcement"),
     ("ledger", "mechanisms", "queries"),
-    ("aggregation", "charts", "workloads"),
+    ("aggregation", "charts"),
+    # What cells are; then what is asked of them.
+    ("domain",),
+    ("workloads",),
     ("strategies",),
     ("synthesis",),
     ("planner",),

@@ -52,7 +52,8 @@ class PhysicalColumn:
     def __init__(self, series: pl.Series) -> None:
         self.nullable = series.null_count() > 0
         self.series = series
-        physical = series.to_physical()
+        # Polars takes its time to find that a column is physical already.
+        physical = series if type(series.dtype) in _NUMBERS else series.to_physical()
         self._starts: list[int] = []
         self._chunks: list[tuple[np.ndarray, int, np.ndarray | None, int]] = []
         start = 0
@@ -82,6 +83,16 @@ class PhysicalColumn:
         for numbers, first, _, _, low, high, place in self._pieces(start, stop):
             piece = numbers[low:high] if first < 0 else _unpack_bits(numbers, first + low, high - low)
             np.copyto(out[place : place + high - low], piece, casting="unsafe")
+
+    def stretch(self, start: int, stop: int, dtype: type[np.generic]) -> np.ndarray | None:
+        """Return rows ``start .. stop - 1`` as they stand in Arrow's memory; None if they do not as this dtype."""
+        chunk = bisect_right(self._starts, start) - 1
+        if start >= stop or self._starts[chunk + 1] < stop:
+            return None
+        numbers, first, _, _ = self._chunks[chunk]
+        if first >= 0 or numbers.dtype != dtype:
+            return None
+        return numbers[start - self._starts[chunk] : stop - self._starts[chunk]]
 
     def read_validity(self, start: int, stop: int, out: np.ndarray) -> None:
         """Write 1 (uint8) for each row that is not null, else 0."""
@@ -124,6 +135,7 @@ class Block:
         self._numbers = np.empty(room, np.int64)
         self._flags = np.empty(room, np.uint8)
         self._codes = np.empty((2, room), np.uint64)
+        self._slots = np.empty(room, np.uint64)
 
     @property
     def rows(self) -> int:
@@ -133,6 +145,11 @@ class Block:
     def integers(self, column: str) -> np.ndarray:
         """Return an integer or Boolean column as int64 (a uint64 by its bits)."""
         return self.read_integers(column, self._integers[: self.rows])
+
+    def view_integers(self, column: str) -> np.ndarray:
+        """Return the same, not to be written to: the column's own memory where it is of int64."""
+        found = self._columns[column].stretch(self.start, self.stop, np.int64)
+        return self.integers(column) if found is None else found
 
     def read_integers(self, column: str, out: np.ndarray) -> np.ndarray:
         """Write an integer or Boolean column as int64 into ``out`` and return that."""
@@ -181,6 +198,11 @@ class Block:
     def codes(self) -> np.ndarray:
         """Scratch for the rows' codes, twice (uint64, 2 x rows)."""
         return self._codes[:, : self.rows]
+
+    @property
+    def slots(self) -> np.ndarray:
+        """Scratch for the rows' slots, where they are made of several codes (uint64)."""
+        return self._slots[: self.rows]
 
     def walk(self, start: int, stop: int) -> Iterator[Block]:
         """Move over the rows ``start .. stop - 1`` and yield this object at each step."""

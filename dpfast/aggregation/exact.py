@@ -9,10 +9,7 @@ memory; in the other cases a file is never loaded whole.
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -22,6 +19,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
+from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
@@ -35,8 +33,6 @@ __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
 Words = Callable[[int], np.ndarray]
 
 _MOST_GROUPS = 2**31 - 1
-_UNREADABLE = "the data cannot be read to its end: a file is damaged or gone, or an expression of a LazyFrame fails"
-_CHANGED = "the data changed while it was read, so that the aggregates are of no one state of it"
 
 
 @dataclass(frozen=True)
@@ -231,33 +227,11 @@ class Aggregation:
 
         Raises
         ------
-        DpfastError
-            If the data cannot be read to its end, or a file changed since it was opened. The message is fixed,
-            and no traceback holds the engine's error, which may quote the data (Soundness rule 3). That it is
-            raised is one bit: of files that is their damage, of a user's LazyFrame whether its expressions fail,
-            which must therefore be total.
-        MemoryError
-            If there is not enough memory; without NumPy's message, which shows a number of rows.
+        DpfastError, MemoryError
+            Of fixed words, if the data cannot be read to its end or changed: see `read_guarded`.
 
         """
-        memory = False
-        try:
-            with _without_warnings():
-                aggregates = self._run(words)
-        except (KeyboardInterrupt, SystemExit, DpfastError):
-            raise
-        except MemoryError:
-            memory = True
-        except (Exception, pl.exceptions.PanicException):
-            pass
-        else:
-            if any(not pin.holds() for pin in self.source.pins):
-                raise DpfastError(_CHANGED)
-            return aggregates
-        # Out here, so that neither __cause__ nor __context__ holds the engine's error.
-        if memory:
-            raise MemoryError("not enough memory to aggregate the data")
-        raise DpfastError(_CHANGED if any(not pin.holds() for pin in self.source.pins) else _UNREADABLE)
+        return read_guarded(self.source, lambda: self._run(words))
 
     def _run(self, words: Words) -> Aggregates:
         if self.unit is not None:
@@ -280,20 +254,8 @@ class Aggregation:
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
         """Return the measures of these keys."""
         scatter = Scatter(coder.slots, coder.slots_of, contributions)
-        self._check_rows(feed(self.source.frame, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
+        check_rows(self.source, feed(self.source.frame, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
-
-    def _check_rows(self, seen: int) -> None:
-        """Refuse to go on if batches are missing, where the number of rows is known without reading them."""
-        frame = self.source.frame
-        if isinstance(frame, pl.DataFrame):
-            rows = frame.height
-        elif self.source.counted:
-            rows = frame.select(pl.len()).collect(engine="streaming").item()
-        else:
-            return
-        if seen != rows:
-            raise DpfastError(_UNREADABLE)
 
     def _run_natively(self) -> Aggregates:
         """Let Polars group."""
@@ -374,7 +336,7 @@ class Aggregation:
             values.append(batch.select([name for name in batch.columns if name.startswith("value")]))
 
         # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
-        self._check_rows(feed(frame, columns, read, in_order=True))
+        check_rows(self.source, feed(frame, columns, read, in_order=True))
         if not units:
             nothing = np.empty(0, np.int32)
             return nothing, 0, nothing, pl.DataFrame()
@@ -399,25 +361,3 @@ def _widened(groups: np.ndarray) -> Callable[[Block], np.ndarray]:
         return block.numbers.view(np.uint64)
 
     return widen
-
-
-_SILENCE = ("ignore", re.compile("(?s:.*)"), Warning, None, 0)
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Show no warnings meanwhile, in the whole process: Polars' quote the data and count its rows.
-
-    Each run puts one filter in front and takes one away. Restoring the list of filters, as
-    ``warnings.catch_warnings`` does, would let runs that overlap undo each other; only a ``catch_warnings`` in
-    another thread can still take the filter away too early.
-    """
-    before: Any = warnings.filters
-    before.insert(0, _SILENCE)
-    try:
-        yield
-    finally:
-        after: Any = warnings.filters
-        for filters in (before, after) if before is not after else (before,):
-            with suppress(ValueError):
-                filters.remove(_SILENCE)

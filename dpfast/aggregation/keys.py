@@ -20,6 +20,8 @@ __all__ = [
     "adopt_keys",
     "code_keys",
     "fit_keys",
+    "has_room",
+    "is_integer",
     "label_keys",
     "plan_keys",
     "prepare_keys",
@@ -108,7 +110,7 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
     refuse_pattern(name)
     dtype = schema[name]
     if isinstance(entry, Bins):
-        if not (dtype.is_float() or dtype == pl.Null or _is_integer(dtype)):
+        if not (dtype.is_float() or dtype == pl.Null or is_integer(dtype)):
             raise ColumnError(f"cannot bin the column {name!r} of dtype {dtype}; bins need integers or floats")
         edges = pl.Series(entry.edges, dtype=pl.Float64)
         values = pl.col(name).cast(pl.Float64) if dtype == pl.Null else pl.col(name)
@@ -219,7 +221,7 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
         )
     native = column.native
     dtype = column.dtype
-    if isinstance(dtype, pl.Categorical) and not _has_room(dtype):
+    if isinstance(dtype, pl.Categorical) and not has_room(dtype):
         native, dtype = native.cast(pl.String), pl.String()
     cast = series.cast(dtype, strict=False)
     if not cast.cast(series.dtype, strict=False).eq_missing(series).all():
@@ -233,7 +235,7 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
 
 def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     """Return the numbers of the bins whose labels are given."""
-    if not (series.dtype == pl.Null or series.dtype.is_float() or _is_integer(series.dtype)):
+    if not (series.dtype == pl.Null or series.dtype.is_float() or is_integer(series.dtype)):
         raise ColumnError(f"the keys' column {bins.column!r} of dtype {series.dtype} must hold left edges")
     floats = series.cast(pl.Float64)
     labels = pl.Series(bins.labels, dtype=pl.Float64)
@@ -244,14 +246,14 @@ def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     return pl.select(pl.when(series.is_not_null()).then(numbers.cast(pl.UInt32))).to_series()
 
 
-def _is_integer(dtype: pl.DataType) -> bool:
+def is_integer(dtype: pl.DataType) -> bool:
     """Return whether a dtype is an integer of at most 64 bits."""
     return dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)
 
 
 def _kind(dtype: pl.DataType) -> object:
     """Return a mark shared by the dtypes whose values may be compared; None for those that are no keys."""
-    if _is_integer(dtype):
+    if is_integer(dtype):
         return "integer"
     if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
         return "string"
@@ -260,6 +262,6 @@ def _kind(dtype: pl.DataType) -> object:
     return {pl.Boolean: "boolean", pl.Date: "date"}.get(type(dtype))
 
 
-def _has_room(dtype: pl.Categorical) -> bool:
+def has_room(dtype: pl.Categorical) -> bool:
     """Return whether new categories may be added without filling a small category space."""
     return dtype.categories.physical() == pl.UInt32

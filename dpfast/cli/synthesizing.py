@@ -22,8 +22,8 @@ from dpfast.cli.terminal import Progress
 from dpfast.errors import ColumnError, ParameterError
 
 if TYPE_CHECKING:
+    from dpfast.domain import Domain
     from dpfast.ledger import Ledger
-    from dpfast.synthesis.domain import Domain
     from dpfast.synthesis.estimate import Estimate
     from dpfast.workloads import Workload
 
@@ -126,11 +126,7 @@ def synthesize(
         queries = _read_workload(workload, axes)
         name = ", ".join(files) if dataset is None else dataset
         try:
-            source, typed = axes.opened(list(files), schema=read_schema(schema))
-        except ParameterError as error:
-            if error.argument.startswith("values of "):
-                raise CommandError(f"--values: {error}") from None
-            raise
+            opened = axes.open(list(files), schema=read_schema(schema))
         except ColumnError as error:
             if "does not know its dtypes" in str(error):
                 raise CommandError(
@@ -142,7 +138,7 @@ def synthesize(
         exact: list[Any] = []
 
         def count() -> Any:
-            exact.append(axes.count_opened(source, typed))
+            exact.append(opened.count())
             return exact[0]
 
         with Progress() as progress:
@@ -251,7 +247,7 @@ def _read_domain(
     names: list[str], values: tuple[str, ...], bins: tuple[str, ...], domain: str | None, outside: str
 ) -> Domain:
     """Return the domain that a command line declares, its columns in the order of --columns."""
-    from dpfast.synthesis.domain import Domain
+    from dpfast.domain import Domain
 
     declared: dict[str, Any] = {} if domain is None else _read_domain_file(domain, names)
     options = [("values", text) for text in values] + [("bins", text) for text in bins]

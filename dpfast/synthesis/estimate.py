@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.domain.records import label_cells
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.additive import random_source
 from dpfast.randomness import Keystream, Purpose
 from dpfast.workloads import Workload
@@ -118,6 +119,20 @@ class Estimate:
         counts: NDArray[np.int64] = np.diff(teeth, prepend=0)
         return counts.reshape(self.histogram.shape)
 
+    def draw_cells(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
+        """Return the cell of each of ``n`` records, a number of the flattened histogram, in random order.
+
+        Each cell has its share of the records, rounded down or up: see `counts`, also for the parameters.
+        """
+        source = random_source(random)
+        counts = self.counts(n, random=source).reshape(-1)
+        filled = np.flatnonzero(counts)
+        cells = np.repeat(filled, counts[filled])
+        keys = np.empty(cells.size, np.uint64)
+        if cells.size:
+            Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
+        return cells[np.argsort(keys)]
+
     def to_frame(
         self,
         n: int | None = None,
@@ -158,21 +173,8 @@ class Estimate:
         names = [f"x{place}" for place in range(len(shape))] if columns is None else list(columns)
         if len(names) != len(shape) or len(set(names)) < len(names) or not all(type(name) is str for name in names):
             raise ParameterError("columns", columns, f"{len(shape)} different names, one for each attribute")
-        domain = _domain(names, shape, values or {})
-        source = random_source(random)
-        counts = self.counts(n, random=source).reshape(-1)
-        filled = np.flatnonzero(counts)
-        cells = np.repeat(filled, counts[filled])
-        keys = np.empty(cells.size, np.uint64)
-        if cells.size:
-            Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
-        codes = np.unravel_index(cells[np.argsort(keys)], shape)
-        return pl.DataFrame(
-            [
-                pl.Series(name, code) if (held := domain[name]) is None else held.gather(code).alias(name)
-                for name, code in zip(names, codes, strict=True)
-            ]
-        )
+        labels = _labels(names, shape, values or {})
+        return label_cells(self.draw_cells(n, random=random), labels)
 
     def plot(
         self,
@@ -218,19 +220,18 @@ class Estimate:
         return f"Estimate({self.workload!r}; spent {self.spent}{ended})"
 
 
-def _domain(
+def _labels(
     names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any] | pl.Series]
-) -> dict[str, pl.Series | None]:
+) -> list[pl.Series]:
+    """Return what stands for the cells along each axis: the values given for it, or the numbers of the cells."""
     if unknown := [name for name in values if name not in names]:
         raise ParameterError("values", unknown[0], f"for columns of the estimate: {', '.join(names)}")
-    domain: dict[str, Any] = dict.fromkeys(names)
+    labels = []
     for name, size in zip(names, shape, strict=True):
-        if name in values:
-            given = values[name]
-            series = given if isinstance(given, pl.Series) else pl.Series(name, list(given), strict=False)
-            if series.len() != size:
-                raise ParameterError(
-                    f"values[{name!r}]", f"{series.len()} values", f"{size}, one for each cell of the attribute"
-                )
-            domain[name] = series
-    return domain
+        given = values.get(name, range(size))
+        series = given if isinstance(given, pl.Series) else pl.Series(name, list(given), strict=False)
+        if series.len() != size:
+            allowed = f"{size}, one for each cell of the attribute"
+            raise ParameterError(f"values[{name!r}]", Words(f"{series.len()} values"), allowed)
+        labels.append(series.alias(name))
+    return labels

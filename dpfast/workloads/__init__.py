@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpfast.domain import Domain, histogram
 from dpfast.workloads.bounds import draw_bounds
 from dpfast.workloads.cells import Identity, Total
-from dpfast.workloads.domain import Domain, histogram
 from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.matrix import Matrix, SparseMatrix

@@ -91,7 +91,7 @@ def test_the_charge_comes_before_any_row_is_read(folder, run, monkeypatch):
         assert dpf.Ledger.open("ledger.db").spent.epsilon == 2
         raise dpf.errors.DpfastError("the data could not be read to its end")
 
-    monkeypatch.setattr("dpfast.synthesis.domain.Domain.count_opened", count)
+    monkeypatch.setattr("dpfast.domain.counting.OpenRecords.count", count)
     result = run("synthesize", *ASKED, "--out", "made.csv")
     assert result.exit_code == 4
     assert "epsilon 2 were charged before and stay spent in ledger.db" in one_line(result)
@@ -133,11 +133,19 @@ MISTAKES = [
     ([*DOMAIN, "--epsilon", "1", "--values", "rider:1"], 2, "--values names 'rider', which --columns does not"),
     ([*DOMAIN, "--epsilon", "1", "--values", "city"], 2, "--values city cannot be read"),
     ([*DOMAIN, "--epsilon", "1", "--values", "hour:1,2"], 2, "twice"),
-    ([*COLUMNS, "--values", "city:Oslo,Oslo", "--bins", "hour:0,9", "--epsilon", "1"], 2, "all different"),
+    ([*COLUMNS, "--values", "city:Oslo,Oslo", "--bins", "hour:0,9", "--epsilon", "1"], 2, "each once"),
     ([*COLUMNS, "--values", "city:Oslo", "--bins", "hour:9,0", "--epsilon", "1"], 2, "increasing"),
     ([*COLUMNS, "--values", "city:Oslo", "--bins", "hour:a,b", "--epsilon", "1"], 2, "increasing"),
-    ([*COLUMNS, "--values", "city:Oslo", "--values", "hour:a,b", "--epsilon", "1"], 2, "of the column's type Int64"),
-    ([*COLUMNS, "--bins", "city:0,1", "--bins", "hour:0,9", "--epsilon", "1"], 2, "bins are for columns of integers"),
+    (
+        [*COLUMNS, "--values", "city:Oslo", "--values", "hour:a,b", "--epsilon", "1"],
+        2,
+        "'hour' must hold strings",
+    ),
+    (
+        [*COLUMNS, "--bins", "city:0,1", "--bins", "hour:0,9", "--epsilon", "1"],
+        2,
+        "'city' must hold integers",
+    ),
     (["--columns", "town", "--values", "town:Oslo", "--epsilon", "1"], 2, "which the data lacks"),
     ([*DOMAIN, "--epsilon", "1", "--workload", "marginals:3"], 2, "marginals:K with K from 1 to 2"),
     ([*DOMAIN, "--epsilon", "1", "--workload", "best"], 2, "--workload best is not known"),

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ParameterError
 
 make = dpf.workloads
 
@@ -55,13 +55,6 @@ CASES = {
     "another kind": (lambda: make.prefix(2).answer(["a", "b"]), "histogram must be of integers or floats"),
     "nulls": (lambda: make.prefix(2).answer(pl.Series([1, None])), "a Series with nulls"),
     "coefficients": (lambda: make.prefix(2).transposed([1.0]), "coefficients must be 2 numbers, one for each query"),
-    "no attributes": (lambda: make.Domain({}), "attributes must be a dictionary of names and values"),
-    "no values": (lambda: make.Domain({"a": []}), "the attribute 'a' must be a number of codes, a list of values"),
-    "repeated": (lambda: make.Domain({"a": ["x", "x"]}), "the attribute 'a' must be a number of codes"),
-    "no code": (lambda: make.Domain({"a": 0}), "the attribute 'a' must be an integer of at least 1, but was 0"),
-    "large domain": (lambda: make.Domain({"a": 2**20, "b": 2**20}), "attributes must be of at most"),
-    "no rule": (lambda: make.Domain({"a": 2}, outside="wrap"), "outside must be 'drop' or 'clamp', but was 'wrap'"),
-    "no cell": (lambda: make.Domain({"a": 2}).records([2]), "cells must be integers from 0 to 1"),
 }
 
 
@@ -71,28 +64,3 @@ def test_bad_input(name):
     with pytest.raises(ParameterError, match=message) as caught:
         run()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("attribute", "column"),
-    [
-        (3, pl.Series("a", ["x"])),
-        (3, pl.Series("a", [1.0])),
-        (["x"], pl.Series("a", [1])),
-        ([1, 2], pl.Series("a", ["1"])),
-        ([True], pl.Series("a", [1])),
-        (dpf.bins("a", [0, 1]), pl.Series("a", ["x"])),
-        (3, pl.Series("b", [1])),
-    ],
-)
-def test_columns_of_another_type_are_refused_by_their_type_alone(attribute, column):
-    for rows in (column, column.clear()):
-        with pytest.raises(ColumnError, match="'a'"):
-            make.Domain({"a": attribute}).count(rows.to_frame())
-
-
-@pytest.mark.parametrize("records", [5, {"a": [1, "private"]}, object()])
-def test_what_is_no_frame_is_refused_without_its_values(records):
-    with pytest.raises(ColumnError, match="records must be a frame of columns") as caught:
-        make.Domain({"a": 3}).count(records)
-    assert "private" not in str(caught.value)

@@ -1,0 +1,90 @@
+"""Reading private data to its end, or failing without a word about it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import polars as pl
+
+from dpfast.aggregation.sources import Source
+from dpfast.errors import DpfastError
+
+__all__ = ["check_rows", "read_guarded"]
+
+_Read = TypeVar("_Read")
+
+_UNREADABLE = "the data cannot be read to its end: a file is damaged or gone, or an expression of a LazyFrame fails"
+_CHANGED = "the data changed while it was read, so that the aggregates are of no one state of it"
+
+
+def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
+    """Return what ``read`` makes of the source.
+
+    Raises
+    ------
+    DpfastError
+        If the data cannot be read to its end, or a file changed since it was opened. The message is fixed,
+        and no traceback holds the engine's error, which may quote the data (Soundness rule 3). That it is
+        raised is one bit: of files that is their damage, of a user's LazyFrame whether its expressions fail,
+        which must therefore be total.
+    MemoryError
+        If there is not enough memory; without NumPy's message, which shows a number of rows.
+
+    """
+    memory = False
+    try:
+        with _without_warnings():
+            made = read()
+    except (KeyboardInterrupt, SystemExit, DpfastError):
+        raise
+    except MemoryError:
+        memory = True
+    except (Exception, pl.exceptions.PanicException):
+        pass
+    else:
+        if any(not pin.holds() for pin in source.pins):
+            raise DpfastError(_CHANGED)
+        return made
+    # Out here, so that neither __cause__ nor __context__ holds the engine's error.
+    if memory:
+        raise MemoryError("not enough memory to aggregate the data")
+    raise DpfastError(_CHANGED if any(not pin.holds() for pin in source.pins) else _UNREADABLE)
+
+
+def check_rows(source: Source, seen: int) -> None:
+    """Refuse to go on if batches are missing, where the number of rows is known without reading them."""
+    frame = source.frame
+    if isinstance(frame, pl.DataFrame):
+        rows = frame.height
+    elif source.counted:
+        rows = frame.select(pl.len()).collect(engine="streaming").item()
+    else:
+        return
+    if seen != rows:
+        raise DpfastError(_UNREADABLE)
+
+
+_SILENCE = ("ignore", re.compile("(?s:.*)"), Warning, None, 0)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Show no warnings meanwhile, in the whole process: Polars' quote the data and count its rows.
+
+    Each run puts one filter in front and takes one away. Restoring the list of filters, as
+    ``warnings.catch_warnings`` does, would let runs that overlap undo each other; only a ``catch_warnings`` in
+    another thread can still take the filter away too early.
+    """
+    before: Any = warnings.filters
+    before.insert(0, _SILENCE)
+    try:
+        yield
+    finally:
+        after: Any = warnings.filters
+        for filters in (before, after) if before is not after else (before,):
+            with suppress(ValueError):
+                filters.remove(_SILENCE)

@@ -1,0 +1,81 @@
+"""The attributes of a domain: public values, each with a place along an axis of the histogram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.sources import refuse_pattern
+from dpfast.columns.candidates import as_series, read_candidates
+from dpfast.domain.shapes import check_size, checked_integer
+from dpfast.errors import ParameterError
+from dpfast.queries import Bins
+
+__all__ = ["Attribute", "read_attribute"]
+
+_ALLOWED = "a number of codes, a list of values (strings, integers, Booleans or dates, each once), or dpf.bins"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of a domain: codes, unless it has a list of values or bins.
+
+    Attributes
+    ----------
+    name
+        The column.
+    declared
+        How many codes, values or bins were declared: the first cells along the axis.
+    values
+        The values of a list, null among them if that was declared.
+    bins
+        The bins.
+    other
+        The cell of all that was not declared, which null stands for; None if that is in no cell.
+
+    """
+
+    name: str
+    declared: int
+    values: pl.Series | None = None
+    bins: Bins | None = None
+    other: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many cells there are along the axis."""
+        return self.declared + (self.other == self.declared)
+
+    @property
+    def labels(self) -> pl.Series:
+        """What stands for each cell: codes, values, the left edges of bins; null for what was not declared."""
+        if self.bins is not None:
+            labels = pl.Series(self.name, self.bins.labels)
+        else:
+            labels = pl.Series(self.name, range(self.declared)) if self.values is None else self.values
+        return labels.extend_constant(None, self.size - self.declared)
+
+
+def read_attribute(name: Any, values: Any, *, null: bool) -> Attribute:
+    """Return a declared attribute, checked; with a cell for null and all that was not declared, or without."""
+    if not isinstance(name, str):
+        raise ParameterError("attributes", name, "a dictionary with a column's name for each attribute")
+    refuse_pattern(name)
+    argument = f"the attribute {name!r}"
+    if isinstance(values, Bins):
+        count = len(values.labels)
+        return Attribute(name, count, bins=replace(values, column=name), other=count if null else None)
+    if isinstance(values, (int, np.integer)):
+        count = checked_integer(values, argument, 1)
+        check_size(count, argument, "values")
+        return Attribute(name, count, other=count if null else None)
+    try:
+        series = as_series(read_candidates(values)).alias(name)
+    except ParameterError:
+        raise ParameterError(argument, values, _ALLOWED, f'write for example {{"{name}": ["a", "b"]}}') from None
+    count = series.len()
+    at = int(series.is_null().arg_max() or 0) if series.null_count() else count
+    return Attribute(name, count, values=series, other=at if null else None)

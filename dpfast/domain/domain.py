@@ -1,0 +1,242 @@
+"""Public domains: from records to the cells of a histogram, and from cells back to records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast.domain.attributes import read_attribute
+from dpfast.domain.counting import OpenRecords, open_records
+from dpfast.domain.records import draw_records, label_cells
+from dpfast.domain.shapes import checked_shape
+from dpfast.errors import ParameterError, Words
+from dpfast.mechanisms.additive import random_source
+from dpfast.queries import Bins
+
+__all__ = ["Domain", "DrawsCells", "Outside", "histogram"]
+
+Outside = Literal["drop", "null", "clamp"]
+
+
+@runtime_checkable
+class DrawsCells(Protocol):
+    """An estimate of a histogram that cells of records can be drawn from."""
+
+    histogram: NDArray[np.float64]
+
+    def draw_cells(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
+        """Return a cell for each record."""
+
+
+class Domain:
+    """The public values that records can have: what the cells of a histogram stand for.
+
+    Guarantee
+        None by itself: counts are exact. The domain is what the caller declares: nothing of it is read from the
+        records. Which cell a record falls into depends on that record alone, and no error depends on a value. So
+        adding or removing a record changes one cell by one at most, and replacing one takes one from a cell at most
+        and adds one to a cell at most: exactly one each where no record can be left out, with ``outside="null"``.
+
+    Parameters
+    ----------
+    attributes
+        The values of each attribute, by its column's name; public, chosen without looking at the records:
+
+        - an integer n: the column holds codes 0 to n - 1;
+        - a list of values: strings, integers, Booleans or dates, all of one kind; None for null if it counts. Strings
+          stand for categories too;
+        - `dpf.bins`, for numbers: bins of ``edges[i] <= x < edges[i + 1]``, compared as float64.
+    outside
+        What becomes of a record with a value that was not declared: "drop" leaves it out; "null" counts it in a cell
+        that stands for null and all such values, the last along the axis unless null is listed; "clamp" takes the
+        nearest code or bin, and leaves out records with nulls, NaN, or values that a list lacks.
+
+    Attributes
+    ----------
+    names
+        The attributes, in the order of the histogram's axes.
+    shape
+        How many cells each has.
+    cells
+        How many there are in all.
+    by
+        The key columns of a plan over these cells, beside `frame`.
+
+    Raises
+    ------
+    ParameterError
+        An attribute is none of these, or the cells are too many.
+    ColumnError
+        A name is one that Polars takes for a pattern.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> import polars as pl
+    >>> domain = dpf.Domain({"sex": ["f", "m"], "age": dpf.bins("age", [0, 18, 65, 120])})
+    >>> people = pl.DataFrame({"age": [7, 70, 33, 34, 200], "sex": ["m", "f", "m", "m", "f"]})
+    >>> domain.count(people)
+    array([[0, 0, 1],
+           [1, 2, 0]])
+    >>> domain.frame().rows()[:4]
+    [('f', 0), ('f', 18), ('f', 65), ('m', 0)]
+    >>> estimate = dpf.mwem(domain.open(people).count, dpf.workloads.marginals(domain.shape, 1), epsilon=1.0)
+    >>> domain.records(estimate, 100).height
+    100
+
+    """
+
+    def __init__(self, attributes: Mapping[str, Any], outside: Outside = "drop") -> None:
+        if not isinstance(attributes, Mapping) or not attributes:
+            raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
+        if outside not in ("drop", "null", "clamp"):
+            raise ParameterError("outside", outside, "'drop', 'null' or 'clamp'")
+        self._attributes = [read_attribute(name, values, null=outside == "null") for name, values in attributes.items()]
+        self._clamps = outside == "clamp"
+        self.names = tuple(attribute.name for attribute in self._attributes)
+        self.shape = checked_shape([attribute.size for attribute in self._attributes], "attributes")
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return math.prod(self.shape)
+
+    @property
+    def by(self) -> tuple[str | Bins, ...]:
+        """The key columns of a plan: names, and bins."""
+        return tuple(attribute.bins or attribute.name for attribute in self._attributes)
+
+    def __repr__(self) -> str:
+        """Show the names and how many cells each has."""
+        return f"Domain({', '.join(f'{name}: {size}' for name, size in zip(self.names, self.shape, strict=True))})"
+
+    def open(self, data: Any, *, schema: Any = None) -> OpenRecords:
+        """Check that data fit this domain by their schema, without reading a row.
+
+        So all that can be wrong with the data's columns is found before a charge: ``open(data).count`` is what
+        mechanisms with a ledger call after it.
+
+        Parameters
+        ----------
+        data, schema
+            As for `dpfast.plan`: a frame, an Arrow table, or paths of files, which are read in batches; also a
+            dictionary of columns.
+
+        Returns
+        -------
+        OpenRecords
+            With the method ``count``.
+
+        Raises
+        ------
+        ParameterError
+            The data are of no kind that can be read, or a file is missing.
+        ColumnError
+            A column is missing, or of a type that cannot hold the attribute's values.
+
+        """
+        return open_records(data, schema, self._attributes, clamps=self._clamps)
+
+    def count(self, data: Any, *, schema: Any = None) -> NDArray[np.int64]:
+        """Count the records in each cell: exact, private.
+
+        Parameters
+        ----------
+        data, schema
+            As for `open`.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, of `shape`.
+
+        Raises
+        ------
+        ParameterError, ColumnError
+            As of `open`.
+        DpfastError
+            The data cannot be read to their end; the message shows nothing of them.
+
+        """
+        return self.open(data, schema=schema).count()
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row for each cell, in the order of the flattened histogram: its values, bins by their left edges.
+
+        These are public keys of a plan: ``dpf.plan(data, by=domain.by, keys=domain.frame(), workload=...)``. A plan
+        leaves rows with other keys out, like "drop"; in its null keys are nulls, and what lies outside of bins.
+        """
+        return label_cells(np.arange(self.cells), [attribute.labels for attribute in self._attributes])
+
+    def records(self, cells: ArrayLike | DrawsCells, n: int | None = None, *, random: object = None) -> pl.DataFrame:
+        """Return records that lie in cells, one a row: given cells, or cells drawn from an estimate.
+
+        A bin's numbers are drawn evenly between its edges: whole ones if its edges are. The cell of all that was not
+        declared gives null.
+
+        Guarantee
+            Post-processing: records of an estimate cost nothing beyond what the estimate did, however many they are.
+
+        Parameters
+        ----------
+        cells
+            Integers, numbers of cells of the flattened histogram, in any order; or what synthesis returns (`Estimate`)
+            over a histogram of this shape.
+        n
+            How many records of an estimate; its total, rounded, if not given.
+        random
+            None, or a `dpfast.testing.SeededRandom`.
+
+        Returns
+        -------
+        polars.DataFrame
+            A column for each attribute. Of an estimate each cell has its share of the records, rounded down or up, in
+            random order.
+
+        Raises
+        ------
+        ParameterError
+            There are no such cells, or the estimate is of another shape.
+
+        """
+        source = random_source(random)
+        if isinstance(cells, DrawsCells):
+            given = tuple(cells.histogram.shape)
+            if given != self.shape:
+                mend = "give an estimate of a histogram that this domain counted"
+                raise ParameterError("cells", Words(f"an estimate of shape {given}"), f"of shape {self.shape}", mend)
+            return draw_records(cells.draw_cells(n, random=source), self._attributes, source)
+        if n is not None:
+            raise ParameterError("n", n, "left out", "it says how many records to draw from an estimate")
+        numbers = np.asarray(cells)
+        outside = numbers.size and (numbers.dtype.kind not in "iu" or not self._holds(numbers))
+        if numbers.ndim != 1 or outside:
+            raise ParameterError("cells", numbers.dtype, f"integers from 0 to {self.cells - 1:,}")
+        return draw_records(numbers.astype(np.int64), self._attributes, source)
+
+    def _holds(self, cells: NDArray[Any]) -> bool:
+        return bool(cells.min() >= 0 and cells.max() < self.cells)
+
+
+def histogram(data: Any, attributes: Mapping[str, Any] | Domain, outside: Outside = "drop") -> NDArray[np.int64]:
+    """Count records in the cells of a domain: ``Domain(attributes, outside).count(data)``.
+
+    Guarantee
+        That of `Domain`: counts are exact and private; each record is in one cell at most.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> histogram(pl.DataFrame({"x": [0, 2, 2], "y": [1, 0, 0]}), {"x": 3, "y": 2})
+    array([[0, 1],
+           [0, 0],
+           [2, 0]])
+
+    """
+    domain = attributes if isinstance(attributes, Domain) else Domain(attributes, outside)
+    return domain.count(data)

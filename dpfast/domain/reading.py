@@ -1,0 +1,154 @@
+"""How a column's values become places along an axis, block by block, without a look at more than one row at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import polars as pl
+
+from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.coding import KeyCoder
+from dpfast.aggregation.keys import code_keys, has_room, is_integer
+from dpfast.domain.attributes import Attribute
+from dpfast.errors import ColumnError
+from dpfast.kernels.counting import find_bins, look_up_slots
+
+__all__ = ["Reader", "reader_of"]
+
+
+class Reader(ABC):
+    """Reads one column of one dtype.
+
+    Attributes
+    ----------
+    expression
+        What is read of the data: the column itself wherever its memory serves as it is.
+
+    """
+
+    def __init__(self, expression: pl.Expr) -> None:
+        self.expression = expression
+
+    @abstractmethod
+    def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return each row's place (int64), and 0 (uint8) where it counts as null.
+
+        A place that was not declared, beside 1, is in no cell. Both are to be read only, before the block is used
+        again.
+        """
+
+
+class _Codes(Reader):
+    """Integers that are places already."""
+
+    def __init__(self, expression: pl.Expr, attribute: Attribute, dtype: pl.DataType, *, clamps: bool) -> None:
+        super().__init__(expression)
+        self._count = attribute.declared
+        self._clamps = clamps
+        self._drops = attribute.other is None
+        self._unsigned = dtype == pl.UInt64
+
+    def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
+        codes = block.view_integers(name)
+        if not self._clamps:
+            valid = block.validity(name)
+            return codes, valid if self._drops else _declared(codes, self._count, block, valid)
+        if self._unsigned:
+            # By its bits a uint64 above int64 is negative, but it is above all codes.
+            np.minimum(codes.view(np.uint64), np.uint64(self._count - 1), out=block.numbers.view(np.uint64))
+        else:
+            np.clip(codes, 0, self._count - 1, out=block.numbers)
+        return block.numbers, block.validity(name)
+
+
+class _BinNumbers(Reader):
+    """Numbers, each in the bin between two edges."""
+
+    def __init__(self, expression: pl.Expr, edges: np.ndarray, *, clamps: bool) -> None:
+        super().__init__(expression)
+        self._edges = edges
+        self._clamps = clamps
+
+    def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
+        numbers, valid, edges = block.floats(name), block.validity(name), self._edges
+        find_bins(numbers, valid, edges, block.numbers, block.flags)
+        if self._clamps:
+            # What lies above all edges was found in the last place of the search, which is no bin.
+            np.clip(block.numbers, 0, len(edges) - 2, out=block.numbers)
+            np.multiply(valid, numbers == numbers, out=block.flags)
+        return block.numbers, block.flags
+
+
+class _Listed(Reader):
+    """Values of a list, found by their integers or in a hash table of these."""
+
+    def __init__(self, expression: pl.Expr, coder: KeyCoder, places: np.ndarray, attribute: Attribute) -> None:
+        super().__init__(expression)
+        self._count = attribute.declared
+        self._coder = coder
+        # A slot of no key has the row -1, the last.
+        held = np.append(places.astype(np.int32), np.int32(-1))[coder.key_rows()]
+        self._places = None if np.array_equal(held, np.arange(held.size)) else held
+
+    def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
+        slots = self._coder.read_slots(block, [name])
+        if self._places is None:
+            found = slots.view(np.int64)
+        else:
+            places = np.empty(block.rows, np.int32)
+            look_up_slots(slots, self._places, places)
+            found = block.numbers
+            found[:] = places
+        return found, _declared(found, self._count, block)
+
+
+def reader_of(attribute: Attribute, dtype: pl.DataType, *, clamps: bool) -> Reader:
+    """Return what reads a column of this dtype as an attribute.
+
+    Raises
+    ------
+    ColumnError
+        The dtype cannot hold the attribute's values: a fact of the schema.
+
+    """
+    column = pl.col(attribute.name)
+    if attribute.bins is not None:
+        _check(dtype.is_float() or is_integer(dtype), attribute, dtype, "integers or floats")
+        return _BinNumbers(column, np.array(attribute.bins.edges, np.float64), clamps=clamps)
+    if attribute.values is None:
+        _check(is_integer(dtype), attribute, dtype, "integers")
+        return _Codes(column, attribute, dtype, clamps=clamps)
+    values = attribute.values
+    kind, held = {
+        pl.String: ("strings", dtype in (pl.String, pl.Categorical, pl.Enum)),
+        pl.Boolean: ("Booleans", dtype == pl.Boolean),
+        pl.Date: ("dates", dtype == pl.Date),
+    }.get(type(values.dtype), ("integers", is_integer(dtype)))
+    _check(held, attribute, dtype, kind)
+    if isinstance(dtype, pl.Categorical) and not has_room(dtype):
+        column, dtype = column.cast(pl.String), pl.String()
+    # A value that the dtype cannot hold is in no row.
+    fitted = values.cast(dtype, strict=False)
+    kept = values.is_null() | fitted.is_not_null()
+    fitted, places = fitted.filter(kept), np.flatnonzero(kept.to_numpy())
+    coded = code_keys(fitted)
+    if coded is not None and KeyCoder.fits([coded]):
+        return _Listed(column, KeyCoder([coded], fitted.len()), places, attribute)
+    # Integers further apart than 2**63.
+    found = column.replace_strict(fitted, pl.Series(places), default=None, return_dtype=pl.Int64)
+    return _Codes(found, attribute, pl.Int64(), clamps=False)
+
+
+def _declared(places: np.ndarray, count: int, block: Block, valid: np.ndarray | None = None) -> np.ndarray:
+    """Write 1 where a place is from 0 to ``count - 1``, and valid, else 0 (uint8)."""
+    # Negative places are large by their bits.
+    np.less(places.view(np.uint64), np.uint64(count), out=block.flags.view(np.bool_))
+    if valid is not None:
+        np.bitwise_and(block.flags, valid, out=block.flags)
+    return block.flags
+
+
+def _check(held: bool, attribute: Attribute, dtype: pl.DataType, kind: str) -> None:
+    if not held:
+        raise ColumnError(f"the column {attribute.name!r} must hold {kind}, as its attribute says, but was of {dtype}")

@@ -1,0 +1,50 @@
+"""Cells of a histogram back into records: public labels, and numbers drawn within bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.domain.attributes import Attribute
+from dpfast.queries import Bins
+from dpfast.randomness import Keystream, Purpose
+
+__all__ = ["draw_records", "label_cells"]
+
+
+def label_cells(cells: NDArray[np.int64], labels: Sequence[pl.Series]) -> pl.DataFrame:
+    """Return what stands for cells along each axis: a row for each number of a cell, a column for each axis."""
+    places = np.unravel_index(cells, tuple(axis.len() for axis in labels))
+    return pl.DataFrame([axis.gather(place) for axis, place in zip(labels, places, strict=True)])
+
+
+def draw_records(cells: NDArray[np.int64], attributes: Sequence[Attribute], source: Any) -> pl.DataFrame:
+    """Return a record for each cell, with a number drawn evenly within its bin where there are bins."""
+    places = np.unravel_index(cells, tuple(attribute.size for attribute in attributes))
+    return pl.DataFrame(
+        [
+            attribute.labels.gather(place) if attribute.bins is None else _draw_numbers(attribute.bins, place, source)
+            for attribute, place in zip(attributes, places, strict=True)
+        ]
+    )
+
+
+def _draw_numbers(bins: Bins, places: NDArray[np.int64], source: Any) -> pl.Series:
+    """Return numbers within bins, whole ones if the edges are; null past the last bin."""
+    words = np.empty(places.size, np.uint64)
+    if words.size:
+        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+    shares = (words >> np.uint64(11)) * 2.0**-53
+    edges, known = np.array(bins.edges, np.float64), places < len(bins.labels)
+    lower, upper = edges[np.where(known, places, 0)], edges[np.where(known, places + 1, 1)]
+    # Neither overflows where the bin's width does, and what rounding moves outside is moved back.
+    numbers = lower * (1.0 - shares) + upper * shares
+    if isinstance(bins.edges[0], int):
+        drawn = pl.Series(bins.column, np.clip(np.floor(numbers), lower, upper - 1.0).astype(np.int64))
+    else:
+        drawn = pl.Series(bins.column, np.clip(numbers, lower, np.nextafter(upper, -np.inf)))
+    return drawn if known.all() else drawn.set(pl.Series(~known), None)
