@@ -311,12 +311,6 @@ COMPARISONS = (
         needs="dp_accounting",
         rounds=1,
     ),
-    Comparison(
-        "H16 of 10^7 cells with consistency", "dpf.laplace alone", 10**7, workloads.hierarchy(16), 6.0, at_least=False
-    ),
-    Comparison(
-        "H4 of 10^7 cells with consistency", "dpf.laplace alone", 10**7, workloads.hierarchy(4), 6.0, at_least=False
-    ),
     Comparison("Prefix sums, int64", "NumPy cumsum", 10**7, workloads.prefixes(np.int64), 1.3),
     Comparison("Prefix sums, float64, rounded once", "NumPy cumsum", 10**7, workloads.prefixes(np.float64), 2.0),
     Comparison("10^6 ranges of 10^7 cells", "NumPy", 10**7, workloads.ranges, 1.5),
@@ -360,6 +354,7 @@ COMPARISONS = (
     Comparison("10 updates of 2^20 weights by a marginal", "NumPy", 10 * 2**20, weights.marginal, 3.0),
     Comparison("10 updates of 2^20 weights by 2,000 ranges", "NumPy", 10 * 2**20, weights.ranges, 15.0),
     Comparison("H16 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(16), 6.0, at_least=False),
+    Comparison("H4 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(4), 6.0, at_least=False),
     Comparison("H2 with consistency", "dpf.laplace alone", 10**7, strategies.hierarchy(2), 6.0, at_least=False),
     Comparison(
         "H16 with consistency, two threads",

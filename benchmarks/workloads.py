@@ -36,25 +36,6 @@ def prefixes(dtype: type) -> Callable[[int], Prepared]:
     return prepare
 
 
-def hierarchy(branching: int) -> Callable[[int], Prepared]:
-    """Noise on all sums of a tree over ``size`` cells, and the cells that agree with them, by least squares."""
-
-    def prepare(size: int) -> Prepared:
-        counts, tree = _counts((size,), np.int64), dpf.strategies.hierarchy(size, branching)
-        workload, scale = dpf.workloads.prefix(size), float(tree.l1)
-
-        def near(cells: np.ndarray, column: np.ndarray) -> bool:
-            return bool(max(abs(cells - counts).max(), abs(column - counts).max()) < 60 * scale)
-
-        return Prepared(
-            lambda: dpf.matrix_mechanism(counts, workload, epsilon=1, strategy=tree, threads=1).histogram,
-            lambda: dpf.laplace(counts, scale, threads=1),
-            agree=near,
-        )
-
-    return prepare
-
-
 def ranges(size: int) -> Prepared:
     """A range for every ten of ``size`` cells."""
     counts, workload = _counts((size,), np.int64), dpf.workloads.random_ranges(size, size // 10, _SEED)
