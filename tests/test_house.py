@@ -44,8 +44,6 @@ FLOORS = [
 #: Rooms on one floor that know each other: the demonstration is a command.
 NEIGHBOURS = {("cli", "demo"), ("demo", "cli")}
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-#: Rooms whose errors still show our own words in quotes.
-STILL_QUOTED = {"synthesis", "learning"}
 KERNELS_MAY_IMPORT = {"numba", "llvmlite", "numpy"}
 
 
@@ -180,7 +178,7 @@ def test_examples_of_public_names_run(name, tmp_path, monkeypatch):
     assert sum(result.failed for result in results) == 0
 
 
-@pytest.mark.parametrize("path", [path for path in sources() if room_of(path) not in STILL_QUOTED], ids=str)
+@pytest.mark.parametrize("path", sources(), ids=str)
 def test_errors_show_words_of_ours_without_quotes(path):
     """What a user wrote is quoted; what we say of it, a literal here, is `Words`."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
-from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.errors import BudgetExceededError, ParameterError, Words
 from dpfast.kernels.losses import UNITS, score_rounds
 from dpfast.learning.regret import checked_count, private_eta
 from dpfast.ledger import Charge
@@ -28,7 +28,7 @@ def checked_losses(losses: Any, argument: str = "losses") -> NDArray[Any]:
     """Return losses as an array that kernels read, whatever their values."""
     array = np.asarray(losses)
     if array.dtype.kind not in "biuf":
-        raise ParameterError(argument, f"of type {array.dtype}", "of bool, integers or floats")
+        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of bool, integers or floats")
     if array.dtype.kind == "b":
         return np.ascontiguousarray(array).view(np.uint8)
     wanted = array.dtype if array.dtype in (np.float64, np.float32, np.int64) else np.dtype(np.float64)
@@ -216,7 +216,7 @@ class RandomizedWeightedMajority:
 
     def _checked(self, losses: Any, shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
         if np.shape(losses) != shape:
-            raise ParameterError("losses", f"of shape {np.shape(losses)}", f"of shape {shape}")
+            raise ParameterError("losses", Words(f"of shape {np.shape(losses)}"), f"of shape {shape}")
         # More losses than rounds would leave the 64 bits that sums are exact in.
         if self._seen + rounds > self.rounds:
             raise BudgetExceededError(f"losses of {self._seen + rounds} rounds do not fit into {self.rounds} rounds")

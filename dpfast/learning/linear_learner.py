@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.learning.experts import checked_losses, play_rounds
 from dpfast.learning.regret import checked_count, checked_fraction, private_eta, regret_bound
 from dpfast.ledger import Charge
@@ -106,7 +106,7 @@ class LinearLearner:
         if array.shape != (self.examples, self.features) or array.dtype.kind not in "biuf":
             raise ParameterError(
                 "examples",
-                f"of shape {array.shape}, {array.dtype}",
+                Words(f"of shape {array.shape}, {array.dtype}"),
                 f"numbers of shape {(self.examples, self.features)}, as declared",
             )
         losses = checked_losses((1.0 + array) / 2.0)

@@ -13,7 +13,7 @@ from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.events import Event, Repeated
 from dpfast.accounting.pld import PLD
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.calibration import round_up_root
 from dpfast.mechanisms.noise import (
     IntegerNoise,
@@ -96,9 +96,9 @@ def noise_of_epsilon(
     if mechanism == "gaussian" and delta == 0:
         raise ParameterError("delta", 0, "above 0 for Gaussian noise", 'write delta=1e-6, or mechanism="laplace"')
     if calibration == "book" and not (budget < 1 and delta):
-        given = f"epsilon={float(budget):g}, delta={float(slack):g}"
+        given = Words(f"epsilon={float(budget):g}, delta={float(slack):g}")
         raise ParameterError(
-            "calibration", f'"book" at {given}', '"book" below epsilon 1, with a delta', 'take "tight"'
+            "calibration", Words(f'"book" at {given}'), '"book" below epsilon 1, with a delta', 'take "tight"'
         )
     if mechanism == "laplace" and delta == 0:
         # All answers are one vector of this sensitivity, and one answer's noise an event of its own.
@@ -160,7 +160,9 @@ def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
 
     """
     if rho <= 0:
-        raise ParameterError("epsilon", "too small", "larger, for noise by zero-concentrated privacy", "raise it")
+        raise ParameterError(
+            "epsilon", Words("too small"), "larger, for noise by zero-concentrated privacy", "raise it"
+        )
 
     if mechanism == "gaussian":
         noise = gaussian_of_rho(change.l2_squared, rho)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.synthesis.projection import project_answers
 from dpfast.workloads import Workload
 
@@ -120,7 +120,7 @@ def linear_solver() -> Callable[..., Any]:
         from scipy.optimize import linprog
     except ImportError:
         allowed = '"projection" where SciPy is not installed'
-        raise ParameterError("generator", "linear", allowed, "run pip install 'dpfast[synthesis]'") from None
+        raise ParameterError("generator", Words('"linear"'), allowed, "run pip install 'dpfast[synthesis]'") from None
     solver: Callable[..., Any] = linprog
     return solver
 
@@ -129,7 +129,9 @@ def check_program(queries: int, cells: int) -> None:
     """Refuse a linear program that is too large."""
     if queries * cells > _LARGEST_PROGRAM:
         allowed = f'at most {_LARGEST_PROGRAM:,} numbers of samples times cells for the generator "linear"'
-        raise ParameterError("samples", f"{queries:,} with {cells:,} cells", allowed, 'take generator="projection"')
+        raise ParameterError(
+            "samples", Words(f"{queries:,} with {cells:,} cells"), allowed, 'take generator="projection"'
+        )
 
 
 def fit_by_search(
@@ -209,6 +211,6 @@ def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
     if isinstance(accuracy, bool) or not isinstance(accuracy, (int, float)) or not 0 < accuracy <= 1:
         raise ParameterError("accuracy", accuracy, "a number above 0 and at most 1", "write for example accuracy=0.01")
     if not array.size or not np.isfinite(array).all() or array.min() < 0 or not array.sum() > 0:
-        raise ParameterError("histogram", "with other cells", "finite, without negative cells and not all 0")
+        raise ParameterError("histogram", Words("with other cells"), "finite, without negative cells and not all 0")
     multiples: NDArray[np.int64] = np.floor(array / array.sum() * (array.size / accuracy)).astype(np.int64)
     return multiples

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import Event
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.filters import Budget, ConcentratedBudget
 from dpfast.mechanisms.additive import random_source, thread_count
@@ -225,7 +225,7 @@ def boost_queries(
         raise ParameterError("generator", generator, '"projection", "linear" or "brute_force"')
     if rounds * len(workload) > _MOST_ANSWERS:
         allowed = f"at most {_MOST_ANSWERS:,} answers in all rounds (8 bytes each)"
-        raise ParameterError("rounds", f"{rounds:,} of {len(workload):,} queries", allowed, "ask fewer queries")
+        raise ParameterError("rounds", Words(f"{rounds:,} of {len(workload):,} queries"), allowed, "ask fewer queries")
     counts = exact.counts(cells, charged=ledger is not None)
     measured = relation == "add_remove" and total is None
     known = None if measured else max(records_of(histogram), 0) if total is None else total

@@ -10,7 +10,7 @@ from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise import NoiseKind
 from dpfast.synthesis.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.boosting_bounds import least_margin, sample_epsilon
@@ -85,11 +85,11 @@ def _epsilons(size: Size, margin: int) -> tuple[float, ...]:
 def _finished(size: Size, margin: float, noise: AnswerNoise) -> BoostingPrivacy:
     if not margin * size.rounds < _LARGEST_SCORE:
         allowed = "larger: the verdicts' margin would be beyond what an int64 can hold"
-        raise ParameterError("epsilon", f"so small that the margin is {margin:.3g} steps", allowed, "raise it")
+        raise ParameterError("epsilon", Words(f"so small that the margin is {margin:.3g} steps"), allowed, "raise it")
     whole = max(math.ceil(margin), 1)
     epsilons = _epsilons(size, whole)
     if epsilons and epsilons[0] < 1e-18:
-        raise ParameterError("epsilon", f"so small that a sample has {epsilons[0]:.3g}", "larger", "raise it")
+        raise ParameterError("epsilon", Words(f"so small that a sample has {epsilons[0]:.3g}"), "larger", "raise it")
     samples = tuple(Repeated(ExponentialMechanism(epsilon), size.samples) for epsilon in epsilons)
     return BoostingPrivacy(whole, noise, epsilons, (*samples, noise.event))
 
@@ -149,7 +149,7 @@ def boosting_privacy_of_book(size: Size, spending: Spending, mechanism: NoiseKin
     """
     if spending.kind == "rho" or not spending.delta_units or spending.units >= UNITS_PER_ONE:
         allowed = '"book" below epsilon 1, with a delta'
-        raise ParameterError("calibration", "book", allowed, 'take "tight"')
+        raise ParameterError("calibration", Words('"book"'), allowed, 'take "tight"')
     first = [math.floor(units * share) for units in (spending.units, spending.delta_units)]
     each = [
         (units - some) // size.rounds for units, some in zip((spending.units, spending.delta_units), first, strict=True)

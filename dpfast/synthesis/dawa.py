@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import to_float
 from dpfast.accounting.balls import as_written
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels.interval_partitions import choose_partition, merge_halves
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.calibration import laplace_scale
@@ -191,7 +191,7 @@ class _Plan:
     def of(cls, task: Task) -> _Plan:
         if len(task.workload.shape) != 1:
             raise ParameterError(
-                "workload", f"over {len(task.workload.shape)} attributes", "over one attribute", "use dpf.ahp"
+                "workload", Words(f"over {len(task.workload.shape)} attributes"), "over one attribute", "use dpf.ahp"
             )
         # Permute-and-flip is accounted for as any pure mechanism is.
         share = selection_for(task.budget.kind, _PARTITION_PARTS * task.part_units, "permute_and_flip", 1, "partition")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.synthesis.exact_queries import Neighbors, clamped
 from dpfast.workloads import Workload
 
@@ -110,14 +110,16 @@ class ExactAnswers:
         largest = max(abs(low), abs(high))
         if not 0 < largest < 2.0**40:
             allowed = "one with finite coefficients, not all 0 and none of 2**40 or more"
-            raise ParameterError("workload", f"one with coefficients from {low:g} to {high:g}", allowed, "scale it")
+            raise ParameterError(
+                "workload", Words(f"one with coefficients from {low:g} to {high:g}"), allowed, "scale it"
+            )
         whole = workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
         if not whole:
             numbers = len(workload) * workload.cells
             if numbers > _LARGEST_MATRIX:
                 raise ParameterError(
                     "workload",
-                    f"one of {numbers:,} real coefficients",
+                    Words(f"one of {numbers:,} real coefficients"),
                     f"one of at most {_LARGEST_MATRIX:,} (8 bytes each), or of integers",
                     "ask fewer queries, or use coarser cells",
                 )

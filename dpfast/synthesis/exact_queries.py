@@ -83,7 +83,7 @@ class ExactQueries:
         if workload.cells > LARGEST_DOMAIN:
             raise ParameterError(
                 "workload",
-                f"one over {workload.cells:,} cells",
+                Words(f"one over {workload.cells:,} cells"),
                 f"one over at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * workload.cells:,} bytes)",
                 "leave attributes out, or make them coarser",
             )
@@ -92,7 +92,10 @@ class ExactQueries:
         low, high = workload.range
         if not (whatever or -1.0 <= low <= high <= 1.0):
             raise ParameterError(
-                "workload", f"of coefficients from {low:g} to {high:g}", "of coefficients from -1 to 1", "scale it"
+                "workload",
+                Words(f"of coefficients from {low:g} to {high:g}"),
+                "of coefficients from -1 to 1",
+                "scale it",
             )
         self.workload = workload
         whole = workload.binary or workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
@@ -101,7 +104,7 @@ class ExactQueries:
         least, most = self._bounds = [round(bound * 2**self.unit_bits) for bound in (low, high)]
         largest = max(abs(least), abs(most))
         if largest == 0 and not whatever:
-            raise ParameterError("workload", "of coefficients 0", "of queries that ask for something")
+            raise ParameterError("workload", Words("of coefficients 0"), "of queries that ask for something")
         groups = workload.groups
         self.grouped = groups is not None
         self.offsets = np.arange(len(workload) + 1, dtype=np.int64) if groups is None else np.asarray(groups, np.int64)
@@ -211,12 +214,14 @@ def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram")
     if array.shape not in {shape, (cells,)}:
         raise ParameterError(
             argument,
-            f"of shape {array.shape}",
+            Words(f"of shape {array.shape}"),
             f"of shape {shape}, or of {cells:,} cells in one dimension",
             "count over the workload's cells",
         )
     if array.dtype.kind not in "iu":
-        raise ParameterError(argument, f"of type {array.dtype}", "of integers", "sensitivities are those of counts")
+        raise ParameterError(
+            argument, Words(f"of type {array.dtype}"), "of integers", "sensitivities are those of counts"
+        )
     if array.dtype == np.uint64:
         array = np.minimum(array, np.uint64(2**63 - 1))
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
@@ -256,7 +261,7 @@ def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
         weights = np.empty(0)
     if weights.size != cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
         allowed = f"{cells:,} positive finite public weights, one for each cell"
-        raise ParameterError("prior", f"of {weights.size} numbers", allowed)
+        raise ParameterError("prior", Words(f"of {weights.size} numbers"), allowed)
     return weights
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights as kernels
 from dpfast.kernels import weights_of_logarithms as logarithm_kernels
 from dpfast.kernels.weights import BLOCK, WORD
@@ -149,7 +149,7 @@ class _EveryCell(LinearQuery):
         if self._shape not in ((math.prod(shape),), shape):
             raise ParameterError(
                 "query",
-                f"of shape {self._shape}",
+                Words(f"of shape {self._shape}"),
                 f"of shape {shape}, or of {math.prod(shape)} cells in one dimension",
                 "give a coefficient for each cell",
             )
@@ -233,7 +233,7 @@ class DenseQuery(_EveryCell):
     def __post_init__(self) -> None:
         given = self.array.to_numpy() if isinstance(self.array, pl.Series) else np.asarray(self.array)
         if given.dtype.kind not in "biuf" or given.dtype == np.longdouble:
-            raise ParameterError("query", f"of type {given.dtype}", "of bool, integers or floats")
+            raise ParameterError("query", Words(f"of type {given.dtype}"), "of bool, integers or floats")
         if given.dtype.kind == "f":
             data = given if given.dtype in (np.float64, np.float32) else given.astype(np.float64)
             data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("=")).reshape(-1)
@@ -279,7 +279,7 @@ class BitQuery(_EveryCell):
         if packed.dtype != np.uint8 or packed.ndim != 1 or packed.size != -(-self.cells // 8):
             raise ParameterError(
                 "packed",
-                f"of {packed.size} entries of type {packed.dtype}",
+                Words(f"of {packed.size} entries of type {packed.dtype}"),
                 f"of {-(-self.cells // 8)} bytes for {self.cells} cells",
                 'write np.packbits(cells, bitorder="little")',
             )
@@ -324,14 +324,14 @@ class LevelQuery(_EveryCell):
     def __post_init__(self) -> None:
         levels = np.ascontiguousarray(self.levels)
         if levels.dtype != np.uint8:
-            raise ParameterError("levels", f"of type {levels.dtype}", "of type uint8")
+            raise ParameterError("levels", Words(f"of type {levels.dtype}"), "of type uint8")
         values = np.arange(256) / 255.0 if self.values is None else np.asarray(self.values, np.float64)
         if values.ndim != 1 or not 1 <= values.size <= 256:
-            raise ParameterError("values", f"of shape {values.shape}", "one column of at most 256 numbers")
+            raise ParameterError("values", Words(f"of shape {values.shape}"), "one column of at most 256 numbers")
         if kernels.check_coefficients(values):
             raise ParameterError("values", None, "numbers from 0 to 1")
         if levels.size and values.size <= (largest := int(levels.max())):
-            raise ParameterError("levels", f"up to {largest}", f"below {values.size}, the number of values")
+            raise ParameterError("levels", Words(f"up to {largest}"), f"below {values.size}, the number of values")
         # The kernel looks up whatever byte it reads.
         table = np.zeros(256)
         table[: values.size] = values

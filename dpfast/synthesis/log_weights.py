@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights_of_logarithms as kernels
 from dpfast.kernels.weights import BLOCK
 from dpfast.synthesis.linear_queries import blocks_of, in_parts, linear_query
@@ -57,7 +57,7 @@ class LogWeights:
         else:
             weights = checked_weights(initial, "initial")
             if weights.shape not in {self.shape, (self.cells,)}:
-                raise ParameterError("initial", f"of shape {weights.shape}", f"of shape {self.shape}")
+                raise ParameterError("initial", Words(f"of shape {weights.shape}"), f"of shape {self.shape}")
             with np.errstate(divide="ignore"):
                 self._logarithms = np.log(weights.reshape(-1))
 

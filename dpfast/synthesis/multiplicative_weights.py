@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights as kernels
 from dpfast.kernels import weights_of_rows as kernels_of_rows
 from dpfast.synthesis.linear_queries import (
@@ -103,13 +103,13 @@ def _checked_rows(weights: object) -> NDArray[np.float64]:
     """Return the weights in two dimensions, the same memory."""
     allowed = "a writable NumPy array of float64, contiguous in C order, of one or two dimensions"
     if not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.ndim not in (1, 2):
-        given = f"of shape {weights.shape}, {weights.dtype}" if isinstance(weights, np.ndarray) else weights
+        given = Words(f"of shape {weights.shape}, {weights.dtype}") if isinstance(weights, np.ndarray) else weights
         raise ParameterError("weights", given, allowed, "convert it first: np.array(weights, dtype=float)")
     if not weights.flags.c_contiguous or not weights.flags.writeable or not weights.flags.aligned:
-        given = "read-only" if not weights.flags.writeable else "not contiguous"
+        given = Words("read-only" if not weights.flags.writeable else "not contiguous")
         raise ParameterError("weights", given, allowed, "copy it first: weights = weights.copy()")
     if not weights.size:
-        raise ParameterError("weights", f"of shape {weights.shape}", "at least one cell in each row")
+        raise ParameterError("weights", Words(f"of shape {weights.shape}"), "at least one cell in each row")
     return weights.reshape(-1, weights.shape[-1])
 
 
@@ -121,18 +121,18 @@ def _checked_query(
         array = np.asarray(query)
         if array.shape not in {rows[1:], shape}:
             raise ParameterError(
-                "query", f"of shape {array.shape}", f"of shape {shape}" + f" or {rows[1:]}" * (shape != rows[1:])
+                "query", Words(f"of shape {array.shape}"), f"of shape {shape}" + f" or {rows[1:]}" * (shape != rows[1:])
             )
         query = DenseQuery(array)
         return query, query.coefficients(array.shape).reshape(-1, rows[1])
     asked = linear_query(query, getattr(query, "shape", rows[1:]))
     own = getattr(asked, "shape", rows[1:])
     if math.prod(own) != rows[1]:
-        raise ParameterError("query", f"one over shape {own}", f"one over {rows[1]} cells")
+        raise ParameterError("query", Words(f"one over shape {own}"), f"one over {rows[1]} cells")
     if rows[0] == 1:
         return asked, None
     if asked.table is not None:
-        raise ParameterError("query", "a table of queries", "one query, where the weights have several rows")
+        raise ParameterError("query", Words("a table of queries"), "one query, where the weights have several rows")
     return asked, asked.coefficients(own).reshape(1, -1)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import LedgerError, ParameterError
+from dpfast.errors import LedgerError, ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.sparse_vector import SparseVector
@@ -262,11 +262,11 @@ class PrivateMultiplicativeWeights:
         if row.shape not in {self.shape, (cells,)} or row.dtype.kind not in "biuf":
             raise ParameterError(
                 "query",
-                f"of shape {row.shape} and type {row.dtype}",
+                Words(f"of shape {row.shape} and type {row.dtype}"),
                 f"numbers or Booleans of shape {self.shape}, or {cells:,} in one dimension",
             )
         if row.dtype.kind == "f" and not np.isfinite(row).all():
-            raise ParameterError("query", "NaN or infinite somewhere", "finite")
+            raise ParameterError("query", Words("NaN or infinite somewhere"), "finite")
         frame = self.answer_all(Matrix(row.reshape(1, *self.shape)), argument="query")
         value, source, exhausted = frame.row(0)
         return Answer(value, source, exhausted)
@@ -294,17 +294,19 @@ class PrivateMultiplicativeWeights:
         """
         queries = ExactQueries(workload, self._neighbors, whatever=True)
         if workload.shape != self.shape:
-            raise ParameterError(argument, f"over the shape {workload.shape}", f"over the shape {self.shape}")
+            raise ParameterError(argument, Words(f"over the shape {workload.shape}"), f"over the shape {self.shape}")
         low, high = workload.range
         least = -1.0 if self._signed else 0.0
         if not (least <= low and high <= 1.0):
             mend = "" if self._signed else "scale it, or make the object with signed=True"
-            given = f"of coefficients from {low:g} to {high:g}"
+            given = Words(f"of coefficients from {low:g} to {high:g}")
             raise ParameterError(argument, given, f"of coefficients from {least:g} to 1", mend)
         needed = 8 * self.updates * workload.cells
         if not workload.binary and needed > _MOST_BYTES:
             allowed = f"zeros and ones over so many cells (rows of {self.updates} measured ones take {needed:,} bytes)"
-            raise ParameterError(argument, "of real coefficients", allowed, "make cells coarser, or updates fewer")
+            raise ParameterError(
+                argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
+            )
         with self._lock:
             return self._answered(workload, queries)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.synthesis.exact_answers import check_workload
 from dpfast.workloads import Workload
 from dpfast.workloads.workload import checked_histogram
@@ -134,9 +134,9 @@ def project_answers(
     target = np.asarray(answers, np.float64)
     if target.shape != (len(workload),):
         allowed = f"one number for each of the {len(workload):,} queries"
-        raise ParameterError("answers", f"of shape {target.shape}", allowed)
+        raise ParameterError("answers", Words(f"of shape {target.shape}"), allowed)
     if not np.isfinite(target).all():
-        raise ParameterError("answers", "with NaN or infinities", "finite numbers")
+        raise ParameterError("answers", Words("with NaN or infinities"), "finite numbers")
     if isinstance(total, bool) or not isinstance(total, (int, float, np.number)) or not 0 <= total < math.inf:
         raise ParameterError("total", total, "a finite number of at least 0", "give the number of records")
     check_limits(body, tolerance, iterations)
@@ -146,7 +146,9 @@ def project_answers(
     if start is not None:
         begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
         if not np.isfinite(begin).all() or (body != "ball" and begin.min() < 0):
-            raise ParameterError("start", "with other cells", "of finite cells, and none negative but for the ball")
+            raise ParameterError(
+                "start", Words("with other cells"), "of finite cells, and none negative but for the ball"
+            )
     return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
 
 

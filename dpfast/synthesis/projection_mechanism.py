@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import Event
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.answer_noise import AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
@@ -278,7 +278,7 @@ def projection_error(total: int, queries: int, cells: int, epsilon: float, delta
 
     """
     if not (0 < epsilon < 1 and 0 < delta < 1 and 0 < beta < 1):
-        given = f"epsilon={epsilon}, delta={delta}, beta={beta}"
+        given = Words(f"epsilon={epsilon}, delta={delta}, beta={beta}")
         raise ParameterError("epsilon", given, "all above 0 and below 1")
     if queries < (tail := math.log(2 * cells / beta)):
         raise ParameterError("queries", queries, f"at least {math.ceil(tail)} for so many cells and this beta")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights_of_marginals as kernels
 from dpfast.kernels import weights_of_slabs as kernels_of_slabs
 from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, Weights
@@ -89,7 +89,7 @@ class Marginal(LinearQuery):
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a histogram of a shape that the query is not over."""
         if shape != self.shape:
-            raise ParameterError("query", f"a marginal of shape {self.shape}", f"one of shape {shape}")
+            raise ParameterError("query", Words(f"a marginal of shape {self.shape}"), f"one of shape {shape}")
 
     def answer(self, weights: Weights, workers: int = 1) -> NDArray[np.float64]:
         """Return the sum of the weights, each times its coefficient."""
@@ -141,12 +141,16 @@ class Ranges(LinearQuery):
         for name in ("starts", "stops"):
             ends = np.asarray(getattr(self, name))
             if ends.ndim != 1 or ends.dtype.kind not in "iu" or not ends.size:
-                raise ParameterError(name, f"of shape {ends.shape} and type {ends.dtype}", "one column of integers")
+                raise ParameterError(
+                    name, Words(f"of shape {ends.shape} and type {ends.dtype}"), "one column of integers"
+                )
             object.__setattr__(self, name, ends.astype(np.int64))
         if self.starts.size != self.stops.size:
-            raise ParameterError("stops", f"{self.stops.size} of them", f"{self.starts.size}, as many as the starts")
+            raise ParameterError(
+                "stops", Words(f"{self.stops.size} of them"), f"{self.starts.size}, as many as the starts"
+            )
         if not ((self.starts >= 0) & (self.starts <= self.stops)).all():
-            raise ParameterError("stops", "an array", "at least the starts, and these at least 0")
+            raise ParameterError("stops", Words("an array"), "at least the starts, and these at least 0")
         ends = np.unique(np.concatenate([[0], self.starts, self.stops]))
         object.__setattr__(self, "_ends", ends)
         object.__setattr__(self, "_first", np.searchsorted(ends, self.starts))
@@ -160,7 +164,9 @@ class Ranges(LinearQuery):
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a histogram of a shape that the query is not over."""
         if self._ends[-1] > math.prod(shape):
-            raise ParameterError("query", f"ranges up to {self._ends[-1]}", f"ranges up to {math.prod(shape)} cells")
+            raise ParameterError(
+                "query", Words(f"ranges up to {self._ends[-1]}"), f"ranges up to {math.prod(shape)} cells"
+            )
 
     def _edges(self, cells: int) -> NDArray[np.int64]:
         return np.append(self._ends, cells)
@@ -184,7 +190,10 @@ class Ranges(LinearQuery):
         etas = self._etas(eta)
         if not (np.abs(etas) <= LARGEST_ETA).all():
             raise ParameterError(
-                "eta", "an array", f"such that those of no cell add up to more than {LARGEST_ETA:g}", "use LogWeights"
+                "eta",
+                Words("an array"),
+                f"such that those of no cell add up to more than {LARGEST_ETA:g}",
+                "use LogWeights",
             )
         return float(kernels_of_slabs.multiply_segments(weights, self._edges(weights.size), np.exp(etas) / total))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights_of_slabs as kernels
 from dpfast.synthesis.linear_queries import LinearQuery, Weights, sum_of
 
@@ -138,7 +138,7 @@ class _InShape(SlabQuery):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if shape != self.shape:
-            raise ParameterError("query", f"one over shape {self.shape}", f"one over shape {shape}")
+            raise ParameterError("query", Words(f"one over shape {self.shape}"), f"one over shape {shape}")
 
 
 @dataclass(frozen=True)

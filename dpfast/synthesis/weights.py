@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights as kernels
 from dpfast.mechanisms.additive import thread_count
 from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, linear_query, sum_of, total_of
@@ -76,7 +76,7 @@ def checked_eta(eta: object, table: tuple[int, ...] | None, largest: float, argu
         raise ParameterError(argument, eta, f"one number, or an array of shape {table}") from None
     # No comparison holds for NaN.
     if not (etas.min(initial=0.0) >= -limit and etas.max(initial=0.0) <= limit):
-        raise ParameterError(argument, "an array", f"{allowed} everywhere", mend)
+        raise ParameterError(argument, Words("an array"), f"{allowed} everywhere", mend)
     return etas
 
 
@@ -84,7 +84,7 @@ def checked_weights(given: Any, argument: str) -> NDArray[np.float64]:
     """Return a copy of a histogram of numbers of 0 or more, not all of them 0, as float64 in C order."""
     array = given.to_numpy() if isinstance(given, pl.Series) else np.asarray(given)
     if array.dtype.kind not in "biuf":
-        raise ParameterError(argument, f"of type {array.dtype}", "of integers or floats")
+        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
     weights = np.array(array, np.float64, order="C")
     inspected_sum(weights.reshape(-1), argument)
     return weights
@@ -105,10 +105,12 @@ def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argu
     ``signed`` tells whether some weight has a minus sign, which -0.0 may have.
     """
     if signed and (weights < 0.0).any():
-        raise ParameterError(argument, "an array with a negative number", "made of numbers of 0 or more")
+        raise ParameterError(argument, Words("an array with a negative number"), "made of numbers of 0 or more")
     least, most = (totals, totals) if isinstance(totals, float) else (totals.min(), totals.max())
     if not (least > 0.0 and most < math.inf):
-        raise ParameterError(argument, "an array of zeros, or with NaN or infinities", "of a positive finite sum")
+        raise ParameterError(
+            argument, Words("an array of zeros, or with NaN or infinities"), "of a positive finite sum"
+        )
 
 
 class Weights:
@@ -156,7 +158,7 @@ class Weights:
         else:
             weights = checked_weights(initial, "initial")
             if weights.shape not in {self.shape, (cells,)}:
-                raise ParameterError("initial", f"of shape {weights.shape}", f"of shape {self.shape}")
+                raise ParameterError("initial", Words(f"of shape {weights.shape}"), f"of shape {self.shape}")
             self._weights = weights.reshape(-1)
         self._sum = sum_of(self._weights, self._workers)
         self._unsummed = 0

@@ -254,7 +254,7 @@ def test_the_ledger_is_charged_whole():
     odd = dpf.Ledger(epsilon=1.0)
     small(histogram=[-5, 2**62, 0, 0, 0], ledger=odd)
     assert odd.spent.epsilon == 1.0
-    with pytest.raises(DataError, match="histogram must have counts from 0"):
+    with pytest.raises(DataError, match="histogram must hold counts from 0"):
         small(histogram=[-5, 2**62, 0, 0, 0])
 
 
