@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -188,4 +190,30 @@ def test_files_that_cannot_be(folder, run):
     ):
         result = run("synthesize", *arguments)
         assert (result.exit_code, told in one_line(result)) == (code, True), result.stderr
+    assert not (folder / "ledger.db").exists()
+
+
+def test_a_process_that_is_killed_while_it_reads_has_paid(folder):
+    """No row was read before the charge, which outlives the process; the next one finds the ledger in order."""
+    killed = (
+        "import os, signal; from dpfast.cli import main; import dpfast.synthesis.mwem as mwem; "
+        "mwem.Rounds.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL); main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", killed, "synthesize", *ASKED, "--out", "made.csv"], check=False, timeout=60
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert not (folder / "made.csv").exists()
+    with dpf.Ledger.open("ledger.db") as ledger:
+        assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (2, 2)
+
+
+def test_a_domain_that_is_too_large_is_refused_with_the_bytes_it_would_take(folder, run):
+    asked = ["trips.parquet", *COLUMNS, "--domain", "large.json", "--epsilon", "1", *LEDGER, "--out", "made.csv"]
+    axes = {"city": [f"city {number}" for number in range(20_000)], "hour": {"bins": list(range(20_001))}}
+    (folder / "large.json").write_text(json.dumps(axes))
+    result = run("synthesize", *asked)
+    assert result.exit_code == 2
+    assert "400,000,000 cells" in one_line(result)
+    assert "3,200,000,000 bytes" in one_line(result)
     assert not (folder / "ledger.db").exists()
