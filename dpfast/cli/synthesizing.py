@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -324,8 +325,10 @@ def _read_domain_file(path: str, names: list[str]) -> dict[str, Any]:
 def _read_workload(text: str | None, axes: Domain) -> Workload:
     """Return the workload that is named."""
     import dpfast as dpf
+    from dpfast.synthesis.exact_queries import check_cells
 
     shape = axes.shape
+    check_cells(math.prod(shape), "columns")
     text = f"marginals:{min(2, len(shape))}" if text is None else text
     kind, _, number = text.partition(":")
     mend = "write marginals:2, cells, or for one column prefix or ranges"

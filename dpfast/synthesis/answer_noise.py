@@ -121,7 +121,10 @@ def noise_of_epsilon(
     def loss(scale: float) -> float:
         return PLD(_laplace(scale, change).event).epsilon(slack)
 
-    return _laplace(_least_scale(loss, float(budget), simple.each.scale), change)
+    limit = float(budget)
+    if Fraction(limit) > budget:
+        limit = math.nextafter(limit, 0.0)
+    return _laplace(_least_scale(loss, limit, simple.each.scale), change)
 
 
 def _least_scale(loss: Callable[[float], float], budget: float, sufficient: float) -> float:

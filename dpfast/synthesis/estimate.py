@@ -207,10 +207,10 @@ class Estimate:
             matplotlib is not installed, the path's suffix is no kind of chart, or the histogram has another shape.
 
         """
-        from dpfast.synthesis.charts import draw_answers, draw_errors
+        from dpfast.charts.estimates import draw_errors, draw_estimates
 
         if histogram is None:
-            return draw_answers(self.answers, path, title="Answers" if title == "Error of every query" else title)
+            return draw_estimates(self.answers, path, title="Answers" if title == "Error of every query" else title)
         truth = np.asarray(self.workload.answer(histogram), dtype=np.float64)
         return draw_errors(truth, self.answers, path, title=title)
 

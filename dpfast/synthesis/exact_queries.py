@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpfast.errors import DataError, ParameterError, Words
 from dpfast.workloads import Workload
 
-__all__ = ["LARGEST_DOMAIN", "ExactQueries", "Neighbors", "check_neighbors"]
+__all__ = ["LARGEST_DOMAIN", "ExactQueries", "Neighbors", "check_cells", "check_neighbors"]
 
 Neighbors = Literal["add_remove", "replace"]
 
@@ -30,6 +30,15 @@ _REAL_BITS = 20
 _SCORE_BITS = 8
 #: Sums of all counts, in the unit of scores, stay below this.
 _LARGEST_SUM_BITS = 60
+
+
+def check_cells(cells: int, argument: str) -> None:
+    """Refuse what is over more cells than weights are held of in memory, and say the bytes that these would take."""
+    if cells > LARGEST_DOMAIN:
+        allowed = f"over at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * cells:,} bytes)"
+        raise ParameterError(
+            argument, Words(f"over {cells:,} cells"), allowed, "leave attributes out, or make them coarser"
+        )
 
 
 def check_neighbors(neighbors: object) -> Neighbors:
@@ -80,13 +89,7 @@ class ExactQueries:
             raise ParameterError(
                 "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
             )
-        if workload.cells > LARGEST_DOMAIN:
-            raise ParameterError(
-                "workload",
-                Words(f"one over {workload.cells:,} cells"),
-                f"one over at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * workload.cells:,} bytes)",
-                "leave attributes out, or make them coarser",
-            )
+        check_cells(workload.cells, "workload")
         if len(workload) == 0 or workload.cells == 0:
             raise ParameterError("workload", repr(workload), "of at least one query and one cell")
         low, high = workload.range
@@ -200,10 +203,7 @@ def histogram_shape(histogram: Any) -> tuple[int, ...]:
     shape = _array(histogram).shape
     if not shape or 0 in shape:
         raise ParameterError("histogram", Words(f"of shape {shape}"), "an array of one cell or more")
-    cells = math.prod(shape)
-    if cells > LARGEST_DOMAIN:
-        allowed = f"of at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * cells:,} bytes)"
-        raise ParameterError("histogram", Words(f"of {cells:,} cells"), allowed, "make cells coarser")
+    check_cells(math.prod(shape), "histogram")
     return shape
 
 

@@ -75,7 +75,10 @@ class PrivateMultiplicativeWeights:
         s = 1 (2 for signed queries and replaced units, whose coefficients differ by up to 2). At most ``updates``
         positives are reported, for epsilon_v in all (`dpfast.SparseVector`); each of them is measured with Laplace
         noise of scale 2**20 s updates / epsilon_m, epsilon_m in all, or with Gaussian noise of a rho each. The rest is
-        post-processing of these, and of the noisy total. Shares are rounded down to units of 1e-18.
+        post-processing of these, and of the noisy total. Comparisons and measurements take turns, each query being
+        chosen after all that came before; their shares add up all the same, for epsilon since the sparse vector's loss
+        is bounded for every sequence of queries, for rho by concurrent composition (Lyu 2022). Shares are rounded down
+        to units of 1e-18.
 
     Parameters
     ----------
@@ -132,7 +135,8 @@ class PrivateMultiplicativeWeights:
 
     References
     ----------
-    Hardt, Rothblum (2010); Gupta, Roth, Ullman (2012); Dwork, Roth (2014), section 4.2.
+    Hardt, Rothblum (2010); Gupta, Roth, Ullman (2012); Dwork, Roth (2014), section 4.2. Lyu (2022), for interactive
+    mechanisms side by side.
 
     Examples
     --------

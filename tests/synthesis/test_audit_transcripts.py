@@ -306,11 +306,20 @@ def _excess(losses):
     return [sup / claim for one in losses for (sup, _), claim in zip(one.selections, one.claims, strict=True)]
 
 
+@pytest.mark.statistical
 def test_verdicts_that_are_forgotten_are_caught(monkeypatch, seed):
-    """Boosting whose samples cost in every round what they do in the second: by the fourth they cost thrice that."""
+    """Boosting whose samples cost in every round what they do in the second: by the fourth they cost thrice that.
+
+    False-failure rate 1e-8: one transcript of 50 (32 of 1,500) does not show it, and one of five is enough.
+    """
     workload, histogram = WORKLOADS["prefixes"]
     run = boosted(workload, "add_remove", epsilon=0.8, samples=1, total=17_000)
-    honest = audit(monkeypatch, run, many(histogram), "add_remove", seed)
-    claims = honest[0].claims
-    assert claims[1:] == pytest.approx([claims[1] * known for known in (1, 2, 3)])
-    assert max(sup for one in honest for sup, _ in one.selections) > 1.5 * claims[1]
+    worst = 0.0
+    for number in range(5):
+        honest = audit(monkeypatch, run, many(histogram), "add_remove", seed + number)
+        claims = honest[0].claims
+        assert claims[1:] == pytest.approx([claims[1] * known for known in (1, 2, 3)])
+        worst = max(worst, *(sup for one in honest for sup, _ in one.selections))
+        if worst > 1.5 * claims[1]:
+            break
+    assert worst > 1.5 * claims[1]
