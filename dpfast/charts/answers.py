@@ -61,11 +61,12 @@ def draw_answers(
     # A line between queries would suggest values where there are none.
     axes.plot(shown, answers[shown], "o", color=DOT, markersize=_dot_size(shown.size), zorder=3)
     axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    axes.yaxis.set_major_formatter(written)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(written)
     axes.set_xlabel("query", color=INK, fontsize=10)
-    drawn = "answers on the estimate" if interval is None else "the band is of 95% intervals"
-    private = "all answers are sums over one noisy histogram"
-    footnote(figure, f"Differentially private: {private}; {drawn}. {_said(shown.size, answers.size)}")
+    sums = "estimated histogram" if interval is None else "noisy histogram; the band is of 95% intervals"
+    said = f"Differentially private: all answers are sums over one {sums}."
+    footnote(figure, f"{said} {_said(shown.size, answers.size)}")
     save(figure, path)
     return figure
 
