@@ -90,7 +90,8 @@ def open_records(data: Any, schema: Any, attributes: Sequence[Attribute], *, cla
     """Return records that fit attributes by their schema; see `Domain.open`."""
     if isinstance(data, dict):
         data = _as_frame(data)
-    return OpenRecords(open_source(data, schema=schema), attributes, clamps=clamps)
+    source = data if isinstance(data, Source) else open_source(data, schema=schema)
+    return OpenRecords(source, attributes, clamps=clamps)
 
 
 def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:
