@@ -142,6 +142,6 @@ def records(*, grouped: bool) -> Callable[[int], Prepared]:
             return _close(mine, theirs)
 
         group_by = lambda: frame.group_by(frame.columns).len()  # noqa: E731
-        return Prepared(lambda: domain.count(frame), group_by if grouped else bincount, agree=agree)
+        return Prepared(lambda: domain.count(frame, threads=1), group_by if grouped else bincount, agree=agree)
 
     return prepare

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import polars as pl
 
 from dpfast.aggregation.exact import Aggregates
@@ -49,6 +52,10 @@ class AdaptiveRelease:
     def explain(self) -> str:
         """Return what was done and why, as text."""
         return self._explained
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the answers in the order of the queries, and write the chart where ``path`` says; see `Estimate.plot`."""
+        return self.estimate.plot(path)
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""

@@ -85,7 +85,8 @@ class WorkloadRelease:
         """
         from dpfast.charts import draw_answers
 
-        return draw_answers(self.frame, path)
+        answers, lower, upper = (self.frame[name].to_numpy() for name in ("answer", "answer_lower", "answer_upper"))
+        return draw_answers(answers, (lower, upper), path)
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""

@@ -93,18 +93,25 @@ class Scatter:
         Gives each row's slot as uint64; whatever it gives, no row is written outside the table.
     contributions
         What a row adds.
+    threads
+        How many threads share the rows at most; None for as many as their tables fit into the cache.
 
     """
 
     def __init__(
-        self, slots: int, slots_of: Callable[[Block], np.ndarray], contributions: Sequence[Contribution]
+        self,
+        slots: int,
+        slots_of: Callable[[Block], np.ndarray],
+        contributions: Sequence[Contribution],
+        threads: int | None = None,
     ) -> None:
         self._slots = slots
         self._slots_of = slots_of
         self._contributions = contributions
         self._bytes = 8 * sum(_width(contribution.measure) * slots + 1 for contribution in contributions)
         self._free = [self._new_tables()]
-        self._threads = max(1, _CACHE_BYTES // max(1, self._bytes))
+        fitting = max(1, _CACHE_BYTES // max(1, self._bytes))
+        self._threads = fitting if threads is None else min(threads, fitting)
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add the rows of a batch."""

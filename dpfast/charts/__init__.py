@@ -3,8 +3,8 @@
 Figures are made without pyplot, whose list of open figures is global and grows until somebody empties it.
 """
 
-from dpfast.charts.answers import draw_answers
+from dpfast.charts.answers import draw_answers, draw_errors
 from dpfast.charts.drawing import CHART_SUFFIXES, check_chart
 from dpfast.charts.groups import draw_groups
 
-__all__ = ["CHART_SUFFIXES", "check_chart", "draw_answers", "draw_groups"]
+__all__ = ["CHART_SUFFIXES", "check_chart", "draw_answers", "draw_errors", "draw_groups"]

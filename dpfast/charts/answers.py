@@ -1,4 +1,4 @@
-"""A chart of a workload's answers, in the order of its queries."""
+"""Charts of a workload's answers in the order of its queries, and of their errors against a public truth."""
 
 from __future__ import annotations
 
@@ -6,28 +6,40 @@ import os
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
-from dpfast.charts.drawing import BAR, DOT, FAINT, INK, WIDTH, check_chart, save
+from dpfast.charts.drawing import BAR, DOT, FAINT, INK, LINE, check_chart, footnote, save, start_chart, written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_answers"]
+__all__ = ["draw_answers", "draw_errors"]
 
 _HEIGHT = 4.6
-_MOST_DOTS = 200
+_MOST_LARGE_DOTS = 200
+#: More dots than these would hide each other.
+_MOST_DOTS = 20_000
 
 
-def draw_answers(frame: pl.DataFrame, path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draw answers with their 95% intervals: a dot with a band around it for every query.
+def draw_answers(
+    answers: NDArray[np.float64],
+    interval: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+) -> Figure:
+    """Draw a dot for every answer, on a band of their 95% intervals if these are known.
 
     Parameters
     ----------
-    frame
-        One row per query, with ``answer``, ``answer_lower`` and ``answer_upper``.
+    answers
+        One for each query.
+    interval
+        The intervals' lower and upper ends; None where nobody knows them.
     path
         Where to write the chart as well; None for nowhere.
+    title
+        The chart's; the number of answers if not given.
 
     Returns
     -------
@@ -41,27 +53,88 @@ def draw_answers(frame: pl.DataFrame, path: str | os.PathLike[str] | None = None
 
     """
     check_chart(path)
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-    from matplotlib.ticker import FuncFormatter
-
-    figure = Figure(figsize=(WIDTH, _HEIGHT), layout=ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14), facecolor="white")
-    axes = figure.add_subplot()
-    queries = np.arange(frame.height)
-    lower, answers, upper = (frame[name].to_numpy() for name in ("answer_lower", "answer", "answer_upper"))
-    axes.fill_between(queries, lower, upper, color=BAR, linewidth=0, alpha=0.7, zorder=2)
+    figure, axes = start_chart(f"{answers.size:,} answers" if title is None else title, _HEIGHT, grid="y")
+    shown = _thinned(answers.size)
+    if interval is not None:
+        lower, upper = interval
+        axes.fill_between(shown, lower[shown], upper[shown], color=BAR, linewidth=0, alpha=0.7, zorder=2)
     # A line between queries would suggest values where there are none.
-    axes.plot(queries, answers, "o", color=DOT, markersize=3.5 if frame.height <= _MOST_DOTS else 1.2, zorder=3)
+    axes.plot(shown, answers[shown], "o", color=DOT, markersize=_dot_size(shown.size), zorder=3)
     axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
-    axes.tick_params(labelsize=9, colors=FAINT, length=0)
-    axes.grid(axis="y", color="#e3e7eb", linewidth=0.8, zorder=0)
-    axes.set_axisbelow(True)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(written)
     axes.set_xlabel("query", color=INK, fontsize=10)
-    axes.set_title(f"{frame.height:,} answers", loc="left", color=INK, fontsize=13, fontweight="bold", pad=12)
-    footnote = "Differentially private: all answers are sums over one noisy histogram; the band is of 95% intervals."
-    figure.supxlabel(footnote, x=0.016, ha="left", fontsize=8, color=FAINT)
+    sums = "estimated histogram" if interval is None else "noisy histogram; the band is of 95% intervals"
+    said = f"Differentially private: all answers are sums over one {sums}."
+    footnote(figure, f"{said} {_said(shown.size, answers.size)}")
     save(figure, path)
     return figure
+
+
+def draw_errors(
+    truth: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Error of every query",
+) -> Figure:
+    """Draw every query's absolute error against its true answer, and their mean; the truth is to be public.
+
+    Parameters
+    ----------
+    truth, answers
+        One for each query.
+    path, title
+        As for `draw_answers`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The chart; a notebook shows it.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed, or the path's suffix is no kind of chart.
+
+    """
+    check_chart(path)
+    figure, axes = start_chart(title, _HEIGHT, grid="both")
+    errors = np.abs(answers - truth)
+    shown = _thinned(truth.size)
+    axes.plot(
+        truth[shown], errors[shown], "o", color=DOT, markersize=_dot_size(shown.size), linewidth=0, alpha=0.6, zorder=3
+    )
+    mean = float(errors.mean())
+    axes.axhline(mean, color=LINE, linewidth=1.2, zorder=4)
+    axes.annotate(
+        f"mean {mean:,.4g}",
+        (1.0, mean),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, 4),
+        textcoords="offset points",
+        ha="right",
+        color=LINE,
+        fontsize=9,
+    )
+    axes.set_ylim(bottom=0.0)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(written)
+    axes.set_xlabel("true answer", color=INK, fontsize=10)
+    axes.set_ylabel("absolute error", color=INK, fontsize=10)
+    footnote(figure, f"The true answers are shown: for public data only. {_said(shown.size, truth.size)}")
+    save(figure, path)
+    return figure
+
+
+def _thinned(size: int) -> NDArray[np.int64]:
+    """Return the queries that are shown: all, or as many as can be seen."""
+    return np.unique(np.linspace(0, size - 1, min(size, _MOST_DOTS)).astype(np.int64))
+
+
+def _dot_size(dots: int) -> float:
+    return 3.5 if dots <= _MOST_LARGE_DOTS else 1.2
+
+
+def _said(shown: int, queries: int) -> str:
+    return f"{shown:,} of {queries:,} queries." if shown < queries else f"{queries:,} queries."

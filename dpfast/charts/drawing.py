@@ -5,21 +5,36 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BAR", "CHART_SUFFIXES", "DOT", "FAINT", "INK", "WHISKER", "WIDTH", "check_chart", "save"]
+__all__ = [
+    "BAR",
+    "CHART_SUFFIXES",
+    "DOT",
+    "FAINT",
+    "INK",
+    "LINE",
+    "WHISKER",
+    "check_chart",
+    "footnote",
+    "save",
+    "start_chart",
+    "written",
+]
 
 #: What a chart's file may end in.
 CHART_SUFFIXES = (".png", ".svg", ".pdf")
 
 _DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-WIDTH = 9.0
+_WIDTH = 9.0
 BAR, DOT, WHISKER, INK, FAINT = "#9dbfe0", "#1f5f99", "#2b3a48", "#1c2733", "#66727d"
+LINE, _GRID = "#c8553d", "#e3e7eb"
 
 
 def check_chart(path: str | os.PathLike[str] | None) -> None:
@@ -35,6 +50,33 @@ def check_chart(path: str | os.PathLike[str] | None) -> None:
         raise ParameterError("matplotlib", Words("missing"), "installed for charts", 'run pip install "dpfast[plot]"')
     if path is not None and Path(path).suffix.lower() not in CHART_SUFFIXES:
         raise ParameterError("path", os.fspath(path), "a path that ends in " + ", ".join(CHART_SUFFIXES))
+
+
+def start_chart(title: str, height: float, *, grid: Literal["x", "y", "both"]) -> tuple[Figure, Axes]:
+    """Return a figure with a title, a faint grid and no frame, and its axes."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
+    figure = Figure(figsize=(_WIDTH, height), layout=layout, facecolor="white")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", color=INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
+    axes.tick_params(labelsize=9, colors=FAINT, length=0)
+    axes.grid(axis=grid, color=_GRID, linewidth=0.8, zorder=0)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left", "bottom"):
+        axes.spines[side].set_visible(False)
+    return figure, axes
+
+
+def footnote(figure: Figure, text: str) -> None:
+    """Say what was drawn below a chart."""
+    figure.supxlabel(text, x=0.016, ha="left", fontsize=8, color=FAINT)
+
+
+def written(value: float, _: object) -> str:
+    """Return how a number stands beside an axis."""
+    return f"{value:,.10g}".replace("-", "−")
 
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from dpfast.charts.drawing import BAR, DOT, FAINT, INK, WHISKER, WIDTH, check_chart, save
+from dpfast.charts.drawing import BAR, DOT, FAINT, INK, WHISKER, check_chart, footnote, save, start_chart, written
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -66,9 +66,6 @@ def draw_groups(
     check_chart(path)
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= _LARGEST_TOP:
         raise ParameterError("top", top, f"a whole number from 1 to {_LARGEST_TOP}")
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     groups, places_of = frame.height, None
     if candidates is not None:
         frame, places_of = _place_candidates(frame.head(top), name, candidates)
@@ -83,9 +80,7 @@ def draw_groups(
     shown = shown.head(top).sort(name, descending=candidates is None, maintain_order=candidates is not None)
 
     height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
-    layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
-    figure = Figure(figsize=(WIDTH, height), layout=layout, facecolor="white")
-    axes = figure.add_subplot()
+    figure, axes = start_chart(_title(name, by), height, grid="x")
     values = shown[name].to_numpy().astype(np.float64)
     # The interval of a clamped mean may leave its value outside by a rounding error; whiskers are never negative.
     reach = np.maximum(
@@ -105,12 +100,11 @@ def draw_groups(
     else:
         _name_places(axes, places_of)
     axes.set_xlabel(name.replace("_", " "), color=INK, fontsize=10, parse_math=False)
-    axes.set_title(_title(name, by), loc="left", color=INK, fontsize=13, fontweight="bold", pad=12, parse_math=False)
     if not shown.height:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
-    footnote = _footnote(groups, shown, scale if known else None, "most common values" if candidates else "quantiles")
-    figure.supxlabel(footnote, x=0.016, ha="left", fontsize=8, color=FAINT)
+    drawn = "most common values" if candidates else "quantiles"
+    footnote(figure, _drawn_from(groups, shown, scale if known else None, drawn))
     save(figure, path)
     return figure
 
@@ -135,21 +129,15 @@ def _name_places(axes: Axes, names: list[str]) -> None:
 
 
 def _dress(axes: Axes, labels: list[str]) -> None:
-    """Set what does not depend on the values: labels, grid, frame."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    """Set what does not depend on the values: labels and ticks."""
+    from matplotlib.ticker import MaxNLocator
 
     axes.set_yticks(range(len(labels)), labels, fontsize=9, color=INK)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.set_ylim(max(len(labels), 3) - 0.4, -0.6)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
-    axes.tick_params(axis="x", labelsize=9, colors=FAINT, length=0)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#e3e7eb", linewidth=0.8, zorder=0)
-    axes.set_axisbelow(True)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    axes.xaxis.set_major_formatter(written)
 
 
 def _title(name: str, by: Sequence[str]) -> str:
@@ -170,7 +158,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
 
 
-def _footnote(groups: int, shown: pl.DataFrame, scale: str | None, drawn: str) -> str:
+def _drawn_from(groups: int, shown: pl.DataFrame, scale: str | None, drawn: str) -> str:
     if not shown.height:
         return "Differentially private: keys of few units are not shown."
     which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"

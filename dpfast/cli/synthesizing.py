@@ -6,8 +6,9 @@ import csv
 import json
 import math
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from dpfast.cli.terminal import Progress
 from dpfast.errors import ColumnError, ParameterError
 
 if TYPE_CHECKING:
+    from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
     from dpfast.ledger import Ledger
     from dpfast.synthesis.estimate import Estimate
@@ -123,18 +125,11 @@ def synthesize(
             "--neighbors replace needs --outside null: no row may be left out where their number is public"
         )
     with Outputs(out, plot, overwrite=overwrite, keep=(*files, domain or "", ledger)) as outputs:
-        axes = _read_domain(_names(columns), values, bins, domain, outside)
+        source = _open(files, schema)
+        axes = _read_domain(_names(columns), values, bins, domain, outside, source.collect_schema())
         queries = _read_workload(workload, axes)
         name = ", ".join(files) if dataset is None else dataset
-        try:
-            opened = axes.open(list(files), schema=read_schema(schema))
-        except ColumnError as error:
-            if "does not know its dtypes" in str(error):
-                raise CommandError(
-                    "a CSV file does not know its dtypes, and guessing them would look at the data; declare the "
-                    "columns used: --schema sex=str,age=int64"
-                ) from None
-            raise
+        opened = axes.open(source)
         account = open_or_create(ledger, name, budget_epsilon, budget_delta)
         exact: list[Any] = []
 
@@ -244,8 +239,28 @@ def _names(columns: str) -> list[str]:
     return names
 
 
+def _open(files: tuple[str, ...], schema: str | None) -> Source:
+    """Return the files, of which nothing but the schema is read."""
+    from dpfast.aggregation.sources import open_source
+
+    try:
+        return open_source(list(files), schema=read_schema(schema))
+    except ColumnError as error:
+        if "does not know its dtypes" in str(error):
+            raise CommandError(
+                "a CSV file does not know its dtypes, and guessing them would look at the data; declare the columns "
+                "used: --schema sex=str,age=int64"
+            ) from None
+        raise
+
+
 def _read_domain(
-    names: list[str], values: tuple[str, ...], bins: tuple[str, ...], domain: str | None, outside: str
+    names: list[str],
+    values: tuple[str, ...],
+    bins: tuple[str, ...],
+    domain: str | None,
+    outside: str,
+    dtypes: Mapping[str, Any],
 ) -> Domain:
     """Return the domain that a command line declares, its columns in the order of --columns."""
     from dpfast.domain import Domain
@@ -270,7 +285,9 @@ def _read_domain(
         seen.add(column)
         if not all(written) or not written:
             raise CommandError(f"--{option} {shortened(text)} cannot be read; write for example --{option} {example}")
-        declared[column] = written if option == "values" else _bins(column, written, f"--bins {shortened(text)}")
+        what = f"--{option} {shortened(text)}"
+        typed = _typed(written, dtypes.get(column), what) if option == "values" else _bins(column, written, what)
+        declared[column] = typed
     missing = [name for name in names if name not in declared]
     if missing:
         raise CommandError(f"the values of {', '.join(missing)} are not declared; {_DOMAIN_MEND}")
@@ -278,6 +295,24 @@ def _read_domain(
         return Domain({name: declared[name] for name in names}, outside=outside)  # type: ignore[arg-type]
     except ParameterError as error:
         raise CommandError(f"the domain does not serve: {error}") from None
+
+
+def _typed(written: list[str], dtype: Any, what: str) -> list[Any]:
+    """Return values as the column's type has them: text, integers, Booleans or dates."""
+    import polars as pl
+
+    read: Callable[[str], Any] = str
+    if dtype is not None and dtype.is_integer():
+        read = int
+    elif dtype == pl.Boolean:
+        read = {"true": True, "false": False}.__getitem__
+    elif dtype == pl.Date:
+        read = date.fromisoformat
+    try:
+        return [read(value) for value in written]
+    except (ValueError, KeyError):
+        example = {pl.Boolean: "paid:true,false", pl.Date: "day:2026-01-01,2026-01-02"}.get(type(dtype), "year:1,2")
+        raise CommandError(f"{what} needs values of the column's type {dtype}; write --values {example}") from None
 
 
 def _bins(column: str, written: Any, what: str) -> Any:

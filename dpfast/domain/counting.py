@@ -17,6 +17,7 @@ from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.sources import Source, missing_column, open_source
 from dpfast.domain.attributes import Attribute
 from dpfast.domain.reading import reader_of
+from dpfast.domain.shapes import checked_integer
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.counting import UNKNOWN, add_key_codes
 
@@ -47,10 +48,15 @@ class OpenRecords:
             other = UNKNOWN if attribute.other is None else np.uint64(attribute.other * stride)
             self._columns.append((reader, np.uint64(attribute.declared), np.uint64(stride), other))
 
-    def count(self) -> NDArray[np.int64]:
+    def count(self, *, threads: int | None = None) -> NDArray[np.int64]:
         """Return the exact count of every cell, int64: private.
 
         Files are read in batches, and never stand in memory whole.
+
+        Parameters
+        ----------
+        threads
+            How many threads count at most, beside the engine's own that read files; as many as pay if not given.
 
         Raises
         ------
@@ -60,10 +66,11 @@ class OpenRecords:
             There is not enough memory.
 
         """
-        return read_guarded(self.source, self._count)
+        most = None if threads is None else checked_integer(threads, "threads", 1)
+        return read_guarded(self.source, lambda: self._count(most))
 
-    def _count(self) -> NDArray[np.int64]:
-        scatter = Scatter(math.prod(self._shape), self._cells_of, [ROWS])
+    def _count(self, threads: int | None) -> NDArray[np.int64]:
+        scatter = Scatter(math.prod(self._shape), self._cells_of, [ROWS], threads)
         columns = [reader.expression.alias(f"key{i}") for i, (reader, *_) in enumerate(self._columns)]
         check_rows(self.source, feed(self.source.frame, columns, scatter.add))
         (table,) = scatter.tables()
@@ -90,7 +97,8 @@ def open_records(data: Any, schema: Any, attributes: Sequence[Attribute], *, cla
     """Return records that fit attributes by their schema; see `Domain.open`."""
     if isinstance(data, dict):
         data = _as_frame(data)
-    return OpenRecords(open_source(data, schema=schema), attributes, clamps=clamps)
+    source = data if isinstance(data, Source) else open_source(data, schema=schema)
+    return OpenRecords(source, attributes, clamps=clamps)
 
 
 def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:

@@ -142,13 +142,15 @@ class Domain:
         """
         return open_records(data, schema, self._attributes, clamps=self._clamps)
 
-    def count(self, data: Any, *, schema: Any = None) -> NDArray[np.int64]:
+    def count(self, data: Any, *, schema: Any = None, threads: int | None = None) -> NDArray[np.int64]:
         """Count the records in each cell: exact, private.
 
         Parameters
         ----------
         data, schema
             As for `open`.
+        threads
+            How many threads count at most; as many as pay if not given.
 
         Returns
         -------
@@ -163,7 +165,7 @@ class Domain:
             The data cannot be read to their end; the message shows nothing of them.
 
         """
-        return self.open(data, schema=schema).count()
+        return self.open(data, schema=schema).count(threads=threads)
 
     def frame(self) -> pl.DataFrame:
         """Return one row for each cell, in the order of the flattened histogram: its values, bins by their left edges.

@@ -181,7 +181,7 @@ class Estimate:
         path: str | os.PathLike[str] | None = None,
         histogram: Any = None,
         *,
-        title: str = "Error of every query",
+        title: str | None = None,
     ) -> Any:
         """Draw how far the answers are from those of a histogram, query by query; without one, the answers.
 
@@ -194,7 +194,7 @@ class Estimate:
         histogram
             The true histogram, public; None to draw the answers alone.
         title
-            The chart's.
+            The chart's, if it shall have another.
 
         Returns
         -------
@@ -207,12 +207,12 @@ class Estimate:
             matplotlib is not installed, the path's suffix is no kind of chart, or the histogram has another shape.
 
         """
-        from dpfast.charts.estimates import draw_errors, draw_estimates
+        from dpfast.charts import draw_answers, draw_errors
 
         if histogram is None:
-            return draw_estimates(self.answers, path, title="Answers" if title == "Error of every query" else title)
+            return draw_answers(self.answers, path=path, title=title)
         truth = np.asarray(self.workload.answer(histogram), dtype=np.float64)
-        return draw_errors(truth, self.answers, path, title=title)
+        return draw_errors(truth, self.answers, path, title=title or "Error of every query")
 
     def __repr__(self) -> str:
         """Show the queries and what they cost."""

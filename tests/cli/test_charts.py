@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
-from dpfast.charts import draw_groups
+from dpfast.charts import draw_answers, draw_errors, draw_groups
 from dpfast.errors import ParameterError
 
 pytest.importorskip("matplotlib")
@@ -70,6 +71,20 @@ def test_no_figure_is_left_behind():
     before = plt.get_fignums()
     draw_groups(frame([1, 2]), ["city"], "n", 2)
     assert plt.get_fignums() == before
+
+
+def test_answers_and_errors_say_what_they_are(tmp_path):
+    answers = np.arange(30_000.0)
+    for figure, told in (
+        (draw_answers(answers), "one estimated histogram. 20,000 of 30,000 queries."),
+        (draw_answers(answers[:5], (answers[:5] - 1, answers[:5] + 1)), "95% intervals. 5 queries."),
+        (draw_errors(answers, answers + 2), "for public data only. 20,000 of 30,000 queries."),
+    ):
+        assert figure.get_supxlabel().endswith(told)
+    assert draw_errors(answers, answers + 2).axes[0].texts[0].get_text() == "mean 2"
+    assert draw_answers(answers).axes[0].get_title(loc="left") == "30,000 answers"
+    with pytest.raises(ParameterError, match=r"\.png, \.svg, \.pdf"):
+        draw_errors(answers, answers, tmp_path / "chart.gif")
 
 
 @pytest.mark.parametrize("top", [0, -1, 501, True, 2.0, None])

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import date
 
 import polars as pl
 import pytest
@@ -77,6 +78,20 @@ def test_workloads_of_one_column_from_csv(folder, run, kind):
     assert "charged ledger.db" in result.stderr
 
 
+def test_values_are_read_as_the_columns_type(folder, run):
+    days = [date(2026, 1, day) for day in (1, 2, 3)]
+    pl.DataFrame({"n": [3, 1, 7] * 50, "paid": [True, False, None] * 50, "day": days * 50}).write_parquet("few.parquet")
+    values = ["--values", "n:1,3", "--values", "paid:true,false", "--values", "day:2026-01-01,2026-01-02"]
+    asked = ["few.parquet", "--columns", "n,paid,day", *values, "--epsilon", "3", *LEDGER]
+    result = run("synthesize", *asked, "--rows", "40", "--out", "made.parquet")
+    assert result.exit_code == 0, result.stderr
+    made = pl.read_parquet("made.parquet")
+    assert made.schema == {"n": pl.Int64, "paid": pl.Boolean, "day": pl.Date}
+    for wrong, kind in (("paid:yes", "Boolean"), ("day:today", "Date"), ("n:1.5", "Int64")):
+        result = run("synthesize", *asked[:3], "--values", wrong, "--epsilon", "1", *LEDGER, "--out", "other.parquet")
+        assert (result.exit_code, f"of the column's type {kind}" in one_line(result)) == (2, True)
+
+
 def test_rho_and_charts(folder, run):
     pytest.importorskip("matplotlib")
     assert run("ledger", "create", "rho.db", "--epsilon", "3", "--delta", "1e-6", "--accountant", "zcdp").exit_code == 0
@@ -141,7 +156,7 @@ MISTAKES = [
     (
         [*COLUMNS, "--values", "city:Oslo", "--values", "hour:a,b", "--epsilon", "1"],
         2,
-        "'hour' must hold strings",
+        "of the column's type Int64",
     ),
     (
         [*COLUMNS, "--bins", "city:0,1", "--bins", "hour:0,9", "--epsilon", "1"],

@@ -123,7 +123,8 @@ def test_many_rows_and_chunks(outside, seed):
     expected = np.bincount(a[inside] * shape[1] + b[inside], minlength=math.prod(shape)).reshape(shape)
     domain = dpf.Domain({"a": 4, "b": 3}, outside)
     assert domain.shape == shape
-    np.testing.assert_array_equal(domain.count(frame), expected)
+    for threads in (None, 1, 3):
+        np.testing.assert_array_equal(domain.count(frame, threads=threads), expected)
     np.testing.assert_array_equal(domain.count(frame.lazy()), expected)
     np.testing.assert_array_equal(domain.count({"b": frame["b"], "a": frame["a"]}), expected)
     texts = frame.select(pl.all().cast(pl.String) + " in a long string")
@@ -317,6 +318,8 @@ def test_arguments_that_cannot_be():
     for cells in ([2], [-1], [0.5], [[0]], None):
         with pytest.raises(ParameterError, match="cells must be integers from 0 to 1"):
             dpf.Domain({"a": 2}).records(cells)
+    with pytest.raises(ParameterError, match="threads must be an integer of at least 1, but was 0"):
+        dpf.Domain({"a": 2}).count({"a": [1]}, threads=0)
     with pytest.raises(ParameterError, match="n must be left out"):
         dpf.Domain({"a": 2}).records([0], 5)
     with pytest.raises(ColumnError, match="a name that Polars takes for a pattern"):

@@ -306,6 +306,11 @@ class TestAdaptive:
         assert "adaptive" in released.explain()
         assert "820 answers" in repr(released)
 
+    def test_chart(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        plan(strategy="adaptive").run(dpf.Ledger(epsilon=1.0)).plot(tmp_path / "answers.png")
+        assert (tmp_path / "answers.png").stat().st_size > 5_000
+
     def test_by_rho(self):
         ledger = dpf.Ledger(epsilon=5.0, delta=1e-6, accountant="zcdp")
         assert plan(strategy="adaptive", epsilon=None, rho=0.1).run(ledger).frame.height == len(WORKLOAD)
