@@ -54,7 +54,7 @@ class AdaptiveRelease:
         return self._explained
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the answers in the order of the queries, and write the chart where ``path`` says; see `Estimate.plot`."""
+        """Draw the answers in the order of the queries, and write the chart to a path; see `Estimate.plot`."""
         return self.estimate.plot(path)
 
     def __repr__(self) -> str:
