@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
-from dpfast.errors import BudgetExceededError, ParameterError, Words
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.kernels.losses import UNITS, score_rounds
 from dpfast.learning.regret import checked_count, private_eta
 from dpfast.ledger import Charge
@@ -227,6 +227,9 @@ class RandomizedWeightedMajority:
             message = f"{plays} more plays do not fit into the {self.rounds} rounds of which {self._played} are played"
             raise BudgetExceededError(message)
         self._played += plays
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("experts cannot be pickled or copied: each copy would play again for the same charge")
 
     def __repr__(self) -> str:
         """Show the parameters, never the losses."""

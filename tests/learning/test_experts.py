@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +15,7 @@ from scipy.stats import chi2
 import dpfast as dpf
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.accounting.zcdp import ZCDP, cost
-from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.learning.experts import LOSS_UNITS, RandomizedWeightedMajority, checked_losses
 from dpfast.learning.regret import private_eta
 from dpfast.synthesis.weights import Weights
@@ -224,3 +226,10 @@ def test_the_losses_are_not_shown():
     player = RandomizedWeightedMajority(2, 3, eta=0.1)
     player.update([0.123, 0.877])
     assert "123" not in repr(player)
+
+
+def test_a_copy_would_play_again_for_one_charge():
+    learner = dpf.RandomizedWeightedMajority(3, 10, epsilon=1.0)
+    for repeated in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(LedgerError, match="cannot be pickled or copied"):
+            repeated(learner)
