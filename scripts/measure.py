@@ -4,8 +4,8 @@
     python scripts/measure.py --write      also write it to benchmarks/measured.md, and its headlines into README.md
     python scripts/measure.py --only TEXT  only the rows whose name contains TEXT
 
-Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Whole-process figures (imports,
-first calls, peak memory) run in processes of their own.
+Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Every row has a process of its own, like
+a user's script: what ran before would change how memory is handed out, and so the baselines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ BEGIN, END = "<!-- measured by scripts/measure.py -->", "<!-- end of measured ta
 ABOUT = """# Measured
 
 Written by `python scripts/measure.py --write` from the table of benchmarks/comparisons.py: ours and the baseline in
-turns in one process, one thread unless said; a ratio is the median over pairs. Absolute times depend on the machine.
+turns in one process, a process for each row, one thread unless said; a ratio is the median over pairs. Absolute times
+depend on the machine.
 """
 
 # Making the data takes more memory than the query: writing 5 to clear_refs starts the peak afresh (Linux). Both
@@ -66,27 +67,35 @@ def rows_of_comparisons(only: str) -> list[list[str]]:
     for comparison in COMPARISONS:
         if only not in comparison.name or not comparison.is_possible:
             continue
-        prepared = comparison.prepare(comparison.size)
-        prepared.ours()
-        prepared.baseline()
-        pairs = [(_seconds(prepared.ours), _seconds(prepared.baseline)) for _ in range(comparison.rounds)]
-        ours = statistics.median(pair[0] for pair in pairs)
-        if comparison.at_least:
-            ratio = statistics.median(base / mine for mine, base in pairs)
-            verdict = f"{ratio:.1f}x faster (goal {comparison.goal:g}x)"
-        else:
-            ratio = statistics.median(mine / base for mine, base in pairs)
-            verdict = f"{ratio:.2f} of its time (goal {comparison.goal:g})"
-        peers = ""
-        for name, (run, values) in prepared.peers.items():
-            ratio = (_seconds(run) / values) / (ours / comparison.size)
-            peers += f"{', ' if peers else ''}{ratio:,.0f}x faster than {name}"
-        per = _human(ours / comparison.size) + " a value" if comparison.at_least else _human(ours)
-        rows.append(
-            [comparison.name, per, f"{verdict} than {comparison.baseline}".replace("time than", "time:"), peers]
-        )
+        command = [sys.executable, __file__, "--row", comparison.name]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        rows.append(done.stdout.rstrip("\n").split("\t"))
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     return rows
+
+
+def measure(name: str) -> list[str]:
+    """Measure one row, and return its cells."""
+    from benchmarks.comparisons import COMPARISONS
+
+    comparison = next(row for row in COMPARISONS if row.name == name)
+    prepared = comparison.prepare(comparison.size)
+    prepared.ours()
+    prepared.baseline()
+    pairs = [(_seconds(prepared.ours), _seconds(prepared.baseline)) for _ in range(comparison.rounds)]
+    ours = statistics.median(pair[0] for pair in pairs)
+    if comparison.at_least:
+        ratio = statistics.median(base / mine for mine, base in pairs)
+        verdict = f"{ratio:.1f}x faster (goal {comparison.goal:g}x)"
+    else:
+        ratio = statistics.median(mine / base for mine, base in pairs)
+        verdict = f"{ratio:.2f} of its time (goal {comparison.goal:g})"
+    peers = ""
+    for peer, (run, values) in prepared.peers.items():
+        ratio = (_seconds(run) / values) / (ours / comparison.size)
+        peers += f"{', ' if peers else ''}{ratio:,.0f}x faster than {peer}"
+    per = _human(ours / comparison.size) + " a value" if comparison.at_least else _human(ours)
+    return [name, per, f"{verdict} than {comparison.baseline}".replace("time than", "time:"), peers]
 
 
 def rows_of_processes() -> list[list[str]]:
@@ -139,7 +148,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.row:
+        print("\t".join(measure(arguments.row)))
+        return
     rows = rows_of_comparisons(arguments.only)
     if not arguments.only:
         rows += rows_of_processes()
