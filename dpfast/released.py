@@ -9,7 +9,7 @@ import polars as pl
 
 from dpfast.errors import ParameterError
 from dpfast.planner import Blueprint, explain
-from dpfast.queries import Bins, ModeQuery
+from dpfast.queries import ModeQuery
 
 __all__ = ["Release"]
 
@@ -44,7 +44,7 @@ class Release:
         self.entry = entry
         self.spent = blueprint.budget
         self._explained = explain(blueprint)
-        self._by = [entry.column if isinstance(entry, Bins) else entry for entry in blueprint.aggregation.grouping.by]
+        self._by = list(blueprint.by)
         self._queries = [planned.name for planned in blueprint.queries]
         self._values = {name: name for name in self._queries}
         self._candidates: dict[str, tuple[Any, ...]] = {}

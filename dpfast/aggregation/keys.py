@@ -23,6 +23,7 @@ __all__ = [
     "has_room",
     "is_integer",
     "label_keys",
+    "name_of",
     "plan_keys",
     "prepare_keys",
 ]
@@ -83,6 +84,11 @@ class PublicKeys:
     coded_exprs: list[pl.Expr]
 
 
+def name_of(entry: str | Bins) -> str:
+    """Return the name of a key column."""
+    return entry.column if isinstance(entry, Bins) else entry
+
+
 def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
     """Return the key columns of data of this schema.
 
@@ -104,7 +110,7 @@ def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
 
 
 def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
-    name = entry.column if isinstance(entry, Bins) else entry
+    name = name_of(entry)
     if not isinstance(name, str) or name not in schema:
         raise missing_column(name, schema.names(), "by")
     refuse_pattern(name)

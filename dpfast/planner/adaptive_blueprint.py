@@ -15,7 +15,6 @@ from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import Pure, ZeroConcentrated
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.planner.blueprint import name_of
 from dpfast.planner.charged import Charged
 from dpfast.planner.explanation import explain_terms, explain_unit
 from dpfast.planner.workload_reading import AskedWorkload
@@ -64,11 +63,6 @@ class AdaptiveBlueprint(Charged):
         return (self.charge,)
 
     @property
-    def by(self) -> str:
-        """The names of the key columns."""
-        return ", ".join(name_of(entry) for entry in self.aggregation.grouping.by)
-
-    @property
     def step_budget(self) -> Decimal:
         """What the estimate is drawn with."""
         return to_decimal(self.step_units)
@@ -113,7 +107,7 @@ def explain_adaptive(blueprint: AdaptiveBlueprint) -> str:
     kind = "rho" if blueprint.concentrated else "epsilon"
     return "\n".join(
         [
-            f"Release of {len(workload):,} queries over {shape} cells by {blueprint.by}",
+            f"Release of {len(workload):,} queries over {shape} cells by {', '.join(blueprint.by)}",
             "  privacy unit  " + explain_unit(blueprint.unit),
             f"  cells         {workload.cells:,} public keys ({blueprint.aggregation.route} route)",
             "  strategy      adaptive: a tree of boxes that splits where the records are, or what is measured whatever "

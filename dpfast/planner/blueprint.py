@@ -17,7 +17,7 @@ from dpfast.mechanisms.laplace import laplace_kernel
 from dpfast.mechanisms.modes import count_error, count_slope
 from dpfast.mechanisms.quantile_nodes import QuantileTree, node_sensitivity, node_slope, rank_error
 from dpfast.planner.charged import Charged
-from dpfast.queries import Bins, Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
+from dpfast.queries import Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
 
 __all__ = [
     "RANKS",
@@ -33,7 +33,6 @@ __all__ = [
     "PlannedQuery",
     "columns_of",
     "describe",
-    "name_of",
 ]
 
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]
@@ -312,11 +311,6 @@ class Blueprint(Charged):
     def threads(self) -> int | None:
         """How many threads of this machine share a measure's noise, where the number of groups is known."""
         return None if self.groups is None else thread_count(None, self.groups)
-
-
-def name_of(entry: str | Bins) -> str:
-    """Return the name of a key column."""
-    return entry.column if isinstance(entry, Bins) else entry
 
 
 def columns_of(name: str, query: Query) -> tuple[str, ...]:

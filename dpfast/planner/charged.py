@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import to_float
 from dpfast.aggregation.exact import Aggregation
+from dpfast.aggregation.keys import name_of
 from dpfast.ledger import Budget, Charge
 from dpfast.ledger.filters import ConcentratedBudget
 from dpfast.queries import PrivacyUnit
@@ -44,6 +45,11 @@ class Charged(ABC):
     @abstractmethod
     def charges(self) -> tuple[Charge, ...]:
         """What the ledger is charged, in one call."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(map(name_of, self.aggregation.grouping.by))
 
     @property
     def epsilon_units(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpfast.aggregation.exact import Grouping, prepare
+from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
 from dpfast.planner.blueprint import (
@@ -22,7 +23,6 @@ from dpfast.planner.blueprint import (
     PlannedQuery,
     columns_of,
     describe,
-    name_of,
 )
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.noise import (

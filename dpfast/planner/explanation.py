@@ -12,7 +12,7 @@ from dpfast.accounting.amounts import to_float
 from dpfast.errors import ParameterError
 from dpfast.ledger import Budget
 from dpfast.mechanisms.intervals import half_width
-from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, describe, name_of
+from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, describe
 from dpfast.planner.charged import Charged
 from dpfast.queries import PrivacyUnit
 
@@ -164,7 +164,7 @@ def explain(blueprint: Blueprint, *, measures: bool = True) -> str:
         Whether to say of every measure how it gets its noise.
 
     """
-    by = ", ".join(name_of(entry) for entry in blueprint.aggregation.grouping.by) or "nothing (one group)"
+    by = ", ".join(blueprint.by) or "nothing (one group)"
     lines = [f"Release of {len(blueprint.queries)} queries by {by}"]
     lines.append("  privacy unit  " + explain_unit(blueprint.unit))
     lines.append("  keys          " + _explain_keys(blueprint))

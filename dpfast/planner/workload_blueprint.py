@@ -10,7 +10,6 @@ from dpfast.accounting.events import Gaussian
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise import declared_amounts
-from dpfast.planner.blueprint import name_of
 from dpfast.planner.charged import Charged
 from dpfast.planner.parameters import GivenBudget
 from dpfast.planner.workload_reading import AskedWorkload
@@ -52,11 +51,6 @@ class WorkloadBlueprint(Charged):
     def charges(self) -> tuple[Charge, ...]:
         """What the ledger is charged: all measurements have one noise, and are one event."""
         return (self.charge,)
-
-    @property
-    def by(self) -> str:
-        """The names of the key columns."""
-        return ", ".join(name_of(entry) for entry in self.aggregation.grouping.by)
 
 
 def draw_up_workload(asked: AskedWorkload, strategy: object, mechanism: object) -> WorkloadBlueprint:

@@ -59,7 +59,7 @@ def explain_workload(blueprint: WorkloadBlueprint) -> str:
         norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
     shape = " x ".join(f"{length:,}" for length in workload.shape)
     lines = [
-        f"Release of {len(workload):,} queries over {shape} cells by {blueprint.by}",
+        f"Release of {len(workload):,} queries over {shape} cells by {', '.join(blueprint.by)}",
         "  privacy unit  " + explain_unit(blueprint.unit),
         f"  cells         {workload.cells:,} public keys ({blueprint.aggregation.route} route)",
         f"  strategy      {best.strategy.name}: {len(best.strategy):,} measurements, least squares",

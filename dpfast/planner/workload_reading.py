@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from dpfast.aggregation.exact import Aggregation, Grouping, prepare
+from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError, Words
-from dpfast.planner.blueprint import name_of
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.charged import Charged
 from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import DataError, ParameterError, Words
 from dpfast.workloads import Workload
+from dpfast.workloads.workload import check_cells_of
 
 __all__ = ["LARGEST_DOMAIN", "ExactQueries", "Neighbors", "check_cells", "check_neighbors"]
 
@@ -210,14 +211,7 @@ def histogram_shape(histogram: Any) -> tuple[int, ...]:
 def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
     """Return a histogram of integers in one dimension, as int64."""
     array = _array(histogram)
-    cells = math.prod(shape)
-    if array.shape not in {shape, (cells,)}:
-        raise ParameterError(
-            argument,
-            Words(f"of shape {array.shape}"),
-            f"of shape {shape}, or of {cells:,} cells in one dimension",
-            "count over the workload's cells",
-        )
+    check_cells_of(array, shape, argument)
     if array.dtype.kind not in "iu":
         raise ParameterError(
             argument, Words(f"of type {array.dtype}"), "of integers", "sensitivities are those of counts"

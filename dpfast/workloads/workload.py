@@ -16,7 +16,7 @@ from dpfast.errors import DataError, ParameterError, Words
 from dpfast.kernels.products import square_block_sums
 from dpfast.workloads.shapes import read_only
 
-__all__ = ["LARGEST_GRAM", "Workload", "checked_histogram"]
+__all__ = ["LARGEST_GRAM", "Workload", "check_cells_of", "checked_histogram"]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
@@ -192,6 +192,17 @@ def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "h
             )
         histogram = histogram.to_numpy()
     array = np.asarray(histogram)
+    check_cells_of(array, shape, argument)
+    if array.dtype.kind not in "iuf":
+        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
+    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
+        raise DataError(f"{argument} must have counts below 2**63; divide them, or pass floats")
+    wanted = np.float64 if array.dtype.kind == "f" else np.int64
+    return np.ascontiguousarray(array, dtype=wanted).reshape(-1)
+
+
+def check_cells_of(array: NDArray[Any], shape: tuple[int, ...], argument: str) -> None:
+    """Refuse an array that is neither of a shape nor of as many cells in one dimension."""
     cells = math.prod(shape)
     if array.shape not in {shape, (cells,)}:
         raise ParameterError(
@@ -200,9 +211,3 @@ def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "h
             f"of shape {shape}, or of {cells:,} cells in one dimension",
             "count over the workload's cells",
         )
-    if array.dtype.kind not in "iuf":
-        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
-    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
-        raise DataError(f"{argument} must have counts below 2**63; divide them, or pass floats")
-    wanted = np.float64 if array.dtype.kind == "f" else np.int64
-    return np.ascontiguousarray(array, dtype=wanted).reshape(-1)
