@@ -32,6 +32,7 @@ __all__ = ["PATIENCE_SECONDS", "after_fork_in_child", "check_place", "hold", "le
 Result = TypeVar("Result")
 
 PATIENCE_SECONDS = 30.0
+_MOUNTS = "/proc/self/fdinfo/{}"
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 
 #: Whose turn it is among the threads of this process, by device and inode.
@@ -171,7 +172,7 @@ def check_place(path: Path, descriptor: int) -> None:
 
 def _mount(descriptor: int) -> str | None:
     try:
-        with open(f"/proc/self/fdinfo/{descriptor}") as lines:
+        with open(_MOUNTS.format(descriptor)) as lines:
             return next((line for line in lines if line.startswith("mnt_id:")), None)
     except OSError:
         return None
