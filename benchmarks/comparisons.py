@@ -291,6 +291,10 @@ COMPARISONS = (
         at_least=False,
         needs="opendp",
     ),
+    Comparison(
+        "Single durable charges", "bare inserts, write-ahead log", 100, budgets.single_charges, 3.0, at_least=False
+    ),
+    Comparison("Open a ledger of 10^6 charges", "a single durable charge", 10**6, budgets.opening, 300, at_least=False),
     Comparison("Charge 10^6 queries durably", "writing Parquet", 10**6, budgets.durable_charges, 10.0, at_least=False),
     Comparison("Charge 10^6 partitions durably", "writing Parquet", 10**6, budgets.partitions, 10.0, at_least=False),
     Comparison(
