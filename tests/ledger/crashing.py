@@ -185,7 +185,7 @@ def killed_and_damaged(path, rounds):
         if journal:
             damaged += [(main, flipped(journal, generator.randrange(end))) for end in (28, 4096, len(journal))]
             damaged.append((main, journal[: generator.randrange(len(journal))]))
-        if journal and any(journal[:28]):
+        if journal and any(journal[:8]):
             seen["hot"] += 1
             stale = [*stale[-1:], journal]
             if least > total + 1:  # an older copy, which the journal tells
