@@ -15,9 +15,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dpfast.errors import LedgerError, ParameterError, Words
 
-__all__ = ["FORMAT", "PATIENCE_SECONDS", "SCHEMA", "Server", "Session", "check_name", "reason_of"]
+__all__ = ["FORMAT", "FORMAT_BEFORE", "PATIENCE_SECONDS", "SCHEMA", "Server", "Session", "check_name", "reason_of"]
 
-FORMAT = 1
+FORMAT = 2
+#: The format before, whose head did not seal the accounts.
+FORMAT_BEFORE = 1
 PATIENCE_SECONDS = 30
 _LONGEST_PAUSE_SECONDS = 60
 
@@ -182,7 +184,7 @@ class Session:
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self.connection = connection
-        self.checked = False
+        self.format: int | None = None
         self._is_new = True
         self._schema = schema
         found = connection.execute("SHOW synchronous_commit").fetchone()

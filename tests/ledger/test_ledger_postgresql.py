@@ -391,7 +391,7 @@ def test_forked_in_own_charge(about, monkeypatch, point):
         "INSERT INTO head SELECT * FROM head",
         "DROP TABLE entry",
         "ALTER TABLE head ADD COLUMN more TEXT",
-        "UPDATE about SET format = 2",
+        "UPDATE about SET format = 3",
     ],
 )
 def test_edited(about, statement):
