@@ -91,10 +91,7 @@ def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     if isinstance(part, DrawnModes):
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
-        unit = part.unit
-        drawn = draw_quantiles(
-            exact, part.measure.points, part.tree, part.exact_epsilon, unit.max_rows_per_group, unit.neighbors, source
-        )
+        drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
     draw = laplace_noise if part.mechanism == "laplace" else gaussian_noise
     noisy: NDArray[np.int64] = draw(borrow(exact), part.scale, source)

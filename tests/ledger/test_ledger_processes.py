@@ -65,7 +65,8 @@ def test_eight_processes(tmp_path):
     assert sum(refused for _, refused in outcomes) == 15
     with Ledger.open(path) as ledger:
         assert ledger.remaining.epsilon == 0.0
-    assert [file.name for file in tmp_path.iterdir()] == ["ledger.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.db", "ledger.db-journal"]
+    assert not any((tmp_path / "ledger.db-journal").read_bytes()[:28])  # cleared: nothing to play back
 
 
 def test_killed_at_every_statement(path):
