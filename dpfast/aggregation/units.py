@@ -201,8 +201,9 @@ def bound_contributions(
             starts,
             sorted_groups,
             sorted_rows,
-            min(max_groups, 2**62),
-            min(max_rows, 2**62),
+            # As Python numbers: each NumPy type would be compiled for anew, which takes a second.
+            min(int(max_groups), 2**62),
+            min(int(max_rows), 2**62),
             _draw(words, max(_WORDS, most_words)),
             last_unit,
             place,
