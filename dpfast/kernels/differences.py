@@ -125,3 +125,6 @@ def halve_row(scores, best, halves):
     """Fill ``halves`` with (score - best) / 2 for scores of one row, none above ``best``."""
     for i in range(halves.size):
         halves[i] = _half_below(scores[i], best)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
