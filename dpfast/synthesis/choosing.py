@@ -122,4 +122,13 @@ def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | N
     counts = prepared.counts.reshape(task.workload.shape)
     rounds = pl.DataFrame({"method": [best.strategy.name], "rmse": [best.rmse]})
     histogram = draw_cells(best.strategy, best.noise, counts, prepared.source, threads)
-    return Estimate(histogram, task.workload, task.budget.spent, rounds=rounds, entry=prepared.entry)
+    public = None if task.neighbors == "add_remove" else max(float(prepared.records), 0.0)
+    return Estimate(
+        histogram,
+        task.workload,
+        task.budget.spent,
+        rounds=rounds,
+        entry=prepared.entry,
+        records=public,
+        deviations=lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload)),
+    )
