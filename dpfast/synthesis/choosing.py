@@ -58,7 +58,8 @@ def estimate_histogram(
     Returns
     -------
     Estimate
-        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative where a strategy in closed form was.
+        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative where a strategy in closed form was; its
+        records come from `Estimate.table`, where none is.
 
     Raises
     ------

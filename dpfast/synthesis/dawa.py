@@ -158,6 +158,11 @@ def dawa(
     The original measures the deviation from the mean, of which a record changes up to 2 (1 - 1 / length), and gives
     single cells no noise.
 
+    A spike, a cell that holds far more than its neighbours, drowns where the partition does not see it, as that has
+    0.15 of the budget: one of 300 scales of the noise that the whole budget would buy (300 / epsilon records) has a
+    bucket of its own, one of 30 mostly not (tests/synthesis/test_spikes.py). `dpf.ahp` and `dpf.adaptive_hierarchy`
+    find it.
+
     References
     ----------
     Li, Hay, Miklau (2014), sections 3 and 4. Dwork, Roth (2014), claim 3.9, for the minimum of noisy costs.
