@@ -37,7 +37,7 @@ def ledger() -> None:
     show_default=True,
     help="What adds up: epsilons, rhos, or R\u00e9nyi divergences.",
 )
-@click.option("--conversion-delta", type=float, help="For zcdp and rdp: the part of delta that converts.  [half]")
+@click.option("--conversion-delta", type=float, help="For all but basic: the part of delta that converts.  [half]")
 @click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
 @click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
 @click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")

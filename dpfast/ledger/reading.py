@@ -9,8 +9,8 @@ import polars as pl
 
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account, Identity, Store
+from dpfast.ledger.budgets import Budget, ConcentratedBudget, RenyiBudget
 from dpfast.ledger.durable import DurableStore
-from dpfast.ledger.filters import Budget, ConcentratedBudget, RenyiBudget
 from dpfast.ledger.history import history, report
 
 __all__ = ["Reading"]

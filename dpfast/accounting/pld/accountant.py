@@ -7,8 +7,10 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon
 from dpfast.accounting.balls import round_up
+from dpfast.accounting.capped import Capped
+from dpfast.accounting.events import runs
 from dpfast.accounting.pld.inversion import delta_bounds, epsilon_bounds
 from dpfast.accounting.pld.plan import Runs, alternatives, compose, has_samples
 from dpfast.accounting.pld.sampling import Direction
@@ -23,7 +25,7 @@ Asked = Literal["epsilon", "delta"]
 
 
 @dataclass(frozen=True)
-class PLD(Accountant):
+class PLD(Capped):
     """The tight composition of a plan: epsilon and delta between two certified bounds.
 
     A report, not a filter. The curve belongs to one list of events, fixed before any answer is seen: where an
@@ -66,26 +68,30 @@ class PLD(Accountant):
     )
 
     def __post_init__(self, events: Events) -> None:
-        object.__setattr__(self, "_alternatives", alternatives(events))
+        listed = tuple(event.times(count) for event, count in runs(events).items())
+        object.__setattr__(self, "_alternatives", alternatives(listed))
+        self._keep_sums(listed)
 
     def __hash__(self) -> int:
         return hash(frozenset(frozenset(counts.items()) for counts in self._alternatives))
 
-    def epsilon(self, delta: float | Fraction) -> float:
-        """Return an upper bound of epsilon at `delta`, infinite where no epsilon will do."""
-        return self._bounds("epsilon", checked_delta(delta))[1]
-
     def epsilon_lower(self, delta: float | Fraction) -> float:
         """Return a lower bound of the least epsilon at `delta`: how far `epsilon` may be from it."""
-        return self._bounds("epsilon", checked_delta(delta))[0]
-
-    def delta(self, epsilon: float | Fraction) -> float:
-        """Return an upper bound of delta at `epsilon`."""
-        return self._bounds("delta", checked_epsilon(epsilon))[1]
+        target = checked_delta(delta)
+        return min(self._bounds("epsilon", target)[0], self.epsilon(target))
 
     def delta_lower(self, epsilon: float | Fraction) -> float:
         """Return a lower bound of the least delta at `epsilon`."""
-        return self._bounds("delta", checked_epsilon(epsilon))[0]
+        target = checked_epsilon(epsilon)
+        return min(self._bounds("delta", target)[0], self.delta(target))
+
+    def _epsilon(self, target: Fraction) -> float:
+        """Return an upper bound of epsilon at a delta, infinite where no epsilon will do."""
+        return self._bounds("epsilon", target)[1]
+
+    def _delta(self, target: Fraction) -> float:
+        """Return an upper bound of delta at an epsilon."""
+        return self._bounds("delta", target)[1]
 
     def _bounds(self, wanted: Asked, given: Fraction) -> tuple[float, float]:
         """Return both bounds: the largest over the parts a unit may lie in and over adding and removing it."""
