@@ -98,6 +98,7 @@ def test_an_adversary_of_deltas_against_the_odometer():
                 delta /= 2
                 continue
             revealed += (1 - revealed) * delta
+            delta *= 2
         assert revealed <= ledger.spent.delta - 5e-3
         assert ledger.spent.delta == 1e-2
 
