@@ -13,9 +13,14 @@ from dpfast.accounting.balls import ball, float_above, units_above, working_prec
 from dpfast.accounting.basic import cost
 from dpfast.accounting.capped import Capped
 from dpfast.accounting.events import runs
+from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 
 __all__ = ["Advanced"]
+
+
+# What one mean of a loss is worth in the units of `work`.
+_DRIFT_WORK = 1e3
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Advanced(Capped):
         self._keep_sums(event.times(count) for event, count in counts.items())
 
     def _drift_units(self, epsilon_units: int) -> int:
+        spend(_DRIFT_WORK)
         with working_precision():
             epsilon = ball(Fraction(epsilon_units, UNITS_PER_ONE))
             return units_above(epsilon * ((epsilon / 2).tanh() if self.drift == "tanh" else epsilon.expm1()))

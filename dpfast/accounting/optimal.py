@@ -17,6 +17,7 @@ from dpfast.accounting.basic import cost
 from dpfast.accounting.capped import Capped
 from dpfast.accounting.elementary import SLACK, Floats, one_minus_exp
 from dpfast.accounting.events import runs
+from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 
 __all__ = ["Optimal"]
@@ -163,6 +164,7 @@ def _falling(ratio: Callable[[Floats], Floats], count: int) -> tuple[Floats, flo
     last, done = 1.0, 0
     while done < count:
         block = min(count - done, max(_SHORTEST_BLOCK, done))
+        spend(float(block))
         ratios = ratio(np.arange(done, done + block, dtype=np.float64))
         products: Floats = np.multiply.accumulate(ratios)
         products *= last

@@ -38,6 +38,7 @@ from dpfast.accounting.events import (
     runs,
 )
 from dpfast.accounting.subsampled import log_moment_between, log_moments
+from dpfast.accounting.work import spend
 
 __all__ = ["ORDERS", "RDP", "caps", "claimed", "cost", "filter_caps"]
 
@@ -63,7 +64,12 @@ _WHOLE = tuple(int(order) for order in ORDERS if order.is_integer() and order <=
 Curve = tuple[int, ...]
 
 
+# What a curve is worth in the units of `work`: balls at all orders, and sums over thousands of terms.
+_CURVE_WORK, _SAMPLED_WORK = 1.5e5, 3e6
+
+
 def _curve(formula: Callable[[arb], arb]) -> Curve:
+    spend(_CURVE_WORK)
     with working_precision():
         return tuple(units_above(formula(ball(order))) for order in ORDERS)
 
@@ -82,6 +88,7 @@ def _sampled_gaussian(rate: Fraction, squared_mu: Fraction) -> Curve:
     plain = _concentrated(squared_mu / 2)
     if squared_mu > _LARGEST_SQUARED_MU:
         return plain
+    spend(_SAMPLED_WORK)
     with working_precision():
         moments = dict(zip(_WHOLE, log_moments(_WHOLE, rate, squared_mu), strict=True))
         curve = list(plain)

@@ -42,9 +42,14 @@ from dpfast.accounting.events import (
     runs,
 )
 from dpfast.accounting.units import Units, in_blocks, parameter_arrays, units_of_floats
+from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 
 __all__ = ["ZCDP", "claimed", "cost", "largest_rho", "rho_units"]
+
+
+# What one rho is worth in the units of `work`.
+_COST_WORK = 3e3
 
 
 def _laplace_rho(epsilon: arb) -> arb:
@@ -63,6 +68,7 @@ def _bounded_range_rho(eta: arb) -> arb:
 
 @lru_cache(maxsize=4096)
 def _cost(event: Single) -> tuple[int, int]:
+    spend(_COST_WORK)
     with working_precision():
         match event:
             case Laplace():

@@ -125,7 +125,7 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
     if allotment is not None:
         opened = opened.allotment(allotment)
     rows = [
-        (accountant, f"{epsilon:.6g}", "yes" if holds else "no", note)
+        (accountant, "-" if epsilon is None else f"{epsilon:.6g}", "yes" if holds else "no", note)
         for accountant, epsilon, holds, note in opened.report(delta).iter_rows()
     ]
     print_table(("accountant", "epsilon", "guarantee", "note"), rows, left=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,8 @@ from dpfast.accounting.accountant import checked_delta
 from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
 from dpfast.accounting.balls import round_up_written
 from dpfast.accounting.events import Event
+from dpfast.accounting.work import TooMuchWork, at_most
+from dpfast.errors import ParameterError
 from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
 
@@ -35,6 +38,8 @@ _SCHEMA = pl.Schema(
 )
 _REPORT_SCHEMA = {"accountant": pl.String, "epsilon": pl.Float64, "holds": pl.Boolean, "note": pl.String}
 
+#: What an accountant may take of a report that does not ask for it by name: about a second in all.
+_WORK, _MOST_WORK = 5e6, {"privacy loss distribution": 2.5e7}
 _ADAPTIVE_DELTAS = (
     "no guarantee: charged in several calls at a delta below what events may have, so deltas may depend on answers"
 )
@@ -72,7 +77,9 @@ def _event_name(item: AnyItem) -> str | None:
     return item.kind.__name__ if isinstance(item, ChargeColumns) else item.event
 
 
-def report(entries: Sequence[Entry], account: Account, delta: float | None) -> pl.DataFrame:
+def report(
+    entries: Sequence[Entry], account: Account, delta: float | None, accountants: Iterable[str] | None = None
+) -> pl.DataFrame:
     """Return what the entries of an account amount to at a delta, by every accountant.
 
     Guarantee
@@ -103,12 +110,31 @@ def report(entries: Sequence[Entry], account: Account, delta: float | None) -> p
         plain = round_up_written(Fraction(sums[0], UNITS_PER_ONE)) if within else math.inf
         holds = one_call or at * UNITS_PER_ONE >= rule.event_delta_units
         rows.append(("basic composition", plain, holds, "" if holds else _ADAPTIVE_DELTAS))
+    asked = None if accountants is None else _asked(accountants)
     for name, accountant in _accountants():
-        if not facts or at == 0 or not accountant.applies(facts):
+        if not facts or at == 0 or (asked is not None and name not in asked):
+            continue
+        try:
+            with nullcontext() if asked is not None else at_most(_MOST_WORK.get(name, _WORK)):
+                if not accountant.applies(facts):
+                    continue
+                figure = accountant(facts).epsilon(at)
+        except TooMuchWork:
+            rows.append((name, None, False, f"left out, for it takes long: ask by report(accountants=[{name!r}])"))
             continue
         note = "" if one_call else "no guarantee: charged in several calls, so parameters may depend on answers"
-        rows.append((name, min(accountant(facts).epsilon(at), plain), one_call, note))
+        rows.append((name, min(figure, plain), one_call, note))
     return pl.DataFrame(rows, schema=_REPORT_SCHEMA, orient="row")
+
+
+def _asked(accountants: Iterable[str]) -> set[str]:
+    """Return the names of accountants that were asked for, or refuse them."""
+    known = [name for name, _ in _accountants()]
+    names = {accountants} if isinstance(accountants, str) else set(accountants)
+    for name in names:
+        if name not in known:
+            raise ParameterError("accountants", name, f"some of {', '.join(map(repr, known))}")
+    return names
 
 
 def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | None:

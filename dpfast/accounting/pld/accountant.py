@@ -141,8 +141,8 @@ def _refined(counts: Runs, direction: Direction, wanted: Asked, given: Fraction,
             if better.step < 0.7 * resolution.step:
                 resolution = Resolution(better.step, better.reach, resolution.fineness)
                 up = min(up, upper_at(resolution, near))
-        lower = compose(counts, direction, "lower", resolution.finer(_LOWER_FINER))
-        low = max(low, bounds(lower, above, "lower", near)[0])
+        below = compose(counts, direction, "lower", resolution.finer(_LOWER_FINER))
+        low = max(low, bounds(below, above, "lower", near)[0])
         if up - low <= _WANTED_GAP * up:
             break
         resolution = resolution.finer(2.0)

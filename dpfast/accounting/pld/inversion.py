@@ -32,6 +32,7 @@ import numpy as np
 
 from dpfast.accounting.pld.composition import Composition
 from dpfast.accounting.pld.transforms import ROUNDING, Array
+from dpfast.accounting.work import spend
 
 __all__ = ["Contour", "delta_bounds", "epsilon_bounds"]
 
@@ -167,7 +168,7 @@ class Contour:
         if self._composition.lattice:
             step = self._composition.step
             far = step / -np.expm1(-(z + 1.0) * step)
-            kernels = [far * np.exp(-z * step) * -math.expm1(-step) / -np.expm1(-z * step), far]
+            kernels: list[Array] = [far * np.exp(-z * step) * -math.expm1(-step) / -np.expm1(-z * step), far]
         else:
             kernels = [1.0 / (z * (z + 1.0))]
         self._parts = [(products.real.copy(), products.imag.copy()) for products in (self._values * k for k in kernels)]
@@ -187,6 +188,7 @@ class Contour:
             fade = math.exp(-self.tilt * first)
             shares = [fade, fade * -math.expm1(-first)]
         shift = self._composition.pivot - epsilon - first
+        spend(float(2 * len(self._frequencies)))
         angles = self._frequencies * shift
         cosines, sines = np.cos(angles), np.sin(angles)
         losses = abs(self._composition.pivot) + abs(epsilon) + 2.0 * first

@@ -51,11 +51,11 @@ from dpfast.errors import ParameterError
 __all__ = ["LARGEST_ALTERNATIVES", "Resolution", "alternatives", "compose", "has_samples", "resolution_of"]
 
 # A lattice of step s raises ln M(t) of each run by about s^2 t (t + 1) / 12: this much of epsilon, relatively.
-_WANTED_SHIFT = 1e-4
+_WANTED_SHIFT = 5e-5
 # The share of delta that the tails of sampled Gaussians may take.
 _TAIL_SHARE = 1e-6
 # A step is never finer than this share of the spread of one run's loss, nor coarser than that one.
-_FINEST_SHARE, _COARSEST_SHARE = 0.004, 0.5
+_FINEST_SHARE, _COARSEST_SHARE = 0.004, 0.16
 
 #: Parts of partitions a unit may lie in, taken together over all partitions.
 LARGEST_ALTERNATIVES = 64

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpfast.accounting.pld.pairs import LONGEST_REACH, Pair, connect_dots, gaussian_cells, merge_cells
 from dpfast.accounting.pld.transforms import ROUNDING, Array, Family
+from dpfast.accounting.work import spend
 
 __all__ = ["Atoms", "Direction", "Lattice", "Losses", "Side", "gaussian_losses", "sampled_losses"]
 
@@ -75,6 +76,7 @@ def gaussian_losses(
     # (exp(loss) - 1 + rate) / rate is the ratio without sampling.
     bare = np.expm1(steps * step) + rate
     cells = gaussian_cells(mean, np.log(bare[bare > 0.0] / rate), reach)
+    spend(32.0 * len(cells.edges))
     fine = sampled_losses(connect_dots(cells) if side == "upper" else merge_cells(cells), rate, direction)
     index = np.floor(fine.loss / step).astype(np.int64)
     first, count = int(np.min(index)) - 2, int(np.max(index) - np.min(index)) + 5
@@ -161,6 +163,11 @@ class Atoms(Family):
         self.pivot = 0.0
         self._tilted: dict[float, Array] = {}
 
+    @property
+    def size(self) -> int:
+        """How many values one tilt takes."""
+        return len(self.losses.mass)
+
     def scaled(self, z: Array, part: slice) -> Array:
         """Return M(z) exp(-z top)."""
         value: Array = (np.exp(z * (self.losses.loss - self.tops[0])) @ self.losses.mass)[:, None]
@@ -171,7 +178,8 @@ class Atoms(Family):
         if len(self.losses.mass) <= _ROUGH:
             return self.log_moments(tilts)
         mass, loss = self._rough
-        value: Array = tilts[:, None] * loss[-1] + np.log(np.exp(tilts[:, None] * (loss - loss[-1])) @ mass)[:, None]
+        largest = np.max(loss)
+        value: Array = tilts[:, None] * largest + np.log(np.exp(tilts[:, None] * (loss - largest)) @ mass)[:, None]
         return value
 
     @cached_property
@@ -199,7 +207,7 @@ class Atoms(Family):
         value: Array = np.exp(1j * np.outer(frequencies, self.losses.loss[kept])) @ weights[kept]
         return value[:, None]
 
-    def log_ceiling(self, tilt: float, frequencies: Array) -> Array:
+    def log_ceiling(self, tilt: float, frequencies: Array, period: float) -> Array:
         """Return a cheap bound on ln abs(ratio)."""
         # A few outcomes in full, all others as if in phase. What they weigh makes no ceiling untrue.
         weights = self._weights(np.array([tilt]))[0]
@@ -252,16 +260,20 @@ class Lattice(Atoms):
         size = round(period / self._step)
         if self._transform[:2] != (tilt, size):
             weights = self._weights(np.array([tilt]))[0]
+            spend(4.0 * size)
             values = np.fft.rfft(np.bincount(self._index % size, weights, size)).conj()
             self._transform = (tilt, size, values)
         place = np.rint(frequencies * (period / (2.0 * math.pi))).astype(np.int64) % size
         values = self._transform[2][np.minimum(place, size - place)]
         return np.where(place > size - place, values.conj(), values)[:, None]
 
-    def log_ceiling(self, tilt: float, frequencies: Array) -> Array:
+    def log_ceiling(self, tilt: float, frequencies: Array, period: float) -> Array:
         """Return a cheap bound on ln abs(ratio)."""
-        # Reading off a value is cheaper than any bound.
-        return np.zeros(len(frequencies))
+        # Reading off a value is cheaper than any other bound.
+        size = np.abs(self.ratio(tilt, frequencies, slice(None), period)[:, 0])
+        slack = self.error(tilt, np.array([float(np.max(frequencies, initial=0.0))]), slice(None))[0, 0]
+        value: Array = np.minimum(0.0, np.log(size + slack))
+        return value
 
     def error(self, tilt: float | Array, frequencies: Array, part: slice) -> Array:
         """Return a bound on the error of `ratio`."""
