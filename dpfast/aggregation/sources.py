@@ -12,6 +12,7 @@ import polars as pl
 
 from dpfast.aggregation.paths import SUFFIXES, FilePin, name_files
 from dpfast.aggregation.scans import scan_files
+from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, DpfastError, ParameterError
 
 __all__ = ["Source", "missing_column", "open_source", "refuse_pattern"]
@@ -144,10 +145,10 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
     if isinstance(data, pl.DataFrame):
         return Source(data.clone())
     if _is_from("pyarrow", data, "Table", "RecordBatch"):
-        return Source(_converted(data))
+        return Source(frame_of_table(data))
     if _is_from("pandas", data, "DataFrame"):
         _refuse_objects(data)
-        return Source(_converted(data))
+        return Source(frame_of_table(data))
     mend = "convert it first: polars.DataFrame(data)" if hasattr(data, "__arrow_c_stream__") else ""
     raise ParameterError("data", data, _ALLOWED, mend)
 
@@ -190,15 +191,3 @@ def _says_its_values(dtype: Any) -> bool:
         return bool(dtype.storage != "python")  # a str may hold more than UTF-8 does
     known = isinstance(dtype, (pandas.ArrowDtype, pandas.DatetimeTZDtype)) or str(dtype) in _MASKED
     return known or (getattr(dtype, "kind", "O") in "biufmM" and type(dtype).__module__.startswith("numpy"))
-
-
-def _converted(table: Any) -> pl.DataFrame:
-    """Return a table in memory as a Polars frame; the error, if any, shows nothing of it."""
-    try:
-        return pl.DataFrame(table)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except (Exception, pl.exceptions.PanicException):
-        pass
-    # Out here no traceback holds the engine's error, which may quote values.
-    raise ColumnError(f"the {type(table).__name__} has columns that Polars cannot take over; cast them")
