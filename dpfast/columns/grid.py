@@ -101,9 +101,10 @@ class PublicGrid:
 def number_of(value: Fraction, finest: int, doublings: int) -> int:
     """Return the number of the point nearest to a value."""
     size = abs(value)
-    doubled = 0
-    while doubled < doublings and size >= Fraction(2) ** (MANTISSA + 1 + doubled + finest):
-        doubled += 1
+    # Off by one at most: numerator and denominator have this many bits more or one fewer.
+    doubled = size.numerator.bit_length() - size.denominator.bit_length() - (MANTISSA + finest)
+    doubled -= size < Fraction(2) ** (MANTISSA + finest + doubled)
+    doubled = min(max(doubled, 0), doublings)
     steps = round(size / Fraction(2) ** (finest + doubled)) + (doubled << MANTISSA)
     return -steps if value < 0 else steps
 
