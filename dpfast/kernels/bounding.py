@@ -211,4 +211,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e4b8002425d9abc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5

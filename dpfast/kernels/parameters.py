@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e4b8002425d9abc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5
