@@ -26,6 +26,7 @@ from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
 from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.mechanisms.key_weights import Holdings
 from dpfast.queries import Bins, Measure
 
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
@@ -92,12 +93,15 @@ class Aggregates:
     measures : int64
         One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
         ``GroupedPoints``, as long as ``keys``; for choices the same, or a row of counts for each key.
+    holdings
+        Which keys each unit holds, in parts of different units; none unless `Aggregation.lists_groups`.
 
     """
 
     keys: pl.DataFrame
     units: np.ndarray | None
     measures: list[Any]
+    holdings: tuple[Holdings, ...] = ()
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
@@ -180,6 +184,8 @@ class Aggregation:
         What is aggregated, and the expressions for it.
     public, coder
         The public keys and the coder that finds them, None where there are none or they cannot be coded.
+    lists_groups
+        Whether to tell which keys each unit holds, of keys found in the data.
 
     """
 
@@ -190,6 +196,7 @@ class Aggregation:
     unit: pl.Expr | None
     public: PublicKeys | None
     coder: KeyCoder | None
+    lists_groups: bool = False
 
     @property
     def route(self) -> str:
@@ -295,6 +302,7 @@ class Aggregation:
             self.grouping.max_rows_per_group,
             words,
             mark_rows=bool(others),
+            list_groups=self.lists_groups,
         )
         del units
         if others:
@@ -306,7 +314,10 @@ class Aggregation:
         if self.public is not None:
             return Aggregates(public.given, bounded.units, measures)
         kept = bounded.units > 0
-        return Aggregates(public.given.filter(kept), bounded.units[kept], [column[kept] for column in measures])
+        holdings = () if bounded.holdings is None else (bounded.holdings.renumbered(np.cumsum(kept) - 1),)
+        return Aggregates(
+            public.given.filter(kept), bounded.units[kept], [column[kept] for column in measures], holdings
+        )
 
     def _read_rows(
         self, public: PublicKeys, coder: KeyCoder | None

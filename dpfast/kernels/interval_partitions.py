@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a6b6976592eef7c

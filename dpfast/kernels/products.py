@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a6b6976592eef7c

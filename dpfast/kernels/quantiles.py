@@ -405,4 +405,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a6b6976592eef7c
