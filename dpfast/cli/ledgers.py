@@ -137,6 +137,7 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
 def verify(path: str, expect_head: str | None) -> None:
     """Read a ledger in full, check every seal and add every charge up again."""
     opened = existing(path, expect_head)
+    opened.verify()
     charges = int(opened.history()["count"].sum())
     click.echo(f"{told(path)} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
 

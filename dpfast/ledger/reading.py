@@ -119,6 +119,26 @@ class Reading:
         entries = [entry for entry in store.entries() if entry.account == self._account]
         return report(entries, store.account(self._account), delta)
 
+    def verify(self) -> None:
+        """Read everything that is stored, hold every entry against its seal, and add the charges up again.
+
+        Opening reads the newest 10,000 entries alone. Others charge meanwhile; what they add is not read.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger is damaged anywhere, closed, or cannot be read.
+
+        Examples
+        --------
+        >>> from dpfast.ledger import Ledger
+        >>> Ledger(epsilon=1.0).verify()
+
+        """
+        store = self._opened()
+        if isinstance(store, DurableStore):
+            store.verify()
+
     def close(self) -> None:
         """End the use of this object; a durable ledger's file stays as it is."""
         self._is_open = False
