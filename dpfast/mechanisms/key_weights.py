@@ -34,8 +34,8 @@ __all__ = ["STEPS", "Holdings", "lonely_keys", "select_by_weights", "unit_weight
 #: One unit of norm, in steps.
 STEPS = 1 << 24
 
-#: Up to so many lonely keys are looked at number by number, more of them in ranges that double.
-_EACH = 64
+#: Up to so many lonely keys are looked at number by number, more of them in ranges that grow by half.
+_EACH = 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,13 +89,13 @@ def unit_weights(mechanism: NoiseKind, most: int) -> NDArray[np.int64]:
 def lonely_keys(mechanism: NoiseKind, most: int) -> list[Lonely]:
     """Return what a unit may hold alone: j keys for every j up to ``most``, each of the weight that j keys have.
 
-    A unit that holds further keys, which others hold too, gives less to each. From 65 keys on a range of numbers is
+    A unit that holds further keys, which others hold too, gives less to each. From 17 keys on a range of numbers is
     one entry: its largest number of keys at the weight of its smallest.
     """
     cases = [Lonely(keys, weight_of(mechanism, keys)) for keys in range(1, min(most, _EACH) + 1)]
     first = _EACH + 1
     while first <= most:
-        last = min(2 * first - 1, most)
+        last = min(first + first // 2, most)
         cases.append(Lonely(last, weight_of(mechanism, first)))
         first = last + 1
     return cases

@@ -115,6 +115,8 @@ def best_apart(
     """
     if key_selection == "count":
         return None
+    if key_selection == "iterated" and mechanism == "laplace":
+        raise ParameterError("key_selection", key_selection, "another rule with Laplace noise: rounds are Gaussian")
     kinds: tuple[Mechanism, ...] = ("gaussian", "laplace")
     found: list[KeyShare] = []
     refused: ParameterError | None = None
