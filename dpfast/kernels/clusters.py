@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

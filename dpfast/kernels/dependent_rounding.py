@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

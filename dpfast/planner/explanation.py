@@ -218,11 +218,7 @@ def _explain_keys(blueprint: Blueprint) -> str:
             f"{blueprint.groups} public keys, each shown, zeros included ({blueprint.aggregation.route} route); "
             f"noise drawn by {drawn}"
         )
-    return (
-        f"selected privately: epsilon {to_float(share.epsilon_units):.6g}, delta {to_float(share.delta_units):.6g} "
-        f"over {share.keys_per_unit} keys a unit; a key is shown for certain from {share.table.thresholds.size} "
-        "units on"
-    )
+    return share.explain()
 
 
 def _explain_part(query: str, part: Part) -> str:
