@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4453cfac3e2c9884
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5

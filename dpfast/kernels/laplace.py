@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4453cfac3e2c9884
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4453cfac3e2c9884
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5

@@ -172,4 +172,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4453cfac3e2c9884
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5

@@ -145,4 +145,4 @@ def add_to_segments(logarithms, edges, terms):
         _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4453cfac3e2c9884
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 26eb76635cf4a6c5
