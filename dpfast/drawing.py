@@ -66,11 +66,11 @@ def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.Data
     """Return the selected keys, sorted, in buffers that hold nothing else, and their rows.
 
     Filtering and sorting share string buffers and categories with the rows that were dropped (Soundness rule
-    20); writing the values into fresh Arrow buffers leaves them behind. Categoricals become strings, since
-    their numbering tells of other keys.
+    20); writing the values into fresh Arrow buffers leaves them behind. Categoricals and enums become strings:
+    the numbering of the one and the dtype of the other tell of keys that were not selected.
     """
     rows = np.flatnonzero(shown)
-    chosen = keys[rows].with_columns(pl.col(pl.Categorical).cast(pl.String))
+    chosen = keys[rows].with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     order = chosen.select(pl.struct(pl.all()).arg_sort() if chosen.width > 1 else pl.first().arg_sort())
     places = order.to_series().to_numpy()
     chosen = chosen[places]
@@ -91,10 +91,7 @@ def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     if isinstance(part, DrawnModes):
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
-        unit = part.unit
-        drawn = draw_quantiles(
-            exact, part.measure.points, part.tree, part.exact_epsilon, unit.max_rows_per_group, unit.neighbors, source
-        )
+        drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
     draw = laplace_noise if part.mechanism == "laplace" else gaussian_noise
     noisy: NDArray[np.int64] = draw(borrow(exact), part.scale, source)

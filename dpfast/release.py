@@ -225,7 +225,8 @@ def plan(
         in a mapping. delta is always split evenly.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
-        keys privately, at a share of epsilon and delta.
+        keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
+        dtypes tell of the keys that were not selected.
     privacy_unit
         The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
         None where each row is a unit.

@@ -9,6 +9,7 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.keys import KeyColumn, code_keys, fit_keys
 from dpfast.columns.candidates import as_series
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import look_up_slots
 from dpfast.queries import Measure
@@ -38,11 +39,14 @@ def plan_candidates(measure: Measure, dtype: pl.DataType) -> tuple[pl.Series, pl
         pass
     except ParameterError:
         raise ParameterError(
-            "candidates", given.dtype, f"values that the column {measure.column!r} of dtype {dtype} can hold"
+            "candidates",
+            given.dtype,
+            f"values that the column {measure.column!r} of dtype {dtype_name(dtype)} can hold",
         ) from None
     raise ColumnError(
-        f"the column {measure.column!r} of dtype {dtype} cannot be compared with candidates of dtype {given.dtype}; "
-        "a mode needs strings, categories, integers, Booleans or dates, and candidates of the same kind"
+        f"the column {measure.column!r} of dtype {dtype_name(dtype)} cannot be compared with candidates of dtype "
+        f"{dtype_name(given.dtype)}; a mode needs strings, categories, integers, Booleans or dates, and candidates of "
+        "the same kind"
     )
 
 

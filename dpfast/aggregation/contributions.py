@@ -16,6 +16,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.sources import missing_column, refuse_pattern
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, find_values, round_floats
 from dpfast.queries import Measure
@@ -136,7 +137,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
         verb = "sum" if measure.kind == "sum" else "draw quantiles of"
         raise ColumnError(
-            f"cannot {verb} the column {measure.column!r} of dtype {dtype}; cast it to Float64 or Int64 first"
+            f"cannot {verb} the column {measure.column!r} of dtype {dtype_name(dtype)}; cast it to Float64 or Int64 "
+            "first"
         )
     native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
     if measure.step_exponent == 0 and dtype != pl.UInt64:

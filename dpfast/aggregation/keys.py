@@ -11,6 +11,7 @@ import polars as pl
 from dpfast.aggregation.coding import CodedKeys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
 
@@ -117,7 +118,9 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
     dtype = schema[name]
     if isinstance(entry, Bins):
         if not (dtype.is_float() or dtype == pl.Null or is_integer(dtype)):
-            raise ColumnError(f"cannot bin the column {name!r} of dtype {dtype}; bins need integers or floats")
+            raise ColumnError(
+                f"cannot bin the column {name!r} of dtype {dtype_name(dtype)}; bins need integers or floats"
+            )
         edges = pl.Series(entry.edges, dtype=pl.Float64)
         values = pl.col(name).cast(pl.Float64) if dtype == pl.Null else pl.col(name)
         place = pl.lit(edges).search_sorted(pl.col(name).cast(pl.Float64).fill_nan(None), side="right")
@@ -126,14 +129,15 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
         return KeyColumn(name, number, pl.UInt32(), values, entry)
     if dtype.is_float():
         raise ColumnError(
-            f"the column {name!r} of dtype {dtype} cannot be a key: write dpf.bins({name!r}, edges) in its place"
+            f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key: write dpf.bins({name!r}, edges) in its "
+            "place"
         )
     if dtype == pl.Null:
         return KeyColumn(name, pl.col(name).cast(pl.Boolean), dtype, pl.col(name))
     if _kind(dtype) is None:
         raise ColumnError(
-            f"the column {name!r} of dtype {dtype} cannot be a key: cast it to a string, an integer, a Boolean, "
-            "a date or a categorical"
+            f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key: cast it to a string, an integer, a "
+            "Boolean, a date or a categorical"
         )
     return KeyColumn(name, pl.col(name), dtype, pl.col(name))
 
@@ -216,14 +220,14 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
         if series.dtype == pl.Null:
             return series.cast(pl.Boolean), column.native
         if _kind(series.dtype) is None:
-            raise ColumnError(f"the keys' column {column.name!r} of dtype {series.dtype} cannot be a key")
+            raise ColumnError(f"the keys' column {column.name!r} of dtype {dtype_name(series.dtype)} cannot be a key")
         return series, column.values.cast(series.dtype)
     if series.dtype == column.dtype:
         return series, column.native
     if series.dtype != pl.Null and _kind(series.dtype) != _kind(column.dtype):
         raise ColumnError(
-            f"the keys' column {column.name!r} is of dtype {series.dtype}, the data's of dtype {column.dtype}: "
-            "cast one of them"
+            f"the keys' column {column.name!r} is of dtype {dtype_name(series.dtype)}, the data's of dtype "
+            f"{dtype_name(column.dtype)}: cast one of them"
         )
     native = column.native
     dtype = column.dtype
@@ -234,7 +238,7 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
         raise ParameterError(
             "keys",
             series.dtype,
-            f"values that the data's dtype {column.dtype} holds, in the column {column.name!r}",
+            f"values that the data's dtype {dtype_name(column.dtype)} holds, in the column {column.name!r}",
         )
     return cast, native
 
@@ -242,7 +246,7 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
 def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     """Return the numbers of the bins whose labels are given."""
     if not (series.dtype == pl.Null or series.dtype.is_float() or is_integer(series.dtype)):
-        raise ColumnError(f"the keys' column {bins.column!r} of dtype {series.dtype} must hold left edges")
+        raise ColumnError(f"the keys' column {bins.column!r} of dtype {dtype_name(series.dtype)} must hold left edges")
     floats = series.cast(pl.Float64)
     labels = pl.Series(bins.labels, dtype=pl.Float64)
     numbers = labels.search_sorted(floats.fill_null(labels[0]), side="left").clip(0, len(labels) - 1)

@@ -123,7 +123,8 @@ class Scatter:
         self._free = []
         joined = [_join(tables) for tables in by_contribution]
         return [
-            table[:-1].reshape(self._slots, -1)
+            # Both lengths in full: without keys there are no slots, and NumPy cannot infer the other from 0 cells.
+            table[:-1].reshape(self._slots, contribution.measure.points)
             if contribution.measure.kind == "choices" and isinstance(table, np.ndarray)
             else table
             for table, contribution in zip(joined, self._contributions, strict=True)

@@ -18,6 +18,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.kernels.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
 from dpfast.kernels.factorizing import factorize_values, offset_values, reinsert_values
@@ -58,7 +59,9 @@ def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
     named = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Categorical, pl.Enum)
     if isinstance(dtype, named) or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
         return pl.col(name)
-    raise ColumnError(f"the column {name!r} of dtype {dtype} cannot name privacy units; cast it to a string")
+    raise ColumnError(
+        f"the column {name!r} of dtype {dtype_name(dtype)} cannot name privacy units; cast it to a string"
+    )
 
 
 class UnitNumbers:
@@ -198,8 +201,9 @@ def bound_contributions(
             starts,
             sorted_groups,
             sorted_rows,
-            min(max_groups, 2**62),
-            min(max_rows, 2**62),
+            # As Python numbers: each NumPy type would be compiled for anew, which takes a second.
+            min(int(max_groups), 2**62),
+            min(int(max_rows), 2**62),
             _draw(words, max(_WORDS, most_words)),
             last_unit,
             place,

@@ -229,14 +229,23 @@ def explain(
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("dpfast-demo"), show_default=True)
 @click.option("--epsilon", type=float, default=4.0, show_default=True, help="The privacy loss of the demonstration.")
-def demo(out: Path, epsilon: float) -> None:
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Only write the tables that README works with to this folder.",
+)
+def demo(out: Path, epsilon: float, data: Path | None) -> None:
     """Release 336,776 real flights by carrier and destination, beside the true values.
 
     Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
     """
-    from dpfast.demo import run_demo
+    from dpfast.demo import run_demo, write_tables
 
-    run_demo(out, epsilon)
+    if data is not None:
+        write_tables(data)
+    else:
+        run_demo(out, epsilon)
 
 
 main.add_command(ledger)

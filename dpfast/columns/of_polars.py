@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.column import Column, GiveBack
+from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.refusal import refuse_dtype, refuse_kind
 
 __all__ = ["borrow_polars"]
@@ -49,7 +50,7 @@ def borrow_polars(values: Any, argument: str) -> Column:
     polars_type = values.dtype
     dtype = _DTYPES.get(polars_type)
     if dtype is None:
-        raise refuse_dtype(argument, "a Polars Series", str(polars_type), _MENDS)
+        raise refuse_dtype(argument, "a Polars Series", dtype_name(polars_type), _MENDS)
     name = values.name
     if values.n_chunks() == 1 and values.null_count() == 0:
         return Column(dtype, (values.to_numpy(allow_copy=False),), _series(name))

@@ -10,6 +10,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.keys import code_keys, has_room, is_integer
+from dpfast.columns.dtypes import dtype_name
 from dpfast.domain.attributes import Attribute
 from dpfast.errors import ColumnError
 from dpfast.kernels.counting import find_bins, look_up_slots
@@ -151,4 +152,6 @@ def _declared(places: np.ndarray, count: int, block: Block, valid: np.ndarray | 
 
 def _check(held: bool, attribute: Attribute, dtype: pl.DataType, kind: str) -> None:
     if not held:
-        raise ColumnError(f"the column {attribute.name!r} must hold {kind}, as its attribute says, but was of {dtype}")
+        raise ColumnError(
+            f"the column {attribute.name!r} must hold {kind}, as its attribute says, but was of {dtype_name(dtype)}"
+        )

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

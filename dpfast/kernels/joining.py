@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

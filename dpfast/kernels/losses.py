@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

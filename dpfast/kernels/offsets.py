@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

@@ -34,4 +34,4 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

@@ -233,4 +233,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

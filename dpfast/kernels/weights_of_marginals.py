@@ -153,4 +153,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

@@ -145,4 +145,4 @@ def add_to_segments(logarithms, edges, terms):
         _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 12441b64df610752
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07b0c61902e4372d

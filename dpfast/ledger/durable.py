@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from dpfast.errors import DpfastError, LedgerError
 from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.chain import Walk
 from dpfast.ledger.charges import Item
 from dpfast.ledger.encoding import COLUMNS, entry_of, row_of, seal
 from dpfast.ledger.filters import Filter, filter_of
@@ -29,6 +30,16 @@ Result = TypeVar("Result")
 Connection = Any
 
 _ENTRIES = f"SELECT {', '.join(COLUMNS)} FROM entry"
+#: Each with the seal of the entry before it.
+_LINKED = (
+    f"SELECT {', '.join(COLUMNS)}, (SELECT seal FROM entry AS older WHERE older.number < entry.number "
+    "ORDER BY older.number DESC LIMIT 1) FROM entry"
+)
+#: As many of the newest entries are read whenever a ledger is opened, unless they are larger than so many bytes.
+_NEWEST, _NEWEST_BYTES = 10_000, 2**24
+#: What is read in one transaction where everything is read: others charge in between.
+_PORTION = 50_000
+_SEALS = 2**256
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +53,30 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The one row that says which ledger this is, and how far its chain has come."""
+    """The one row that says which ledger this is, and how far its chain has come.
+
+    Its seal also covers all accounts, by the sum of their seals: whatever decides the budget is of one moment. The
+    heads of an earlier format do not (``accounts`` is None).
+    """
 
     ledger: str
     identity: Identity
     entries: int
     last_seal: str
-
-    @property
-    def parts(self) -> tuple[object, ...]:
-        """What the row holds, up to its seal."""
-        who = self.identity
-        return self.ledger, who.dataset, who.privacy_unit, who.neighbors, self.entries, self.last_seal
+    accounts: int | None = 0
 
     @property
     def row(self) -> tuple[object, ...]:
         """The whole row."""
-        return (*self.parts, seal(*self.parts))
+        who = self.identity
+        parts = self.ledger, who.dataset, who.privacy_unit, who.neighbors, self.entries, self.last_seal
+        beside = () if self.accounts is None else (f"{self.accounts:064x}",)
+        return (*parts, seal(*parts, *beside))
+
+    def with_account(self, row: Sequence[str], instead: Sequence[str] | None = None) -> Head:
+        """Return the head over one more account, or over another state of one."""
+        before = 0 if instead is None else int(instead[-1], 16)
+        return replace(self, accounts=((self.accounts or 0) + int(row[-1], 16) - before) % _SEALS)
 
     def write(self, connection: Connection) -> None:
         """Put this row in the place of the one that is there."""
@@ -108,12 +126,16 @@ class DurableStore(ABC):
         """Return a number that differs from `_version` where others may have written."""
 
     @abstractmethod
-    def _check_format(self, connection: Connection) -> None:
-        """Refuse what is no ledger, or one of another format."""
+    def _check_format(self, connection: Connection) -> bool:
+        """Refuse what is no ledger, or of an unknown format; return whether the format is today's."""
 
     @abstractmethod
-    def _check_storage(self, connection: Connection) -> None:
-        """Refuse a ledger whose storage is out of order, as far as its keeper can tell."""
+    def _set_format(self, connection: Connection) -> None:
+        """Write down that the format is today's."""
+
+    @abstractmethod
+    def _check_storage(self, connection: Connection, *, whole: bool) -> None:
+        """Refuse a ledger whose storage is out of order, as far as its keeper can tell; slowly where the whole is."""
 
     def _rows(self, connection: Connection, select: str, parameters: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """Return the rows of a query one after the other."""
@@ -146,7 +168,7 @@ class DurableStore(ABC):
 
         def work(connection: Connection) -> None:
             head = self._head(connection)
-            self._now = Head(head.ledger, head.identity.joined(identity), head.entries, head.last_seal)
+            self._now = replace(head, identity=head.identity.joined(identity))
             self._now.write(connection)
             self._known = {}
 
@@ -165,6 +187,7 @@ class DurableStore(ABC):
                 raise already_allotted(name)
             row = account_row(head.ledger, name, Account.new(rule, Identity()))
             connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
+            self._now = head.with_account(row)
             self._append(connection, MAIN, charges, Identity())
             if first:
                 self._append(connection, name, first, Identity())
@@ -182,11 +205,12 @@ class DurableStore(ABC):
             last_seal = row[-1]
             rows.append(row)
         connection.executemany(f"INSERT INTO entry VALUES ({', '.join('?' * len(COLUMNS))})", rows)
+        changed = account_row(head.ledger, name, after)
         connection.execute(
-            "UPDATE account SET accountant = ?, terms = ?, spent = ?, seal = ? WHERE name = ?",
-            (*account_row(head.ledger, name, after)[1:], name),
+            "UPDATE account SET accountant = ?, terms = ?, spent = ?, seal = ? WHERE name = ?", (*changed[1:], name)
         )
-        self._now = Head(head.ledger, after.identity, after.entries, last_seal)
+        head = head.with_account(changed, instead=account_row(head.ledger, name, before))
+        self._now = replace(head, identity=after.identity, entries=after.entries, last_seal=last_seal)
         self._now.write(connection)
         self._known = {name: after}
         if after.partitions is not None:
@@ -194,21 +218,35 @@ class DurableStore(ABC):
         return after
 
     def entries(self) -> Sequence[Entry]:
-        """Return every entry, in the order of their numbers."""
+        """Return every entry, in the order of their numbers, each held against its seal."""
+        walk, _ = self._transact(self._walk)
+        rows: list[Sequence[Any]] = []
+        while not walk.is_complete:
+            self._transact(lambda connection: rows.extend(self._walked(connection, walk, _PORTION)))
+        return [self._entry_of(row) for row in reversed(rows)]
 
-        def work(connection: Connection) -> list[Entry]:
-            self._head(connection)
-            return [entry for entry, _ in self._stored_entries(connection)]
+    def verify(self) -> None:
+        """Read everything, hold every entry against its seal, and add the charges up again."""
+        walk, accounts = self._transact(self._walk)
 
-        return self._transact(work)
+        def work(connection: Connection) -> None:
+            for row in self._walked(connection, walk, _PORTION):
+                self._entry_of(row)
+
+        while not walk.is_complete:
+            self._transact(work)
+        self._check_sums(walk, accounts)
+        self._transact(lambda connection: self._check_storage(connection, whole=True))
 
     def includes(self, digest: str) -> bool:
         """Return whether the chain has come through this seal."""
 
         def work(connection: Connection) -> bool:
             head = self._head(connection)
-            found = connection.execute("SELECT 1 FROM entry WHERE seal = ?", (digest,)).fetchone()
-            return found is not None or digest in (head.ledger, head.last_seal)
+            if digest in (head.ledger, head.last_seal):
+                return True
+            newest_first = "SELECT 1 FROM entry WHERE seal = ? ORDER BY number DESC LIMIT 1"
+            return connection.execute(newest_first, (digest,)).fetchone() is not None
 
         return self._transact(work)
 
@@ -224,17 +262,38 @@ class DurableStore(ABC):
         if version == self._version:
             return self._now
         self._version = None
-        self._check_format(connection)
+        accounts = self._seals(connection) if self._check_format(connection) else None
         rows = connection.execute("SELECT * FROM head").fetchall()
-        if len(rows) != 1 or len(rows[0]) != 7 or seal(*rows[0][:-1]) != rows[0][-1]:
+        if len(rows) != 1 or len(rows[0]) != 7:
             raise self._damaged("its head is not as it was sealed")
-        ledger, dataset, privacy_unit, neighbors, entries, last_seal, _ = rows[0]
-        head = Head(ledger, Identity(dataset, privacy_unit, neighbors), entries, last_seal)
+        ledger, dataset, privacy_unit, neighbors, entries, last_seal, sealed = rows[0]
+        try:
+            head = Head(ledger, Identity(dataset, privacy_unit, neighbors), entries, last_seal, accounts)
+        except DpfastError:
+            head = None
+        if head is None or head.row[-1] != sealed:
+            raise self._damaged("its head or one of its accounts is not as it was sealed")
+        last = connection.execute("SELECT number, count, seal FROM entry ORDER BY number DESC LIMIT 1").fetchone()
+        if last is None:
+            in_order = (entries, last_seal) == (0, ledger)
+        else:
+            number, count, digest = last
+            numbers = type(number) is type(count) is int
+            in_order = numbers and (number + count - 1, digest) == (entries, last_seal)
+        if not in_order:
+            raise self._damaged("its last entry is not that of its head")
         if head != self._seen:
             self._known = {}
             self._check_seen(connection, head)
         self._now, self._version = head, version
         return head
+
+    def _seals(self, connection: Connection) -> int:
+        """Return the sum of the seals of all accounts."""
+        try:
+            return sum(int(row[0], 16) for row in connection.execute("SELECT seal FROM account")) % _SEALS
+        except (TypeError, ValueError):
+            raise self._damaged("an account has no seal") from None
 
     def _account(self, connection: Connection, name: str) -> Account:
         """Return an account, read if it is not known as it stands."""
@@ -258,8 +317,11 @@ class DurableStore(ABC):
             if found is None or found[0] != known.seal:  # of a transaction that was not committed
                 known = None
         state = None if known is None else known.state.copy()
-        since = " WHERE account = ? AND number > ? ORDER BY number"
-        for entry, row in self._stored_entries(connection, since, (name, 0 if known is None else known.number)):
+        since = f"{_LINKED} WHERE account = ? AND number > ? ORDER BY number"
+        for *row, before in self._rows(connection, since, (name, 0 if known is None else known.number)):
+            if seal(before or self._now.ledger, *row[:-1]) != row[-1]:
+                raise self._damaged(f"entry {row[0]} is not as it was sealed")
+            entry = self._entry_of(row)
             state = self._replayed(state, entry)
             known = _Known(entry.number, row[-1], state)
         if known is None and account.spent == account.filter.nothing:
@@ -302,47 +364,74 @@ class DurableStore(ABC):
                 "it was replaced by another ledger or by an older copy; restore the newest one"
             )
 
-    def _stored_entries(
-        self, connection: Connection, which: str = " ORDER BY number", parameters: Sequence[Any] = ()
-    ) -> Iterator[tuple[Entry, Sequence[Any]]]:
-        for row in self._rows(connection, _ENTRIES + which, parameters):
-            yield self._entry_of(row), row
-
     def _entry_of(self, row: Sequence[Any]) -> Entry:
         try:
             return entry_of(row)
         except (ValueError, KeyError, TypeError, RecursionError, MemoryError, DpfastError) as error:
             raise self._damaged(f"entry {row[0]}") from error
 
-    def _verify(self, connection: Connection) -> None:
-        """Read the head, the accounts and every entry, and add the charges up again."""
+    def _open(self) -> None:
+        """Verify what is stored, as far as opening does; all of it where it is brought from an earlier format."""
+        self._transact(lambda connection: self._verify(connection, _NEWEST))
+        if self._now.accounts is None:
+            try:
+                self._transact(self._modernise, writing=True)
+            except LedgerError as error:
+                raise LedgerError(
+                    f"the ledger {self.place} was made by an earlier dpfast; open it once as a user who may write it"
+                ) from error
+
+    def _modernise(self, connection: Connection) -> None:
         head = self._head(connection)
-        self._check_storage(connection)
+        if head.accounts is None:
+            self._verify(connection, None)
+            self._now = replace(head, accounts=self._seals(connection))
+            self._now.write(connection)
+            self._set_format(connection)
+            self._known = {}
+
+    def _verify(self, connection: Connection, most: int | None) -> None:
+        """Read the head, the accounts and the newest entries; where these are all there are, add them up."""
+        walk, accounts = self._walk(connection)
+        size = 0
+        for row in self._walked(connection, walk, most):
+            size += len(row[-2] or b"")
+            if most is not None and size > _NEWEST_BYTES:
+                break
+        if walk.is_complete:
+            self._check_sums(walk, accounts)
+        self._check_storage(connection, whole=walk.is_complete)
+
+    def _walk(self, connection: Connection) -> tuple[Walk, dict[str, Account]]:
+        """Return the beginning of a walk, and the accounts at that moment."""
+        head = self._head(connection)
         rows = connection.execute("SELECT * FROM account").fetchall()
         accounts = {row[0]: self._account_of(head, row) for row in rows}
         if MAIN not in accounts:
             raise self._damaged("its account is missing")
-        spent = {name: account.filter.nothing for name, account in accounts.items()}
-        states: dict[str, _Known] = {}
-        number, last_seal = 1, head.ledger
-        for row in self._rows(connection, _ENTRIES + " ORDER BY number", ()):
-            *parts, sealed = row
-            if row[0] != number or seal(last_seal, *parts) != sealed:
-                raise self._damaged(f"entry {row[0]} is not as it was sealed")
-            entry = self._entry_of(row)
-            if entry.account not in spent:
-                raise self._damaged(f"entry {row[0]} is of an account that there is not")
-            number, last_seal = number + entry.item.count, sealed
-            before = spent[entry.account]
-            if len(entry.cost) != len(before):
-                raise self._damaged(f"entry {entry.number} is of another accountant")
-            spent[entry.account] = tuple(map(sum, zip(before, entry.cost, strict=True)))
-            if isinstance(accounts[entry.account].filter, PartitionFilter):
-                known = states.get(entry.account)
-                state = self._replayed(None if known is None else known.state, entry)
-                states[entry.account] = _Known(entry.number, sealed, state)
-        if (number - 1, last_seal) != (head.entries, head.last_seal) or any(
-            accounts[name].spent != units for name, units in spent.items()
-        ):
-            raise self._damaged("its entries do not add up to its accounts")
-        self._states = states
+        return Walk(head.ledger, head.entries, head.last_seal), accounts
+
+    def _walked(self, connection: Connection, walk: Walk, most: int | None) -> Iterator[Sequence[Any]]:
+        """Yield so many older rows that are sure, or all."""
+        select = _ENTRIES + " WHERE number < ? ORDER BY number DESC"
+        limited = (walk.following,) if most is None else (walk.following, most)
+        count = 0
+        try:
+            for row in self._rows(connection, select if most is None else f"{select} LIMIT ?", limited):
+                count += 1
+                sure = walk.read(row)
+                if sure is not None:
+                    yield sure
+            if most is None or count < most:
+                first = walk.end()
+                if first is not None:
+                    yield first
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._damaged(f"{error} is not as it was sealed") from error
+
+    def _check_sums(self, walk: Walk, accounts: dict[str, Account]) -> None:
+        if not walk.spent.keys() <= accounts.keys():
+            raise self._damaged("an entry is of an account that there is not")
+        for name, account in accounts.items():
+            if walk.spent.get(name, account.filter.nothing) != account.spent:
+                raise self._damaged("its entries do not add up to its accounts")

@@ -21,17 +21,16 @@ _URLS = ("postgresql://", "postgres://")
 
 def new_filter(accountant: object, epsilon: object, delta: object, conversion_delta: object) -> Filter:
     """Return the filter of a new ledger, from the numbers as they were given."""
-    if accountant == "odometer":
-        for argument, given in (("epsilon", epsilon), ("conversion_delta", conversion_delta)):
-            if given is not None:
-                raise ParameterError(argument, given, "None: an odometer has no bound", "leave it out")
-        return make_filter(accountant, 0, budget_units(delta, "delta"), None)
     conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
+    if accountant == "odometer":
+        if epsilon is not None:
+            raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
+        return make_filter(accountant, 0, budget_units(delta, "delta"), conversion)
     return make_filter(accountant, budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), conversion)
 
 
-def _absolute(path: object) -> Path:
-    """Return a path that a later change of the working folder leaves as it is."""
+def _real(path: object) -> Path:
+    """Return the file's own path: neither another working folder nor another link changes what it leads to."""
     allowed = "a path: a string that is not empty, or a PathLike of one"
     try:
         text = os.fspath(path)  # type: ignore[call-overload]
@@ -39,7 +38,13 @@ def _absolute(path: object) -> Path:
         raise ParameterError("path", path, allowed) from None
     if type(text) is not str or not text or "\0" in text:
         raise ParameterError("path", path, allowed)
-    return Path(os.path.abspath(text))
+    real = Path(os.path.realpath(text))
+    if os.path.islink(os.path.abspath(text)) and not os.path.exists(real):
+        raise LedgerError(
+            f"{text!r} is a symbolic link to {str(real)!r}, which is missing; restore that, or give its own path to "
+            "make a new ledger there"
+        )
+    return real
 
 
 def open_store(
@@ -67,7 +72,7 @@ def open_store(
     elif name is not None:
         raise ParameterError("name", name, "left out for a ledger in a file")
     else:
-        store = _of_file(_absolute(path), may_create, expect_head, account)
+        store = _of_file(_real(path), may_create, expect_head, account)
     try:
         _check_agreement(store, total_epsilon, total_delta, accountant, conversion_delta, expect_head)
         if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
@@ -128,7 +133,7 @@ def _check_agreement(
     asked = [("epsilon", epsilon, terms[0]), ("delta", delta, terms[1])]
     if conversion_delta is not None:
         # 0, which no ledger that converts has, where this one converts nothing.
-        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp") else 0
+        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp", "odometer") else 0
         asked.append(("conversion_delta", budget_units(conversion_delta, "delta", "conversion_delta"), stored))
     for name, given, stored in asked:
         if given is not None and given != stored:

@@ -25,7 +25,7 @@ import psycopg
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account
 from dpfast.ledger.durable import DurableStore, Head, account_row
-from dpfast.ledger.postgresql_server import FORMAT, SCHEMA, Server, Session, reason_of
+from dpfast.ledger.postgresql_server import FORMAT, FORMAT_BEFORE, SCHEMA, Server, Session, reason_of
 from dpfast.ledger.turns import Turns
 
 __all__ = ["PostgresqlStore", "place_of"]
@@ -65,7 +65,7 @@ class PostgresqlStore(DurableStore):
         self._turns = Turns()
         self._transactions = 0
         _STORES.add(self)
-        self._transact(self._verify)
+        self._open()
 
     @staticmethod
     def exists(server: Server, name: str) -> bool:
@@ -86,7 +86,8 @@ class PostgresqlStore(DurableStore):
         """
         schema = _schema_of(name)
         ledger = secrets.token_hex(16)
-        head = Head(ledger, account.identity, 0, ledger)
+        row = account_row(ledger, MAIN, account)
+        head = Head(ledger, account.identity, 0, ledger).with_account(row)
 
         def work(connection: psycopg.Connection[Any]) -> None:
             session = Session(connection, schema)
@@ -98,8 +99,8 @@ class PostgresqlStore(DurableStore):
                 for statement in SCHEMA:
                     session.execute(statement)
                 session.execute("INSERT INTO about VALUES (?)", (FORMAT,))
+                session.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
                 session.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?, ?)", head.row)
-                session.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", account_row(ledger, MAIN, account))
                 session.commit()
 
         _alone(server, name, work)
@@ -188,18 +189,22 @@ class PostgresqlStore(DurableStore):
     def _version_of(self, connection: Session) -> int:
         return self._transactions
 
-    def _check_format(self, connection: Session) -> None:
-        if connection.checked:
-            return
-        (stored_format,) = connection.execute("SELECT format FROM about").fetchone() or (0,)
-        if stored_format != FORMAT:
-            known = "upgrade dpfast" if stored_format > FORMAT else "use the dpfast that made it"
-            raise LedgerError(
-                f"the ledger {self.place} has format {stored_format}, this dpfast knows format {FORMAT}; {known}"
-            )
-        connection.checked = True
+    def _check_format(self, connection: Session) -> bool:
+        if connection.format != FORMAT:
+            (stored_format,) = connection.execute("SELECT format FROM about").fetchone() or (0,)
+            if stored_format not in (FORMAT, FORMAT_BEFORE):
+                known = "upgrade dpfast" if stored_format > FORMAT else "use the dpfast that made it"
+                raise LedgerError(
+                    f"the ledger {self.place} has format {stored_format}, this dpfast knows format {FORMAT}; {known}"
+                )
+            connection.format = stored_format
+        return connection.format == FORMAT
 
-    def _check_storage(self, connection: Session) -> None:
+    def _set_format(self, connection: Session) -> None:
+        connection.execute("UPDATE about SET format = ?", (FORMAT,))
+        connection.format = FORMAT
+
+    def _check_storage(self, connection: Session, *, whole: bool) -> None:
         select = (
             "SELECT count(*) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace "
             "WHERE nspname = ? AND relname IN ('head', 'account', 'entry') AND relpersistence = 'p' AND relkind = 'r'"

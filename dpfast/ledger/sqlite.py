@@ -1,11 +1,13 @@
 """A ledger in one SQLite file, which outlives its process and is shared by many.
 
-The file is in SQLite's write-ahead mode, synchronised in full: a charge is one transaction of a few kilobytes at
-most, and one wait for the disk. A store keeps one connection, and closes it before a fork and whenever the file
-under its name is another one.
+A charge is one transaction with a rollback journal, synchronised in full: once it is acknowledged, it stands in the
+file itself. A transaction holds the lock of the file (:mod:`dpfast.ledger.file_lock`), so that its names, threads and
+processes take turns, and what a crash left is put in order before SQLite sees it
+(:mod:`dpfast.ledger.rollback_journal`).
 
-What an open connection has verified it need not verify again while nobody else has written (SQLite's
-``data_version`` tells); everything is read again, and every sum taken again, when a store is opened.
+A store keeps one connection, and closes it before a fork and whenever the file under its name was changed by others.
+What a connection has read it need not read again while nobody else has written. When a store is opened, and whenever
+others have written, the head is read again, which seals all accounts and the chain of entries.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import ctypes
 import os
 import secrets
 import sqlite3
+import threading
 import weakref
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -23,30 +26,52 @@ from typing import TypeVar
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account
 from dpfast.ledger.durable import DurableStore, Head, account_row
-from dpfast.ledger.sqlite_files import APPLICATION_ID, FORMAT, SCHEMA, connected, synchronise_directory, told_plainly
-from dpfast.ledger.turns import Turns
+from dpfast.ledger.file_lock import after_fork_in_child, check_place, hold
+from dpfast.ledger.rollback_journal import journal_of, recover, was_left
+from dpfast.ledger.sqlite_files import (
+    APPLICATION_ID,
+    FORMAT,
+    FORMAT_BEFORE,
+    SCHEMA,
+    connected,
+    synchronise_directory,
+    told_plainly,
+)
+from dpfast.ledger.write_ahead_log import convert, is_ahead, log_of
 
 __all__ = ["SqliteStore"]
 
 Result = TypeVar("Result")
 
-# SQLite in one process keeps its own record of the file locks; a fork in the middle of another thread's
-# transaction would leave the child with locks nobody holds, and so would a connection that merely stays open.
-# So forks wait for the end of a transaction, and every connection is closed first.
-_TURNS = Turns()
+# A fork in the middle of another thread's transaction would leave the child with a half of it, and so would a
+# connection that merely stays open. So forks wait for the end of transactions, and connections are closed first. They
+# do not wait for a thread that waits for a lock.
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-#: Files whose index was removed while this process used them, by device and inode.
-_LOST: set[tuple[int, ...]] = set()
+_FORKING = threading.RLock()
+_STOPPED: list[SqliteStore] = []
 
 
 def _before_fork() -> None:
-    _TURNS.before_fork()
-    if not _TURNS.taken:  # else this thread forks in the middle of its own charge
-        for store in tuple(_STORES):
+    _FORKING.acquire()
+    for store in tuple(_STORES):
+        store.working.acquire()
+        _STOPPED.append(store)
+        if not store.is_working:  # else this thread forks in the middle of its own charge
             store.disconnect()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_TURNS.after_fork, after_in_child=_TURNS.after_fork)
+def _after_fork() -> None:
+    while _STOPPED:
+        _STOPPED.pop().working.release()
+    _FORKING.release()
+
+
+def _after_fork_in_child() -> None:
+    after_fork_in_child()
+    _after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 class SqliteStore(DurableStore):
@@ -59,9 +84,10 @@ class SqliteStore(DurableStore):
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
         self._file: tuple[int, ...] | None = None
-        self._index: tuple[int, ...] | None = None
+        self.working = threading.RLock()
+        self.is_working = False
         _STORES.add(self)
-        self._transact(self._verify)
+        self._open()
 
     @classmethod
     def create(cls, path: Path, account: Account) -> None:
@@ -69,9 +95,8 @@ class SqliteStore(DurableStore):
 
         Whoever links first wins; the others leave the winner's file as it is.
         """
-        # SQLite would play a lost ledger's journal back into the new file.
-        journals = [path.with_name(path.name + suffix) for suffix in ("-journal", "-wal")]
-        if any(map(os.path.exists, journals)) and not os.path.exists(path):
+        # A lost ledger's journal does not belong to the new file.
+        if (was_left(path) or os.path.exists(log_of(path))) and not os.path.exists(path):
             raise LedgerError(
                 f"the ledger {str(path)!r} is missing, but its journal is there; "
                 "restore the file, or remove the journal"
@@ -80,14 +105,13 @@ class SqliteStore(DurableStore):
         ledger = secrets.token_hex(16)
         try:
             with told_plainly(path), closing(connected(new, "rwc")) as connection:
-                connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in SCHEMA:
                     connection.execute(statement)
-                head = Head(ledger, account.identity, 0, ledger)
-                connection.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?, ?)", head.row)
                 row = account_row(ledger, MAIN, account)
                 connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
+                head = Head(ledger, account.identity, 0, ledger).with_account(row)
+                connection.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?, ?)", head.row)
                 connection.execute("COMMIT")
             with suppress(FileExistsError):
                 os.link(new, path)
@@ -95,98 +119,123 @@ class SqliteStore(DurableStore):
         except OSError as error:
             raise LedgerError(f"the ledger {str(path)!r} cannot be created: {error.strerror}") from error
         finally:
-            for suffix in ("", "-wal", "-shm"):
+            for left in (new, journal_of(new)):
                 with suppress(OSError):
-                    new.with_name(new.name + suffix).unlink(missing_ok=True)
+                    left.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of the file."""
-        _TURNS.take(self.disconnect)
+        with self.working:
+            if self.is_working:
+                raise LedgerError("this thread is in the middle of a call to this ledger; close it after that")
+            self.disconnect()
 
     def disconnect(self) -> None:
         """Close the connection, in a turn of its owner's."""
         connection, self._connection = self._connection, None
-        index, self._index = self._index, None
         self._forget()
         if connection is None:
             return
-        file = (self._file or ())[:2]
-        if index is not None and self._index_found() != index:
-            _LOST.add(file)
-        if self._process == os.getpid() and file not in _LOST:
+        if self._process == os.getpid():
             connection.close()
         else:
-            # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. Or
-            # others no longer see its locks, and closing it would write over what they wrote. So it is kept for ever.
+            # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. So the
+            # copy is kept for ever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
-    def _index_found(self) -> tuple[int, ...] | None:
-        """Return which file is SQLite's index of the journal, which holds the locks."""
-        try:
-            found = os.stat(f"{self._path}-shm")
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
     def _transact(self, work: Callable[[sqlite3.Connection], Result], *, writing: bool = False) -> Result:
+        alone = writing
+        while True:
+            done = hold(self._path, lambda file, alone=alone: self._held(file, work, writing, alone), alone=alone)  # type: ignore[misc]
+            if done is not None:
+                return done[0]
+            alone = True  # what was left beside the file is for one alone to put in order
 
-        def transaction() -> Result:
+    def _held(
+        self, file: int, work: Callable[[sqlite3.Connection], Result], writing: bool, alone: bool
+    ) -> tuple[Result] | None:
+        """Do a transaction under the lock, or return None where it takes one alone."""
+        with self.working, told_plainly(self._path):
             process = os.getpid()
+            self.is_working = True
             try:
-                connection = self._connect()
+                connection = self._connect(file, alone)
+                if connection is None:
+                    return None
                 connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
                 result = work(connection)
-                if self._index is None:
-                    self._index = self._index_found()
                 if os.getpid() == process:
                     connection.execute("COMMIT")
-                    self._seen = self._now
-                    return result
+                    self._seen, self._file = self._now, _state_of(file)
+                    return (result,)
             except BaseException:
                 self.disconnect()  # undoes what is not committed
                 raise
+            finally:
+                self.is_working = False
             self.disconnect()
             raise LedgerError("this process was forked in the middle of a charge of its parent")
 
-        with told_plainly(self._path):
-            return _TURNS.take(transaction)
-
-    def _connect(self) -> sqlite3.Connection:
-        """Return the connection, a new one where there is none or the file is another."""
-        # A checkpoint by anybody changes these too: then everything is read again, once in hundreds of charges.
-        try:
-            found = os.stat(self._path)
-            file: tuple[int, ...] | None = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-        except OSError:
-            file = None
-        if self._connection is not None and self._index is not None and self._index_found() != self._index:
+    def _connect(self, file: int, alone: bool) -> sqlite3.Connection | None:
+        """Return the connection, a new one where others wrote, or None where the file is to be put in order first."""
+        state = _state_of(file)
+        left = was_left(self._path)
+        if self._connection is None or self._process != os.getpid() or self._file != state or left:
             self.disconnect()
-        if file is not None and file[:2] in _LOST:
+            check_place(self._path, file)
+        ahead = is_ahead(os.pread(file, 100, 0))
+        if not ahead and os.path.lexists(log_of(self._path)):
             raise LedgerError(
-                f"the index {str(self._path) + '-shm'!r} was removed while this process used it, so that others do not "
-                "see its charges; end all processes, restore the newest copy and charge again what that lacks"
+                f"a write-ahead log, {str(log_of(self._path))!r}, stands beside a ledger that has none; it is of "
+                "another copy: restore the newest one, or remove the log"
             )
-        if self._connection is None or self._process != os.getpid() or self._file != file or file is None:
-            self.disconnect()
+        if left or ahead:
+            if not alone:
+                return None
+            if left:
+                recover(self._path, file, self._verified)
+            if is_ahead(os.pread(file, 100, 0)):
+                convert(self._path, self._verified)
+            state = _state_of(file)
+        if self._connection is None:
             self._connection = connected(self._path, "rw")
-            self._process, self._file = os.getpid(), file
+            self._connection.execute("PRAGMA journal_mode = PERSIST")  # see rollback_journal.py
+            self._process, self._file = os.getpid(), state
         return self._connection
+
+    def _verified(self, connection: sqlite3.Connection) -> None:
+        """Read the file in full by another connection than the store's own."""
+        self._forget()
+        try:
+            self._verify(connection, None)
+        finally:
+            self._forget()
 
     def _version_of(self, connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         return int(version)
 
-    def _check_format(self, connection: sqlite3.Connection) -> None:
+    def _check_format(self, connection: sqlite3.Connection) -> bool:
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (stored_format,) = connection.execute("PRAGMA user_version").fetchone()
         if application_id != APPLICATION_ID:
             raise LedgerError(f"{self.place} is not a dpfast ledger; give another path")
-        (stored_format,) = connection.execute("PRAGMA user_version").fetchone()
-        if stored_format != FORMAT:
+        if stored_format not in (FORMAT, FORMAT_BEFORE):
             known = "upgrade dpfast" if stored_format > FORMAT else "use the dpfast that made it"
             raise LedgerError(
                 f"the ledger {self.place} has format {stored_format}, this dpfast knows format {FORMAT}; {known}"
             )
+        return bool(stored_format == FORMAT)
 
-    def _check_storage(self, connection: sqlite3.Connection) -> None:
-        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+    def _set_format(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _check_storage(self, connection: sqlite3.Connection, *, whole: bool) -> None:
+        if whole and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged("its pages are not in order")
+
+
+def _state_of(file: int) -> tuple[int, ...]:
+    """Return what changes whenever somebody writes to a file or puts another in its place."""
+    status = os.fstat(file)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from dpfast.errors import LedgerError
 
-__all__ = ["APPLICATION_ID", "FORMAT", "SCHEMA", "connected", "synchronise_directory", "told_plainly"]
+__all__ = ["APPLICATION_ID", "FORMAT", "FORMAT_BEFORE", "SCHEMA", "connected", "synchronise_directory", "told_plainly"]
 
 APPLICATION_ID = 0x64706C67  # "dplg"; its meaning and that of a format number never change
-FORMAT = 2
+FORMAT = 3
+#: The format before, whose head did not seal the accounts.
+FORMAT_BEFORE = 2
 _PATIENCE_SECONDS = 30.0
 
 SCHEMA = (
@@ -52,7 +54,7 @@ SCHEMA = (
 
 
 def connected(path: Path, mode: str) -> sqlite3.Connection:
-    """Return a connection that waits for others, and for the disk."""
+    """Return a connection that waits for the disk wherever a loss of power could undo something."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode={mode}",
         uri=True,
@@ -61,9 +63,12 @@ def connected(path: Path, mode: str) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
-        # With less, a loss of power could undo an acknowledged charge.
-        connection.execute("PRAGMA synchronous = FULL")
+        # With less, a loss of power could undo an acknowledged charge. EXTRA is for journals that SQLite removes, after
+        # it has played one back: their name is gone from the disk before anything else happens.
+        connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")
+        # The file changes only once the journal is complete, its first page included (rollback_journal.py).
+        connection.execute("PRAGMA cache_spill = OFF")
     except BaseException:
         connection.close()
         raise
@@ -93,6 +98,8 @@ def told_plainly(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         reason = _REASONS.get(code, f"is damaged ({error}); restore its newest copy")
         raise LedgerError(f"the ledger {str(path)!r} {reason}") from error
+    except OSError as error:
+        raise LedgerError(f"the ledger {str(path)!r} cannot be read or written ({error.strerror})") from error
 
 
 def synchronise_directory(directory: Path) -> None:

@@ -24,11 +24,6 @@ class Turns:
         self._lock = threading.RLock()
         self._taken = False
 
-    @property
-    def taken(self) -> bool:
-        """Whether the holder is at work."""
-        return self._taken
-
     def take(self, work: Callable[[], Result]) -> Result:
         """Run some work alone, or raise where this thread is at such work already.
 
@@ -45,11 +40,3 @@ class Turns:
                 return work()
             finally:
                 self._taken = False
-
-    def before_fork(self) -> None:
-        """Wait until no other thread is at work, so that none is cut off in the child."""
-        self._lock.acquire()
-
-    def after_fork(self) -> None:
-        """Let the others go on, in the parent and in the child."""
-        self._lock.release()

@@ -29,7 +29,7 @@ from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.accuracy import selection_error
 from dpfast.mechanisms.candidates import borrow_candidates
 from dpfast.mechanisms.grouped_points import GroupedPoints
-from dpfast.mechanisms.quantile_nodes import Neighbors
+from dpfast.mechanisms.quantile_tree import Neighbors
 from dpfast.mechanisms.selection import select_rows, slopes
 from dpfast.randomness import RandomSource
 

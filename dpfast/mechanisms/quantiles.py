@@ -16,7 +16,8 @@ from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, round_floats
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.grouped_points import Collector, GroupedPoints, in_stretches
-from dpfast.mechanisms.quantile_nodes import Neighbors, QuantileTree, draw_quantiles, quantile_tree
+from dpfast.mechanisms.quantile_nodes import draw_quantiles
+from dpfast.mechanisms.quantile_tree import Calibration, Neighbors, quantile_tree
 
 __all__ = ["quantiles"]
 
@@ -43,8 +44,8 @@ def quantiles(
     Guarantee
         All quantiles of one group together are (epsilon, 0)-differentially private, where neighbouring data differ in
         one privacy unit that has at most ``max_rows_per_group`` rows in the group. A unit with rows in several
-        groups pays for each; where rows are replaced, and may change group, for the one that it leaves and the
-        one that it enters. A point y of the grid is drawn with probability proportional to
+        groups pays for each; a replaced one, whose rows may change group, half for a group that it only leaves and
+        half for one that it only enters. A point y of the grid is drawn with probability proportional to
         exp(epsilon' * score(y) / (2 * sensitivity)), exactly; for q = 0 and q = 1, whose scores count the rows on one
         side, without the 2. No budget is kept here.
 
@@ -94,15 +95,16 @@ def quantiles(
     -----
     With lt and le the numbers of a group's n values that are below y, and not above it, the score is
     min(q n - lt, le - q n): less than 0 by as many ranks as y lies beside the quantile, and more by how deep
-    the quantile is among equal values. A row more moves it by at most max(q, 1 - q), a replaced one by 1. An empty
+    the quantile is among equal values. A row more moves it by at most max(q, 1 - q), which is the sensitivity of one
+    row; a replaced row that may change group counts as two. One that may not moves it by 1. An empty
     group's quantile is uniform between the bounds. With probability 0.95 the rank of a single quantile
     strays by no more than ln(20 * points) * 2 * sensitivity / epsilon.
 
     Several quantiles are drawn by halves: the middle one, then the others among the values left and right of
-    it. Of k quantiles a row that is added or removed touches one on each of log2(k + 1) levels, rounded up, and
-    epsilon' is epsilon divided by as many; a unit of several rows, or a replaced one, pays for every
-    one that it may touch. Where the point is drawn that parts the values, equal values are parted as well, evenly over
-    2**16 cells of the point, one of which is drawn with it by the score -abs(left - q n).
+    it. The rows of a unit lie in different parts, but each row in one only, so that all the quantiles of a level cost
+    what one does: epsilon' is epsilon divided by log2(k + 1) levels for k quantiles, rounded up. The proof stands in
+    `dpfast.mechanisms.quantile_tree`. Where the point is drawn that parts the values, equal values are parted as well,
+    evenly over 2**16 cells of the point, one of which is drawn with it by the score -abs(left - q n).
 
     The point is found from certified partial sums of weights near the quantile's rank, and in ball arithmetic where
     these leave a doubt. Each quantile of each group uses up two words, whatever the values are.
@@ -132,12 +134,13 @@ def quantiles(
     tree = quantile_tree(parts)
     rows = _read_rows(max_rows_per_group)
     relation = _read_neighbors(neighbors)
-    share = _share(epsilon, tree, rows, relation)
+    share = _read_epsilon(epsilon) / len(tree.levels)
     column = borrow(values, "values")
     whole = column.dtype.kind in "iu"
     points = public_grid(check_bounds(bounds), grid, whole=whole)
     grouped = _group(column, _borrow_groups(groups, group_count, column.length), group_count, points)
-    drawn = draw_quantiles(grouped, points.points, tree, share, rows, relation, random_source(random))
+    calibration = Calibration(tree, share, rows, relation, alone=len(grouped) == 1)
+    drawn = draw_quantiles(grouped, points.points, calibration, random_source(random))
     drawn = drawn[:, order] + (points.lower - 1)
     released = drawn * int(points.step) if whole and points.exponent >= 0 else drawn * points.step
     if single:
@@ -157,12 +160,11 @@ def _read_neighbors(neighbors: object) -> Neighbors:
     raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
 
 
-def _share(epsilon: Any, tree: QuantileTree, rows: int, neighbors: Neighbors) -> Fraction:
-    """Return the epsilon of one node."""
+def _read_epsilon(epsilon: Any) -> Fraction:
     units = budget_units(epsilon, "epsilon")
     if units > 10**6 * UNITS_PER_ONE:
         raise ParameterError("epsilon", epsilon, "a number from 1e-18 to 1e6")
-    return Fraction(units, UNITS_PER_ONE * tree.touched(rows, neighbors))
+    return Fraction(units, UNITS_PER_ONE)
 
 
 def _borrow_groups(groups: Any, group_count: Any, length: int) -> Column | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from dpfast.accounting.balls import as_written
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.additive import thread_count
@@ -15,7 +14,7 @@ from dpfast.mechanisms.gaussian import gaussian_kernel
 from dpfast.mechanisms.key_selection import SelectionTable
 from dpfast.mechanisms.laplace import laplace_kernel
 from dpfast.mechanisms.modes import count_error, count_slope
-from dpfast.mechanisms.quantile_nodes import QuantileTree, node_sensitivity, node_slope, rank_error
+from dpfast.mechanisms.quantile_tree import Calibration, QuantileTree, rank_error
 from dpfast.planner.charged import Charged
 from dpfast.queries import Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
 
@@ -165,12 +164,17 @@ class DrawnQuantiles(Drawn):
 
     Attributes
     ----------
-    tree
-        The nodes of a group, each drawn with ``epsilon``; ``measure`` collects points of a grid, in steps.
+    calibration
+        The nodes of a group, each level drawn with ``epsilon``; ``measure`` collects points of a grid, in steps.
 
     """
 
-    tree: QuantileTree
+    calibration: Calibration
+
+    @property
+    def tree(self) -> QuantileTree:
+        """The nodes of a group."""
+        return self.calibration.tree
 
     @property
     def step(self) -> float:
@@ -183,50 +187,26 @@ class DrawnQuantiles(Drawn):
         return "quantiles"
 
     @property
-    def exact_epsilon(self) -> Fraction:
-        """What a node is drawn with."""
-        return as_written(self.epsilon)
-
-    @property
     def sensitivity(self) -> Fraction:
         """The largest sensitivity of a node, in ranks."""
-        unit = self.unit
-        return max(
-            Fraction(node_sensitivity(node, unit.max_rows_per_group, unit.neighbors), node.d)
-            for level in self.tree.levels
-            for node in level
-        )
+        return max(Fraction(self.calibration.sensitivity(node), node.d) for level in self.tree.levels for node in level)
 
     @property
     def scale(self) -> float:
         """How many ranks divide a probability by e, at the largest sensitivity."""
-        unit = self.unit
-        slopes = [
-            node_slope(node, self.exact_epsilon, unit.max_rows_per_group, unit.neighbors) * node.d
-            for level in self.tree.levels
-            for node in level
-        ]
-        return 1 / min(slopes)
+        return 1 / min(self.calibration.slope(node) * node.d for level in self.tree.levels for node in level)
 
     def strays(self, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, but with this probability.
+        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``.
 
         A node's rank lies between those of the two quantiles that it is between, and so moves by no more than the
-        further of these does, whence its own error comes on top; all nodes are within theirs but with the sum of
-        their probabilities.
+        further of these does, whence its own error comes on top; all nodes are within theirs with probability at least
+        1 minus the sum of the probabilities with which one is not.
         """
-        unit = self.unit
         each = miss / len(self.tree.parts)
+        points = self.measure.points
         errors = [
-            max(
-                rank_error(
-                    node,
-                    node_slope(node, self.exact_epsilon, unit.max_rows_per_group, unit.neighbors),
-                    self.measure.points,
-                    each,
-                )
-                for node in level
-            )
+            max(rank_error(node, self.calibration.slope(node), points, each) for node in level)
             for level in self.tree.levels
         ]
         return math.fsum(errors)

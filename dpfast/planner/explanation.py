@@ -69,7 +69,11 @@ def _reason(part: DrawnQuantiles | DrawnModes) -> str:
         return f"{rows}1 ({kind}); {paid}"
     tree = part.tree
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
-    kind = "a rank replaced" if unit.neighbors == "replace" else "max(q, 1 - q)"
+    kind = "max(q, 1 - q)"
+    if unit.neighbors == "replace":
+        kind = (
+            "a row replaced" if part.calibration.alone and len(tree.parts) == 1 else "2 max(q, 1 - q), a row replaced"
+        )
     levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
     return f"{rows}{each} ({kind}); {paid}{levels}"
 

@@ -23,7 +23,7 @@ from dpfast.mechanisms.noise import (
     laplace_of_epsilon,
     laplace_of_rho,
 )
-from dpfast.mechanisms.quantile_nodes import quantile_tree
+from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
 from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
@@ -107,9 +107,9 @@ def quantiles_of(
     """Return quantiles at a share of the budget.
 
     Guarantee
-        Every node is drawn at the share divided by the nodes that a unit pays for; see `_draws`. A unit lies in
-        max_groups groups, a replaced one in as many before and after; but in no more than there are (Soundness rule
-        24).
+        Every level of a group's nodes is drawn at the share divided by the levels and groups that a unit pays for; see
+        `_draws`. These are max_groups, but no more than there are, for replaced units too: what such a unit takes from
+        one node or group and brings to another costs half each (`dpfast.mechanisms.quantile_tree`, Soundness rule 24).
 
     Parameters
     ----------
@@ -124,10 +124,10 @@ def quantiles_of(
 
     """
     tree = quantile_tree(query.parts)
-    touched = unit.max_groups * (2 if unit.neighbors == "replace" else 1)
-    touched = touched if groups is None else max(min(touched, groups), 1)
-    each, charge = _draws(share, touched * tree.touched(unit.max_rows_per_group, unit.neighbors), description)
-    return DrawnQuantiles(measure, each, unit, charge, tree)
+    touched = unit.max_groups if groups is None else max(min(unit.max_groups, groups), 1)
+    each, charge = _draws(share, touched * len(tree.levels), description)
+    calibration = Calibration(tree, as_written(each), unit.max_rows_per_group, unit.neighbors, alone=groups == 1)
+    return DrawnQuantiles(measure, each, unit, charge, calibration)
 
 
 def modes_of(

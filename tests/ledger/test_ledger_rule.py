@@ -262,6 +262,7 @@ def test_no_refund(make_ledger):
         "report",
         "spent",
         "total",
+        "verify",
     }
     for name in ("spent", "remaining", "total", "identity"):
         with pytest.raises(AttributeError):

@@ -28,30 +28,33 @@ def candidates(values, low, high, q: Fraction, cells: int):
     return [(y, c, -abs(left_of(values, y, c, cells) - q * n)) for y in points for c in range(cells)]
 
 
-def distribution(values, low, high, q: Fraction, cells: int, slope) -> list[tuple[tuple[int, int], float]]:
-    """Return every point and cell with its probability; ``slope`` multiplies scores."""
+def distribution(values, low, high, q: Fraction, cells: int, slope, sizes=None) -> list[tuple[tuple[int, int], float]]:
+    """Return every point and cell with its probability; ``slope`` multiplies scores.
+
+    ``sizes``: how much each point counts, from the first on: a point may stand for a stretch of a finer grid.
+    """
     found = candidates(values, low, high, q, cells)
     best = max(score for _, _, score in found)
-    weights = [math.exp(float(slope * (score - best))) for _, _, score in found]
+    weights = [math.exp(float(slope * (score - best))) * (sizes[y - 1] if sizes else 1) for y, _, score in found]
     total = math.fsum(weights)
     return [((y, cell), weight / total) for (y, cell, _), weight in zip(found, weights, strict=True)]
 
 
-def transcripts(values, low, high, node, slope_of) -> dict[tuple, float]:
+def transcripts(values, low, high, node, slope_of, sizes=None) -> dict[tuple, float]:
     """Return the probability of every transcript: points and cells of a node and those below it."""
     if node is None:
         return {(): 1.0}
     result: dict[tuple, float] = {}
     q = Fraction(node.p, node.d)
-    for (y, cell), p in distribution(values, low, high, q, node.cells, slope_of(node) * node.d):
+    for (y, cell), p in distribution(values, low, high, q, node.cells, slope_of(node) * node.d, sizes):
         if not node.cells:
             result[((node.quantile, y, cell),)] = p
             continue
         ordered = sorted(values)
         left = left_of(values, y, cell, node.cells)
         lower, upper = node.children
-        for one, first in transcripts(ordered[:left], low, y, lower, slope_of).items():
-            for other, second in transcripts(ordered[left:], y, high, upper, slope_of).items():
+        for one, first in transcripts(ordered[:left], low, y, lower, slope_of, sizes).items():
+            for other, second in transcripts(ordered[left:], y, high, upper, slope_of, sizes).items():
                 result[((node.quantile, y, cell), *one, *other)] = p * first * second
     return result
 

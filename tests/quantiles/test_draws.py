@@ -11,8 +11,10 @@ from noise.goodness import rejects
 import dpfast as dpf
 from dpfast.columns.ranks import PARTS
 from dpfast.mechanisms import quantile_nodes
+from dpfast.mechanisms import quantile_tree as nodes
 from dpfast.mechanisms.grouped_points import GroupedPoints
-from dpfast.mechanisms.quantile_nodes import draw_quantiles, node_slope, quantile_tree
+from dpfast.mechanisms.quantile_nodes import draw_quantiles
+from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
 from dpfast.testing import SeededRandom
 
 from .oracles import chosen, distribution, transcripts
@@ -65,6 +67,10 @@ def tree_of(quantiles):
     return quantile_tree([round(q * PARTS) for q in quantiles])
 
 
+def calibrated(tree, epsilon=Fraction(1)):
+    return Calibration(tree, epsilon, 1, "add_remove", alone=True)
+
+
 @pytest.mark.parametrize("points", [2, 5, 661, 5000, 2**20 + 7, 2**33])
 @pytest.mark.parametrize("quantiles", TREES.values(), ids=TREES)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 20), Fraction(2), Fraction(300)])
@@ -77,7 +83,7 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
     drawn = []
     for refine_all in (False, True):
         data = grouped(lists, dtype)
-        arguments = (points, tree, epsilon, 1, "add_remove", SeededRandom(seed))
+        arguments = (points, calibrated(tree, epsilon), SeededRandom(seed))
         drawn.append(draw_quantiles(data, *arguments, refine_all=refine_all))
         if not refine_all:
             assert len(refined) == 0, "beyond the odds: a node is in doubt with a probability of about 2**-30"
@@ -115,7 +121,7 @@ class ChosenWords:
 def test_words_choose_what_the_formula_says(monkeypatch, cells, seed):
     """U chooses the block and V the point, along the grid: against mpmath, for random words, data and slopes."""
     generator = np.random.default_rng(seed)
-    monkeypatch.setattr(quantile_nodes, "CELLS", 8)
+    monkeypatch.setattr(nodes, "CELLS", 8)
     for _ in range(120):
         points = int(generator.integers(2, 9))
         values = generator.integers(1, points + 1, int(generator.integers(0, 12))).tolist()
@@ -125,9 +131,9 @@ def test_words_choose_what_the_formula_says(monkeypatch, cells, seed):
         tree = quantile_tree(parts)
         words = [int.from_bytes(generator.bytes(8), "big") for _ in range(2 * len(parts))]
         monkeypatch.setattr(quantile_nodes, "Keystream", ChosenWords(words))
-        drawn = draw_quantiles(grouped([values]), points, tree, Fraction(1), 1, "add_remove", SeededRandom(1))
+        drawn = draw_quantiles(grouped([values]), points, calibrated(tree), SeededRandom(1))
         node = tree.root
-        slope = Fraction(node_slope(node, Fraction(1), 1, "add_remove")) * node.d
+        slope = Fraction(calibrated(tree).slope(node)) * node.d
         u, v = ((Fraction(word) + Fraction(1, 2)) / 2**64 for word in words[:2])
         y, _ = chosen(values, 1, points, Fraction(node.p, node.d), node.cells, slope, u, v)
         assert drawn[0, node.quantile] == y
@@ -146,7 +152,7 @@ def test_a_word_at_a_boundary_reads_on(monkeypatch, refined, refine_all):
         keystream = ChosenWords(words, extension)
         monkeypatch.setattr(quantile_nodes, "Keystream", keystream)
         data = grouped([values])
-        drawn = draw_quantiles(data, points, tree, Fraction(1), 1, "add_remove", SeededRandom(1), refine_all=refine_all)
+        drawn = draw_quantiles(data, points, calibrated(tree), SeededRandom(1), refine_all=refine_all)
         assert drawn[0, 0] == expected
         assert max(depth for _, depth in keystream.read) >= 6
     assert len(refined) == 2
@@ -158,7 +164,7 @@ def test_a_place_at_a_boundary_reads_on(monkeypatch, refined):
     for word, extension, expected in ((third, 0, 1), (third, 2**1024 - 1, 2), (third + 1, 0, 2)):
         keystream = ChosenWords([12345, word], {1: extension})
         monkeypatch.setattr(quantile_nodes, "Keystream", keystream)
-        drawn = draw_quantiles(grouped([[]]), 3, tree_of([0.5]), Fraction(1), 1, "add_remove", SeededRandom(1))
+        drawn = draw_quantiles(grouped([[]]), 3, calibrated(tree_of([0.5])), SeededRandom(1))
         assert drawn[0, 0] == expected
     assert len(refined) == 2
 
@@ -187,13 +193,13 @@ def test_frequencies_of_one_quantile(values, q):
 @pytest.mark.statistical
 def test_frequencies_of_three_quantiles(monkeypatch):
     """Every outcome of three quantiles drawn by halves, cells among them. False-failure rate 1e-12."""
-    monkeypatch.setattr(quantile_nodes, "CELLS", 4)
+    monkeypatch.setattr(nodes, "CELLS", 4)
     values, points, draws = [1, 2, 2, 4], 4, 60_000
     drawn = frequencies(values, points, [0.25, 0.5, 0.75], 2.0, draws)
     tree = tree_of([0.25, 0.5, 0.75])
-    share = Fraction(2) / tree.touched(1, "add_remove")
+    share = Fraction(2) / len(tree.levels)
     expected = {}
-    slopes = lambda node: Fraction(node_slope(node, share, 1, "add_remove"))  # noqa: E731
+    slopes = lambda node: Fraction(calibrated(tree, share).slope(node))  # noqa: E731
     for transcript, p in transcripts(values, 1, points, tree.root, slopes).items():
         outcome = tuple(y for _, y, _ in sorted(transcript))
         expected[outcome] = expected.get(outcome, 0) + p

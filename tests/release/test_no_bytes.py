@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import traceback
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dpfast as dpf
+from dpfast.errors import DpfastError
 
 from .oracles import exported_bytes
 
@@ -17,7 +19,6 @@ MARK = 0x5EC2E7C0FFEE4B1D
 DAY = datetime.date(1970, 1, 1) + datetime.timedelta(days=0x2B1D4E)
 MOMENT = datetime.datetime(2091, 3, 7, 11, 13, 17, 123457)
 LONG = "a long key that is rejected, SECRET-0123456789"
-ENUM = pl.Enum(["zebra", "apple", "mango", "unused"])
 
 #: dtype -> (shown keys in the order of the release, rejected keys, their bytes)
 KINDS = {
@@ -26,7 +27,8 @@ KINDS = {
     "both": (pl.String, ["a key that is shown, and longer than twelve", "beta"], [LONG, "SECRET-7"], [b"SECRET"]),
     "categories": (pl.Categorical, ["alpha", "a shown category of some length"][::-1], [LONG, "SECRET-7"], [b"SECRET"]),
     "own categories": (pl.Categorical(pl.Categories("held")), ["alpha", "beta"], [LONG, "SECRET-7"], [b"SECRET"]),
-    "enum": (ENUM, ["zebra", "mango"], ["apple"], []),
+    "enum": (pl.Enum(["zebra", "SECRET-7", "mango", LONG]), ["mango", "zebra"], ["SECRET-7", LONG], [b"SECRET"]),
+    "enum of one byte": (pl.Enum(["zebra", "SECRET-7"]), ["zebra"], ["SECRET-7"], [b"SECRET"]),
     "int64": (pl.Int64, [-3, 5], [MARK], [MARK.to_bytes(8, "little")]),
     "uint64": (pl.UInt64, [3, 5], [2**64 - MARK], [(2**64 - MARK).to_bytes(8, "little")]),
     "dates": (pl.Date, [datetime.date(2000, 1, 1)], [DAY], [(0x2B1D4E).to_bytes(4, "little")]),
@@ -55,6 +57,12 @@ def assert_absent(frame, needles):
             assert needle not in exported
 
 
+def released_dtype(kind):
+    """Return the dtype of selected keys: dtypes that carry values in themselves become strings."""
+    dtype = KINDS[kind][0]
+    return pl.String if dtype == pl.Categorical or isinstance(dtype, (pl.Categorical, pl.Enum)) else dtype
+
+
 UNITS = {"rows": {}, "units": {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3}}
 
 
@@ -63,16 +71,18 @@ UNITS = {"rows": {}, "units": {"privacy_unit": "u", "max_groups": 2, "max_rows_p
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rejected_keys_leave_no_bytes(kind, unit, lazy, null, without_noise, released):
-    """And the shown ones come sorted, null first, in the type they had (categories as strings)."""
-    dtype, shown, _, needles = KINDS[kind]
+    """And the shown ones come sorted, null first, in the type they had (categories and enums as strings)."""
+    _, shown, _, needles = KINDS[kind]
     frame = frame_of(kind, null=null)
     release = released(frame.lazy() if lazy else frame, "k", n=dpf.count(), **UNITS[unit])
     assert release.frame["k"].to_list() == [None] * null + shown
     assert release.frame["n"].to_list() == [200] * (len(shown) + null)
-    assert release.frame["k"].dtype == (pl.String if "categories" in kind else dtype)
+    assert release.frame["k"].dtype == released_dtype(kind)
     assert_absent(release.frame, needles)
     assert_absent(release.lazy().collect(), needles)
     assert_absent(release.frame.head(1), needles)
+    told = f"{release!r} {release.explain()} {release.frame.schema} {vars(release)}".encode()
+    assert not any(needle in told for needle in needles)
 
 
 def test_the_search_finds_what_filtering_leaves():
@@ -97,11 +107,12 @@ def test_several_key_columns(unit, without_noise, released):
     crossed = crossed.filter((pl.col("int64") != MARK) | pl.col("int64").is_null())
     by = ["long strings", "int64", "enum"]
     release = released(crossed, by, n=dpf.count(), **UNITS[unit])
-    expected = crossed.group_by(by).len().filter(pl.col("len") >= 100).sort(by)
+    expected = crossed.with_columns(pl.col("enum").cast(pl.String)).group_by(by).len()
+    expected = expected.filter(pl.col("len") >= 100).sort(by)
     assert release.frame.select(by).rows() == expected.select(by).rows()
     assert release.frame["n"].to_list() == expected["len"].to_list()
-    assert release.frame.select(by).dtypes == crossed.select(by).dtypes
-    assert_absent(release.frame, [b"SECRET-0123", MARK.to_bytes(8, "little")])
+    assert release.frame.select(by).dtypes == [pl.String, pl.Int64, pl.String]
+    assert_absent(release.frame, [b"SECRET", MARK.to_bytes(8, "little")])
 
 
 def masked_integers(mark):
@@ -160,9 +171,54 @@ def test_private_columns_that_are_only_measured_leave_no_bytes(without_noise, re
 
 
 def test_a_release_of_no_key_is_an_empty_frame(without_noise, released):
-    for kind, (dtype, *_) in KINDS.items():
+    for kind in KINDS:
         frame = frame_of(kind, null=True).unique("k")
         release = released(frame, "k", n=dpf.count(), m=dpf.mean("u", bounds=(0, 1)))
         assert release.frame.height == 0
-        assert release.frame["k"].dtype == (pl.String if "categories" in kind else dtype)
+        assert release.frame["k"].dtype == released_dtype(kind)
         assert_absent(release.frame, [b"SECRET", MARK.to_bytes(8, "little")])
+
+
+def test_given_keys_keep_their_dtype(without_noise, released):
+    """They are public, and so is all that their dtype holds; of the data's own dtype nothing is taken."""
+    data = pl.DataFrame({"k": pl.Series(["zebra", "SECRET-7"] * 200, dtype=pl.Enum(["SECRET-7", "zebra"]))})
+    own = pl.Enum(["zebra", "unused"])
+    for dtype in (own, pl.String, pl.Categorical):
+        keys = pl.DataFrame({"k": pl.Series(["zebra"], dtype=dtype)})
+        release = released(data, "k", keys=keys, n=dpf.count())
+        assert release.frame.select("k").equals(keys)
+        assert release.frame["k"].dtype == dtype
+        assert release.frame["n"].to_list() == [200]
+        assert_absent(release.frame, [b"SECRET"])
+
+
+#: What is refused before anything is charged, because of the dtype of a column.
+REFUSED = {
+    "a sum": lambda data: dpf.plan(data, s=dpf.sum("k", bounds=(0, 1)), epsilon=1),
+    "a quantile": lambda data: dpf.plan(data, s=dpf.quantile("k", 0.5, bounds=(0, 1)), epsilon=1),
+    "bins": lambda data: dpf.plan(data, dpf.bins("k", [0, 1]), n=dpf.count(), epsilon=1, delta=1e-6),
+    "other keys": lambda data: dpf.plan(data, "k", keys=pl.DataFrame({"k": ["b"]}), n=dpf.count(), epsilon=1),
+    "integer keys": lambda data: dpf.plan(data, "k", keys=pl.DataFrame({"k": [1]}), n=dpf.count(), epsilon=1),
+    "other candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=["b"]), epsilon=1),
+    "integer candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=[1]), epsilon=1),
+    "a list as key": lambda data: dpf.plan(data.with_columns(pl.concat_list("k")), "k", n=dpf.count(), epsilon=1),
+    "a list as unit": lambda data: dpf.plan(
+        data.with_columns(pl.concat_list("k")), privacy_unit="k", max_groups=1, max_rows_per_group=1, n=dpf.count(),
+        epsilon=1,
+    ),
+    "codes": lambda data: dpf.Domain({"k": 3}).count(data),
+    "bins of a domain": lambda data: dpf.Domain({"k": dpf.bins("k", [0, 1])}).count(data),
+    "integers of a domain": lambda data: dpf.Domain({"k": [1, 2]}).count(data),
+    "noise": lambda data: dpf.laplace(data["k"], 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_errors_about_a_dtype_do_not_show_what_it_holds(what):
+    """Soundness rule 3: an enum is often made of the values of the data."""
+    data = pl.DataFrame({"k": pl.Series(["zebra", "SECRET-7"] * 3, dtype=pl.Enum(["SECRET-7", "zebra"]))})
+    with pytest.raises(DpfastError) as caught:
+        REFUSED[what](data)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "SECRET" not in told
+    assert "Enum" in told or "String" in told

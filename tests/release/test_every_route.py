@@ -1,0 +1,232 @@
+"""Every way to a release ends in one, of the same columns and dtypes, however little data there is.
+
+Nobody and one person are neighbours: a route that fails, or looks different, where the data are empty shows which of
+the two it was, and delta is 1.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import random
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+import dpfast as dpf
+
+DAYS = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)]
+MOMENTS = [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 2, 3)]
+FAR = [-(2**62), 0, 2**62]
+TEXTS = ["a", "b", "c"]
+LETTERS = {"k": (pl.String, TEXTS)}
+EDGES = [0, 1, 2, 3]
+
+#: What rows are grouped by: each column's dtype and values.
+ROUTES = {
+    "dense integers": {"k": (pl.Int64, [1, 2, 3])},
+    "sparse integers": {"k": (pl.Int64, FAR)},
+    "unsigned integers": {"k": (pl.UInt64, [0, 2**63, 2**64 - 1])},
+    "short strings": LETTERS,
+    "long strings": {"k": (pl.String, ["a key of more than twelve bytes", "b" * 40, "c"])},
+    "enum": {"k": (pl.Enum(TEXTS), TEXTS)},
+    "categorical": {"k": (pl.Categorical, TEXTS)},
+    "small categorical": {"k": (pl.Categorical(pl.Categories("few", physical=pl.UInt8)), TEXTS)},
+    "Booleans": {"k": (pl.Boolean, [True, False])},
+    "dates": {"k": (pl.Date, DAYS)},
+    "moments": {"k": (pl.Datetime("us"), MOMENTS)},
+    "nothing but null": {"k": (pl.Null, [None])},
+    "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
+    "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
+    "two columns": {"k": (pl.String, TEXTS), "h": (pl.Int8, [1, 2])},
+    "columns that cannot be coded": {"k": (pl.Int64, FAR), "h": (pl.Int64, FAR)},
+    "no column": {},
+}
+
+QUERIES = {
+    "count": {"n": dpf.count()},
+    "sum": {"s": dpf.sum("i", bounds=(0, 5))},
+    "mean": {"m": dpf.mean("f", bounds=(0, 5))},
+    "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
+    "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
+    "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},
+    "mode with null": {"on": dpf.mode("i", candidates=[None, 1, 2**40])},
+}
+DRAWN = {name: query for queries in ("mean", "quantiles", "mode") for name, query in QUERIES[queries].items()}
+QUERIES["all"] = {name: query for queries in QUERIES.values() for name, query in queries.items()}
+
+QUERIES["drawn"] = DRAWN
+
+UNITS = {"rows": {}, "units": {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3}}
+SOURCES = ["DataFrame", "LazyFrame", "Parquet", "IPC", "CSV"]
+NEIGHBORS = ["add_remove", "replace"]
+BUDGETS = ["epsilon", "rho"]
+#: How many rows there are of each kind of data; "dropped" are rows of no unit.
+DATA = {"ordinary": 60, "empty": 0, "one row": 1, "all null": 6, "dropped": 6}
+
+
+class Cell(NamedTuple):
+    """One cell of the matrix."""
+
+    route: str
+    data: str
+    query: str
+    given: bool
+    unit: str
+    source: str
+    neighbors: str
+    budget: str
+
+
+def frame_of(route, data):
+    """Return the rows of one kind of data."""
+    rows = DATA[data]
+
+    def column(dtype, values, *, null=data == "all null"):
+        return pl.Series([None if null else values[i % len(values)] for i in range(rows)], dtype=dtype)
+
+    return pl.DataFrame(
+        {
+            **{name: column(dtype, values) for name, (dtype, values) in ROUTES[route].items()},
+            "u": column(pl.Int64, range(60), null=data in ("all null", "dropped")),
+            "i": column(pl.Int64, range(7)),
+            "f": column(pl.Float64, [0.5, float("nan"), 3.25, float("inf")]),
+            "c": column(pl.String, ["x", "y", "other"]),
+        }
+    )
+
+
+def by_of(route):
+    names = list(ROUTES[route])
+    return dpf.bins("k", EDGES) if route.startswith("bins") else (names or None)
+
+
+def keys_of(route):
+    """Return public keys, one of which is not in the data; none where there is no column."""
+    if route.startswith("bins"):
+        return pl.DataFrame({"k": [0, 2, None]})
+    columns = ROUTES[route].items()
+    keys = pl.DataFrame({name: pl.Series(values[:2], dtype=dtype) for name, (dtype, values) in columns})
+    return keys if columns else None
+
+
+def known_height(cell):
+    """Return how many rows a release has; None where that is drawn."""
+    if not ROUTES[cell.route]:
+        return 1
+    if cell.given:
+        return keys_of(cell.route).height
+    return 0 if cell.data in ("empty", "dropped") else None
+
+
+def source_of(frame, source, folder):
+    """Return a frame as what `dpf.plan` takes, and what else it needs to be told."""
+    if source == "DataFrame":
+        return frame, {}
+    if source == "LazyFrame":
+        return frame.lazy(), {}
+    path = folder / f"data.{source.lower()}"
+    if source == "Parquet":
+        frame.write_parquet(path)
+    elif source == "IPC":
+        frame.write_ipc(path)
+    else:
+        frame.write_csv(path)
+        return path, {"schema": dict(frame.schema)}
+    return path, {}
+
+
+def has_source(route, source):
+    """Say whether such a file can hold such keys."""
+    kinds = {type(dtype) if isinstance(dtype, pl.DataType) else dtype for dtype, _ in ROUTES[route].values()}
+    not_in_csv = {pl.Enum, pl.Categorical, pl.Null, pl.Datetime, pl.Date, pl.Boolean}
+    return not (source == "CSV" and kinds & not_in_csv)
+
+
+def released(cell, folder):
+    """Return a release on a new ledger, after everything that can be read of it has been read."""
+    route, data, query, given, unit, source, neighbors, budget = cell
+    rows, told = source_of(frame_of(route, data), source, folder)
+    keys = keys_of(route) if given and ROUTES[route] else None
+    delta = 1e-6 if budget == "epsilon" or (keys is None and ROUTES[route]) else 0.0
+    arguments = {"rho": 0.5} if budget == "rho" else {"epsilon": 1.0}
+    ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
+    plan = dpf.plan(
+        rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
+        **arguments, **told, **UNITS[unit], **QUERIES[query],
+    )  # fmt: skip
+    release = plan.run(ledger)
+    assert plan.run(ledger) is release
+    assert release.lazy().collect().equals(release.frame)
+    assert repr(release)
+    assert release.explain()
+    return release
+
+
+def check(cells, folder):
+    """Run every cell of a matrix; say all that fail, by what they share."""
+    schemas, failed = {}, []
+    for cell in cells:
+        reference = cell.route, cell.query, cell.given
+        try:
+            if reference not in schemas:
+                schemas[reference] = released(cell._replace(data="ordinary", source="DataFrame"), folder).frame.schema
+            frame = released(cell, folder).frame
+        except Exception as error:  # the test is that there is none
+            failed.append((cell, f"{type(error).__name__}: {error}"))
+            continue
+        if frame.schema != schemas[reference]:
+            failed.append((cell, f"{frame.schema} and not {schemas[reference]}"))
+        known = known_height(cell)
+        if known is not None and frame.height != known:
+            failed.append((cell, f"{frame.height} rows and not {known}"))
+        nulls = frame.drop(ROUTES[cell.route]).null_count().sum_horizontal().sum()
+        if nulls and cell.query not in ("mode with null", "all"):
+            failed.append((cell, "a null"))
+    assert not failed, "\n".join([f"{len(failed)} cells failed, the first of them:", *map(str, failed[:20])])
+
+
+#: Each unit with each kind of data; rows of no unit are rows like any other where the row is the unit.
+UNITS_AND_DATA = [
+    (unit, data) for unit in UNITS for data in DATA if data != "ordinary" and (unit, data) != ("rows", "dropped")
+]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_key_on_next_to_no_data(route, seed, tmp_path):
+    """All kinds of keys, given and selected, units and data, each with a count, a mode, all queries and one by chance.
+
+    Source, neighbours and budget are drawn by chance too: they meet in the next test, and all of them in the long one.
+    """
+    choose = random.Random(seed)
+    turns = list(itertools.product([source for source in SOURCES if has_source(route, source)], NEIGHBORS, BUDGETS))
+    cells = []
+    for turn, given, (unit, data) in itertools.product(range(4), [True, False], UNITS_AND_DATA):
+        if ROUTES[route] or given:
+            query = ("count", "mode", "all", choose.choice(list(QUERIES)))[turn]
+            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns)))
+    check(cells, tmp_path)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_every_source_neighbour_and_budget_on_next_to_no_data(given, tmp_path):
+    cells = [
+        Cell("short strings", data, "drawn", given, "units", source, neighbors, budget)
+        for data, source, neighbors, budget in itertools.product(["empty", "dropped"], SOURCES, NEIGHBORS, BUDGETS)
+    ]
+    check(cells, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_whole_matrix(route, tmp_path):
+    """Every cell of the product: some 30,000 releases."""
+    cells = [
+        Cell(route, data, query, given, unit, source, neighbors, budget)
+        for query, given, (unit, data), source, neighbors, budget in itertools.product(
+            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS
+        )
+        if has_source(route, source) and (ROUTES[route] or given)
+    ]
+    check(cells, tmp_path)
