@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e4b8002425d9abc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -44,4 +44,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e4b8002425d9abc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3e4b8002425d9abc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3
