@@ -365,6 +365,18 @@ COMPARISONS = (
         at_least=False,
         rounds=3,
     ),
+    *(
+        Comparison(
+            f"PLD of {size:,} steps of private training",
+            "dp_accounting",
+            size,
+            budgets.training,
+            1.0,
+            needs="dp_accounting",
+            rounds=1,
+        )
+        for size in (10, 1_000, 10_000)
+    ),
     Comparison("Prefix sums, int64", "NumPy cumsum", 10**7, workloads.prefixes(np.int64), 1.3),
     Comparison("Prefix sums, float64, rounded once", "NumPy cumsum", 10**7, workloads.prefixes(np.float64), 2.0),
     Comparison("10^6 ranges of 10^7 cells", "NumPy", 10**7, workloads.ranges, 1.5),
