@@ -13,8 +13,8 @@ from torn import ABOUT, CHARGE, PAGE, flipped
 from dpfast.errors import LedgerError
 from dpfast.ledger import Budget, Identity, Ledger
 from dpfast.ledger.account import Entry
-from dpfast.ledger.durable import Head, account_row
 from dpfast.ledger.encoding import row_of
+from dpfast.ledger.head import Head, account_row
 
 CHARGES = 6
 FRAME = 24 + PAGE
