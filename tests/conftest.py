@@ -6,6 +6,11 @@ import os
 import secrets
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No time decides whether a test passes: a busy machine is ten times slower than a quiet one.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser):

@@ -647,7 +647,7 @@ def test_sources_that_do_not_serve(tmp_path, frame):
         (tmp_path / "b.parquet", None, ParameterError, "existing"),
         (tmp_path / "a.xlsx", None, ParameterError, r"\.parquet"),
         (str(tmp_path / "*.nothing"), None, ParameterError, "pattern"),
-        (tmp_path / "empty.csv", {"k": pl.String}, ParameterError, "opened"),
+        (tmp_path / "empty.csv", {"k": pl.String}, ParameterError, "not empty"),
         (tmp_path / "broken.parquet", None, ParameterError, "opened"),
         ([csv, parquet], None, ParameterError, "one kind"),
         ([], None, ParameterError, "DataFrame"),

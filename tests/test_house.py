@@ -190,6 +190,17 @@ def test_errors_show_words_of_ours_without_quotes(path):
             assert not literal, f"line {node.lineno}: write Words({ast.unparse(given)})"
 
 
+def test_no_test_fails_because_the_machine_is_busy():
+    """What waits for another process waits ten times as long as the slowest takes on a quiet machine, or for ever."""
+    short = []
+    for path in Path(__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            given = node.value if isinstance(node, ast.keyword) and node.arg == "timeout" else None
+            if isinstance(given, ast.Constant) and given.value is not None and given.value < 1200:
+                short.append(f"{path.name}, line {node.lineno}: timeout={given.value}")
+    assert short == []
+
+
 def test_every_kernel_source_is_stamped():
     for path in (PACKAGE / "kernels").glob("*.py"):
         assert re.search(

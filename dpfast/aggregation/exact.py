@@ -20,7 +20,7 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
 from dpfast.aggregation.guarding import check_rows, read_guarded
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, plan_keys, prepare_keys
+from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of, plan_keys, prepare_keys
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
@@ -150,6 +150,7 @@ def prepare(
     schema = source.collect_schema()
     if not schema:
         raise ColumnError("the data has no columns")
+    source.require([*map(name_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
     columns = plan_keys(grouping.by, schema)
     contributions = plan_contributions(measures, schema)
     unit = None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from dpfast.aggregation.footers import shorten_path
 from dpfast.aggregation.sources import Source
 from dpfast.errors import DpfastError
 
@@ -18,7 +19,6 @@ __all__ = ["check_rows", "read_guarded"]
 _Read = TypeVar("_Read")
 
 _UNREADABLE = "the data cannot be read to its end: a file is damaged or gone, or an expression of a LazyFrame fails"
-_CHANGED = "the data changed while it was read, so that the aggregates are of no one state of it"
 
 
 def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
@@ -27,10 +27,10 @@ def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
     Raises
     ------
     DpfastError
-        If the data cannot be read to its end, or a file changed since it was opened. The message is fixed,
-        and no traceback holds the engine's error, which may quote the data (Soundness rule 3). That it is
-        raised is one bit: of files that is their damage, of a user's LazyFrame whether its expressions fail,
-        which must therefore be total.
+        If the data cannot be read to its end, or a file changed since it was opened, which is named. Otherwise
+        the message is fixed, and no traceback holds the engine's error, which may quote the data (Soundness
+        rule 3). That it is raised is one bit: of files that is their damage, of a user's LazyFrame whether its
+        expressions fail, which must therefore be total.
     MemoryError
         If there is not enough memory; without NumPy's message, which shows a number of rows.
 
@@ -46,13 +46,22 @@ def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
     except (Exception, pl.exceptions.PanicException):
         pass
     else:
-        if any(not pin.holds() for pin in source.pins):
-            raise DpfastError(_CHANGED)
+        changed = source.changed()
+        if changed is not None:
+            raise _changed(changed)
         return made
     # Out here, so that neither __cause__ nor __context__ holds the engine's error.
     if memory:
         raise MemoryError("not enough memory to aggregate the data")
-    raise DpfastError(_CHANGED if any(not pin.holds() for pin in source.pins) else _UNREADABLE)
+    changed = source.changed()
+    raise DpfastError(_UNREADABLE) if changed is None else _changed(changed)
+
+
+def _changed(path: str) -> DpfastError:
+    """Return the error for a file that changed, whose name is public."""
+    return DpfastError(
+        f"the data changed while it was read, so that the aggregates are of no one state of it: {shorten_path(path)}"
+    )
 
 
 def check_rows(source: Source, seen: int) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 from dpfast.answering.calibration import calibrated, column_of
 from dpfast.answering.choosing import choices, is_list
 from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
+from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import ChargeColumns, Ledger
 from dpfast.ledger.charges import check_text
@@ -200,9 +201,7 @@ def _frame(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.DataFrame):
         return table
     if type(table).__module__.split(".")[0] == "pyarrow" and hasattr(table, "column_names"):
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return frame_of_table(table)
     raise ParameterError("table", type(table).__name__, "a Polars DataFrame or a PyArrow Table", "collect it first")
 
 

@@ -128,7 +128,8 @@ def _unreachable(text: str) -> str:
 _REASONS = {
     "55P03": f"is held by another process for over {PATIENCE_SECONDS} s; try again",
     "53100": "cannot be written: the server's disk is full; make room and try again",
-    "42501": "may not be read or written by this user; grant it the rights to the schema and its tables",
+    "42501": "may not be used in this way by this user; grant it USAGE on the schema, SELECT on its tables to read the "
+    "ledger, and INSERT and UPDATE to charge it",
     "25006": "cannot be written: its server is read-only (a standby?); give the URL of the primary",
     "57014": "took longer than the server's statement_timeout; raise it and try again",
     "42P01": "is damaged (a table is missing); restore its newest copy",
@@ -194,21 +195,33 @@ class Session:
     def begin(self, *, writing: bool) -> None:
         """Begin a transaction; a writing one waits until it alone writes to this ledger."""
         path = f"SET LOCAL search_path TO {self._schema}"
-        lock = f"{path}; SET LOCAL lock_timeout TO '{PATIENCE_SECONDS}s'; SELECT FROM head"
+        # With the schema's name: where it may not be used, a search path passes over it, as if there were no table.
+        lock = f"{path}; SET LOCAL lock_timeout TO '{PATIENCE_SECONDS}s'; SELECT FROM {self._schema}.head"
         if writing:
-            command = (
+            self._run(
                 f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO {self._wait}; "
                 # Else the lock of a machine that lost its power would stay for hours.
                 f"SET LOCAL idle_in_transaction_session_timeout TO '{_LONGEST_PAUSE_SECONDS}s'; {lock} FOR UPDATE"
             )
         else:
-            # What the connection before this one was still committing when it was lost is waited for.
-            first = (
-                f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {lock} FOR SHARE; COMMIT; " if self._is_new else ""
-            )
-            command = f"{first}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {path}"
-        self.connection.execute(command.encode())
+            if self._is_new:
+                self._await_lost_commit(lock)
+            self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {path}")
         self._is_new = False
+
+    def _await_lost_commit(self, lock: str) -> None:
+        """Wait for what the connection before this one was still committing when it was lost.
+
+        Who may only read has committed nothing, and may not lock either.
+        """
+        may_write = "SELECT has_schema_privilege(%(schema)s, 'USAGE') AND has_table_privilege(%(head)s, 'UPDATE')"
+        given = {"schema": self._schema, "head": f"{self._schema}.head"}
+        found = self.connection.execute(may_write.encode(), given).fetchone()
+        how = "FOR SHARE" if found == (True,) else "LIMIT 1"
+        self._run(f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {lock} {how}; COMMIT")
+
+    def _run(self, commands: str) -> None:
+        self.connection.execute(commands.encode())
 
     def commit(self) -> None:
         """Commit, for good."""

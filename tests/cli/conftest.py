@@ -58,7 +58,7 @@ def shell():
 
     def shell(*arguments, **options):
         command = [sys.executable, "-c", "from dpfast.cli import main; main()", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+        return subprocess.run(command, capture_output=True, text=True, timeout=1200, **options)
 
     return shell
 

@@ -217,7 +217,7 @@ def test_the_demonstration_without_its_data(run, monkeypatch, tmp_path):
 
 def test_the_module_is_the_command(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "dpfast", "--version"], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        [sys.executable, "-m", "dpfast", "--version"], capture_output=True, text=True, timeout=1200, cwd=tmp_path
     )
     assert done.returncode == 0
     assert done.stdout.startswith("dpfast ")

@@ -215,7 +215,7 @@ def test_a_process_that_is_killed_while_it_reads_has_paid(folder):
         "mwem.Rounds.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL); main()"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", killed, "synthesize", *ASKED, "--out", "made.csv"], check=False, timeout=60
+        [sys.executable, "-c", killed, "synthesize", *ASKED, "--out", "made.csv"], check=False, timeout=1200
     )
     assert ended.returncode == -signal.SIGKILL
     assert not (folder / "made.csv").exists()

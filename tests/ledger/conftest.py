@@ -52,7 +52,7 @@ class PostgresqlServer:
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            timeout=60,
+            timeout=1200,
             check=False,
             **self.user,
         )
@@ -64,7 +64,9 @@ class PostgresqlServer:
 
 @pytest.fixture(scope="session")
 def postgresql():
-    """Start a PostgreSQL server, or skip what needs one."""
+    """Start a PostgreSQL server, or skip what needs one, as DPFAST_TEST_POSTGRESQL=0 asks for."""
+    if os.environ.get("DPFAST_TEST_POSTGRESQL") == "0":
+        pytest.skip("DPFAST_TEST_POSTGRESQL=0: nothing is tested with PostgreSQL")
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'dpfast[postgresql]'")
     initdb, pg_ctl = (shutil.which(program, path=PLACES) for program in ("initdb", "pg_ctl"))
     if not (initdb and pg_ctl):
@@ -75,7 +77,7 @@ def postgresql():
         try:
             yield server
         finally:
-            server.stopping.communicate(timeout=60)
+            server.stopping.communicate(timeout=1200)
 
 
 @pytest.fixture(params=["memory", "durable", "postgresql"])

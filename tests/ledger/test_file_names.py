@@ -172,6 +172,28 @@ def test_children_do_not_keep_a_lock(path):
     os.waitpid(child, 0)
 
 
+def test_child_of_a_charge_keeps_its_parents_lock(path):
+    """Soundness rule 11: a child forked in mid-charge lets go of nothing that its parent holds."""
+    ledger = Ledger.open(path)
+    append, parent = ledger._store._append, os.getpid()
+
+    def forking(*arguments):
+        result = append(*arguments)
+        child = os.fork()
+        if child:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            with open(path, "rb") as other, pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return result
+
+    ledger._store._append = forking
+    try:
+        assert ledger.charge(TENTH, **ABOUT) == 2
+    except LedgerError as error:
+        os._exit(7 if "forked in the middle" in str(error) and os.getpid() != parent else 1)
+    assert Ledger.open(path).spent.epsilon == 0.2
+
+
 def test_no_system_that_tells_of_mounts(path, monkeypatch):
     """Where the system does not tell which mount a file is in, as on macOS, ledgers serve."""
     monkeypatch.setattr(dpfast.ledger.file_lock, "_MOUNTS", "/nowhere/{}")

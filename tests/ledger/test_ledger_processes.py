@@ -30,7 +30,7 @@ def crash(what, path, *numbers):
         [sys.executable, str(Path(__file__).with_name("crashing.py")), what, str(path), *map(str, numbers)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=1200,
         check=False,
         env=os.environ | {"PYTHONPATH": str(Path(dpfast.__file__).parents[1])},
     )
@@ -58,7 +58,7 @@ def test_eight_processes(tmp_path):
     processes = [context.Process(target=open_and_spend, args=(path, start, results)) for _ in range(8)]
     for process in processes:
         process.start()
-    outcomes = [results.get(timeout=60) for _ in processes]
+    outcomes = [results.get(timeout=1200) for _ in processes]
     for process in processes:
         process.join()
     assert sorted(number for numbers, _ in outcomes for number in numbers) == list(range(1, 26))

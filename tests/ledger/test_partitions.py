@@ -281,7 +281,7 @@ def test_killed_in_mid_charge(request, tmp_path, place):
         [sys.executable, str(Path(__file__).with_name("crashing_partitions.py")), json.dumps(opened)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,
         check=False,
         env=os.environ | {"PYTHONPATH": str(Path(dpfast.__file__).parents[1])},
     )

@@ -67,7 +67,7 @@ def compiled(tmp_path_factory):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("numba"))}
     environment.pop("NUMBA_BOUNDSCHECK", None)
     command = [sys.executable, str(HERE / "compiled_kernels.py")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -121,7 +121,7 @@ def test_a_fast_kernel_is_found_out():
         "total(np.ones(3))\n"
         "print(total.inspect_llvm(total.signatures[0]))\n"
     )
-    ir = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=100, check=True).stdout
+    ir = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=1200, check=True).stdout
     assert flagged(ir)
 
 
@@ -148,6 +148,6 @@ def test_integers_never_become_floats(name, compiled):
 def test_stamps_are_up_to_date():
     """Else a changed callee leaves stale code in users' caches."""
     done = subprocess.run(
-        [sys.executable, str(STAMPS), "--check"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(STAMPS), "--check"], capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0, done.stdout

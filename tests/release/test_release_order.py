@@ -379,7 +379,7 @@ def test_a_fork_during_a_run_never_draws_twice_for_one_charge(stage, durable, tm
     path = tmp_path / "ledger.db"
     done = subprocess.run(
         [sys.executable, "-c", FORK, str(stage), str(path) if durable else "-"],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=1200, check=True,
     )  # fmt: skip
     answers = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert set(answers) == {"parent", "child"}
@@ -426,7 +426,7 @@ for run in range(1000):
 def killed(path, stage, delay):
     """Release until killed; return the entries whose results were seen, and how it ended."""
     process = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path), str(stage), str(delay)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", KILLED, str(path), str(stage), str(delay)], capture_output=True, text=True, timeout=1200
     )
     lines = process.stdout.splitlines()
     return [int(line.split()[1]) for line in lines if line.startswith("seen")], process.returncode, lines[-1]

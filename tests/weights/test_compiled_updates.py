@@ -74,7 +74,7 @@ FLAGS = re.compile(
 def compiled(tmp_path_factory):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("numba"))}
     done = subprocess.run(
-        [sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

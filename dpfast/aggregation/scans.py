@@ -1,0 +1,180 @@
+"""Files of one kind as one lazy scan, whose columns all files are known to have."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from dpfast.aggregation.footers import CommonColumns, find_partition, group_files, read_schemas, shorten_path
+from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
+from dpfast.errors import ColumnError, ParameterError
+
+__all__ = ["ScannedFiles", "scan_files"]
+
+Declared: TypeAlias = "Mapping[str, pl.DataType | type[pl.DataType]]"
+
+
+@dataclass(frozen=True)
+class ScannedFiles:
+    """A lazy scan with the files that it reads; the attributes are those of `Source`."""
+
+    frame: pl.LazyFrame
+    pins: tuple[FilePin, ...]
+    counted: bool
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def scan_files(files: list[NamedFile], schema: Declared | None) -> ScannedFiles:
+    """Return a lazy scan of files of one kind, all of whose footers or headers are read; see `open_source`."""
+    kinds = {kind_of(file.path) for file in files}
+    pins = []
+    for file in files:
+        if file.is_remote:
+            continue
+        if not os.path.isfile(file.path):
+            raise ParameterError("data", file.path, "an existing file")
+        try:
+            pins.append(FilePin.of(file.path))
+        except OSError:
+            raise ParameterError("data", file.path, "an existing file") from None
+    if len(kinds) > 1:
+        raise ParameterError("data", [file.path for file in files], "files of one kind")
+    kind = kinds.pop()
+    if kind == "csv":
+        return ScannedFiles(_scan_csv(files, schema), tuple(pins), counted=False)
+    frame, refused = _scan_typed(files, kind, schema or {})
+    return ScannedFiles(frame, tuple(pins), counted=True, refused=refused)
+
+
+def _scan_typed(files: list[NamedFile], kind: str, schema: Declared) -> tuple[pl.LazyFrame, dict[str, str]]:
+    """Return a lazy scan of files that know their dtypes, and the columns in which they differ."""
+    partition, placed = find_partition(files)
+    for name in schema:
+        if name not in partition:
+            raise ParameterError(
+                "schema", schema, "left out", "Parquet and Arrow files know their dtypes, apart from columns of folders"
+            )
+    options: dict[str, Any] = {"glob": False, "hive_partitioning": False}
+    if kind == "parquet":
+        options["extra_columns"] = "ignore"
+    open_scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
+    schemas = read_schemas(files, kind, lambda path: open_scan(path, **options))
+    common = CommonColumns.of(files, schemas)
+    if partition:
+        options |= {"hive_partitioning": True, "hive_schema": placed, "try_parse_hive_dates": False}
+    parsing = [_parse_folder(name, schema.get(name, common.dtypes.get(name))) for name in partition]
+    own = {name: dtype for name, dtype in common.dtypes.items() if name not in placed}
+    scans = []
+    for paths, held in group_files(files, schemas, own, strict=kind == "ipc"):
+        scan = open_scan(paths, **options)
+        if partition or len(files) > 1:
+            scan = scan.select([_widen(name, held[name], dtype) for name, dtype in own.items()] + parsing)
+        scans.append(scan)
+    return _together(scans), {name: line for name, line in common.refused.items() if name not in partition}
+
+
+def _widen(name: str, held: pl.DataType, dtype: pl.DataType) -> pl.Expr:
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        # Polars would take it for a pattern; such a column is refused where it is used.
+        return pl.lit(None, dtype).alias(name)
+    return pl.col(name) if held == dtype else pl.col(name).cast(dtype)
+
+
+def _together(scans: list[pl.LazyFrame]) -> pl.LazyFrame:
+    return scans[0] if len(scans) == 1 else pl.concat(scans, how="vertical")
+
+
+def _parse_folder(name: str, dtype: pl.DataType | type[pl.DataType] | None) -> pl.Expr:
+    """Return the text of a folder's name as a dtype; null where it does not parse."""
+    wanted = pl.String() if dtype is None else pl.Series(dtype=dtype).dtype
+    parsed = _parse_text(name, wanted)
+    if parsed is not None:
+        return parsed
+    if wanted == pl.Boolean:
+        text = pl.col(name).str.to_lowercase()
+        return pl.when(text.is_in(["true", "false"])).then(text == "true").alias(name)
+    return pl.col(name).cast(wanted, strict=False)
+
+
+def _scan_csv(files: list[NamedFile], schema: Declared | None) -> pl.LazyFrame:
+    """Return a lazy scan of CSV files in which no dtype is inferred and no field can fail."""
+    if schema is None:
+        raise ColumnError(
+            "a CSV file does not know its dtypes, and inferring them would let one row change them; "
+            'declare them: schema={"carrier": polars.String, "dep_delay": polars.Float64}'
+        )
+    try:
+        declared = {name: pl.Series(dtype=dtype).dtype for name, dtype in schema.items()}
+    except (AttributeError, TypeError):
+        declared = {}
+    if not declared or any(not isinstance(name, str) or schema[name] is None for name in declared):
+        raise ParameterError(
+            "schema",
+            schema,
+            "the dtypes of a CSV file's columns, at least one",
+            'write for example schema={"carrier": polars.String}',
+        )
+    parsed = {name: _parse_text(name, dtype) for name, dtype in declared.items()}
+
+    def scan(paths: str | list[str]) -> pl.LazyFrame:
+        return pl.scan_csv(
+            paths,
+            glob=False,
+            # Polars parses numbers itself, field by field; the rest stays text until it is parsed below.
+            schema_overrides={name: declared[name] for name, expr in parsed.items() if expr is None},
+            infer_schema=False,
+            ignore_errors=True,
+            truncate_ragged_lines=True,
+            encoding="utf8-lossy",
+        )
+
+    headers = read_schemas(files, "csv", scan)
+    for file, header in zip(files, headers, strict=True):
+        for name in declared:
+            if name not in header:
+                names = header.names()
+                near = difflib.get_close_matches(name, names, n=3) or names[:8]
+                raise ColumnError(
+                    f"schema names the column {name[:60]!r}, which the data lacks in {shorten_path(file.path)}; near "
+                    f"are {near}"
+                )
+    parsing = [pl.col(name) if expr is None else expr for name, expr in parsed.items()]
+    groups = group_files(files, headers, {}, strict=True)
+    return _together([scan(paths).select(parsing) for paths, _ in groups])
+
+
+def _parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:
+    """Return how a column of text becomes the dtype, field by field; None where Polars' reader does that.
+
+    The reader would take the format of all dates from the first, so that one row could change the others.
+    """
+    text = pl.col(name)
+    if dtype in (pl.String, pl.Boolean) or (dtype.is_numeric() and not dtype.is_decimal()):
+        return None
+    if isinstance(dtype, pl.Categorical) and dtype.categories.physical() != pl.UInt32:
+        raise ColumnError(
+            f"schema declares the column {name!r} as a Categorical with room for few categories, which the data "
+            "could exceed; declare it String"
+        )
+    if isinstance(dtype, (pl.Categorical, pl.Enum)):
+        return text.cast(dtype, strict=False)
+    if dtype == pl.Date:
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
+        spaced = text.str.replace("T", " ", literal=True)
+        coarse, moment = (
+            spaced.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit=unit, strict=False)
+            for unit in ("ms", dtype.time_unit)
+        )
+        # Polars wraps a moment that nanoseconds cannot hold into another year.
+        held = pl.when(coarse.cast(dtype, strict=False).is_not_null()).then(moment)
+        return pl.coalesce(held, text.str.to_date("%Y-%m-%d", strict=False).cast(dtype, strict=False)).alias(name)
+    raise ColumnError(
+        f"schema declares the column {name!r} with dtype {dtype}, which is not read from CSV: declare numbers, "
+        "Boolean, String, Categorical, Enum, Date or Datetime without a time zone"
+    )

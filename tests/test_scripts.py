@@ -1,0 +1,99 @@
+"""The script that runs all tests: every step runs, and what failed is said at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "test.sh"
+#: What each step calls, by a word that is in no other call.
+STEPS = {
+    "ruff check": "ruff check",
+    "ruff format": "ruff format",
+    "mypy": "mypy",
+    "stamps of kernels": "stamp_kernels.py --check",
+    "tests with bounds checked": "-m not statistical",
+    "tests": "--doctest-modules",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs the script over commands that only note what they were called with.
+
+    Those whose call holds one of the given words fail. There is no PostgreSQL, so that it would be installed.
+    """
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPT, tmp_path / "scripts")
+    bin = tmp_path / ".venv-test" / "bin"
+    bin.mkdir(parents=True)
+    path = tmp_path / "path"
+    path.mkdir()
+    for folder, name in ((bin, "python"), (bin, "ruff"), (bin, "mypy"), (path, "apt-get"), (path, "id"), (path, "ls")):
+        says = {"id": "echo 0", "ls": "exit 1"}.get(name, "")
+        (folder / name).write_text(
+            "#!/bin/sh\n"
+            f'{says}\nprintf "%s\\n" "{name} $*" >> calls\n'
+            'for word in $FAILING; do case "$0 $*" in *"$word"*) exit 3;; esac; done\n'
+        )
+        (folder / name).chmod(0o755)
+    # What the script needs beside these, and no initdb that a distribution left on the PATH.
+    for name in ("sh", "dirname", "mktemp", "rm", "env", "timeout", "printf"):
+        (path / name).symlink_to(shutil.which(name))
+
+    def run(failing="", *arguments, **settings):
+        environment = {"PATH": str(path), "FAILING": failing, "TMPDIR": str(tmp_path), **settings}
+        done = subprocess.run(
+            [shutil.which("sh"), str(tmp_path / "scripts" / "test.sh"), *arguments],
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        calls = tmp_path / "calls"
+        called = calls.read_text()
+        calls.unlink()
+        return done, called
+
+    return run
+
+
+def test_every_step_runs_and_all_failures_are_told(run):
+    done, called = run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [name for name, call in STEPS.items() if call not in called] == []
+    for failing, names in (
+        ("ruff stamp_kernels", ["ruff check", "ruff format", "stamps of kernels"]),
+        ("mypy --doctest-modules", ["mypy", "tests"]),
+        ("statistical", ["tests with bounds checked"]),
+    ):
+        done, called = run(failing)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[-1] == f"failed: {', '.join(names)}"
+        assert [name for name, call in STEPS.items() if call not in called] == []
+
+
+def test_arguments_are_pytests(run):
+    done, called = run("", "-k", "this")
+    assert done.returncode == 0
+    assert called.splitlines()[-1] == "python -m pytest -k this"
+    assert run("pytest", "-k", "this")[0].returncode == 3
+
+
+def test_the_installation_of_postgresql_can_be_turned_off(run):
+    assert "apt-get" in run()[1]
+    assert "apt-get" in run(DPFAST_TEST_POSTGRESQL="1")[1]
+    assert "apt-get" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
+
+
+def test_what_needs_postgresql_is_skipped_where_it_is_turned_off():
+    """The fixture that starts a server says so; what it would find on this machine does not matter."""
+    folder = Path(__file__).parent / "ledger"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
+         str(folder / "test_ledger_postgresql.py"), "-k", "test_busy"],
+        env=os.environ | {"DPFAST_TEST_POSTGRESQL": "0"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "DPFAST_TEST_POSTGRESQL=0" in done.stdout
