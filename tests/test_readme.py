@@ -48,7 +48,7 @@ def outputs(tmp_path_factory):
                 shown.append(stream.getvalue())
             else:
                 done = subprocess.run(
-                    ["sh", "-eu", "-c", code], capture_output=True, text=True, timeout=600, env=environment
+                    ["sh", "-eu", "-c", code], capture_output=True, text=True, timeout=1800, env=environment
                 )
                 assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
                 shown.append(done.stdout + done.stderr)
