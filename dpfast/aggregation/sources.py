@@ -191,15 +191,3 @@ def _says_its_values(dtype: Any) -> bool:
         return bool(dtype.storage != "python")  # a str may hold more than UTF-8 does
     known = isinstance(dtype, (pandas.ArrowDtype, pandas.DatetimeTZDtype)) or str(dtype) in _MASKED
     return known or (getattr(dtype, "kind", "O") in "biufmM" and type(dtype).__module__.startswith("numpy"))
-
-
-def _converted(table: Any) -> pl.DataFrame:
-    """Return a table in memory as a Polars frame; the error, if any, shows nothing of it."""
-    try:
-        return pl.DataFrame(table)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except (Exception, pl.exceptions.PanicException):
-        pass
-    # Out here no traceback holds the engine's error, which may quote values.
-    raise ColumnError(f"the {type(table).__name__} has columns that Polars cannot take over; cast them")
