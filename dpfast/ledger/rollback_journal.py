@@ -74,7 +74,7 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
         If it cannot be brought in order, or is an older copy.
 
     """
-    now, before = counter_of(os.pread(descriptor, 100, 0)), _counter_in(journal_of(path))
+    now, before = _counter_of(os.pread(descriptor, 100, 0)), _counter_in(journal_of(path))
     ahead = None if before is None or now is None else (before - now) % _COUNTERS
     if ahead is not None and 0 < ahead < _COUNTERS // 2:
         raise LedgerError(
@@ -109,7 +109,7 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
         connection.execute("ROLLBACK")
 
 
-def counter_of(page: bytes) -> int | None:
+def _counter_of(page: bytes) -> int | None:
     """Return SQLite's change counter, from the beginning of the first page."""
     return int(_COUNTER.unpack_from(page)[0]) if len(page) >= _COUNTER.size else None
 
@@ -138,5 +138,5 @@ def _counter_among(file: BinaryIO, records: int, nonce: int, size: int) -> int |
         if int.from_bytes(record[-4:]) != check:
             break
         if int.from_bytes(record[:4]) == 1:
-            return counter_of(page)
+            return _counter_of(page)
     return None

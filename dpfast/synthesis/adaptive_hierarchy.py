@@ -73,8 +73,8 @@ def adaptive_hierarchy(
     Notes
     -----
     A box with a large count, in scales of the noise that its budget would buy, is split (into 16 parts along one axis,
-    8 x 8 in two) and the parts measured with a share of what is left: a third or less three levels above the cells, two
-    fifths or less two levels above, and all of it for cells. A box with a small one is measured once more with all that
+    8 x 8 in two) and the parts measured with a share of what is left: two fifths or less three levels above the cells,
+    half or less two levels above, and all of it for cells. A box with a small one is measured once more with all that
     is left; its cells are taken to be alike. Where several boxes of a family look alike, and each holds less than what
     is left could tell, their sum is measured in their place. So few records are told from noise at a resolution that
     they allow, and many as by a hierarchy H_b. Least squares bring all measurements together; then, from the root down,

@@ -28,8 +28,8 @@ _LEAST_TO_SPLIT = 5.0
 _LEAST_TO_SPLIT_OF_WHOLE = 14.0
 #: By how many levels there are to the cells: the largest share that one takes of what is left. A spike must stand out
 #: of the noise of each level, and leave enough for its cell.
-_LARGEST_SHARE_OF_TWO = 0.42
-_LARGEST_SHARE_OF_MORE = 0.33
+_LARGEST_SHARE_OF_TWO = 0.5
+_LARGEST_SHARE_OF_MORE = 0.4
 _FAN_OUT = {1: 16}
 _FAN_OUT_OF_PLANES = 64
 _SPENT_TO_LOOK = {1: 40.0}
