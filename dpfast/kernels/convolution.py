@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 96d7d02d9fcd9ce9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

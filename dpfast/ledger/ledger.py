@@ -46,11 +46,11 @@ class Ledger(Reading):
         0, or from 1e-18 to below 1.
     accountant
         How charges add up: "basic" (epsilons), "zcdp" (rhos) or "rdp" (Rényi divergences of many orders). The
-        last two admit many more queries of noise, above all Gaussian, and need a delta. "odometer": no budget
-        at all; what was spent so far holds whenever one stops. It needs a delta, and no epsilon.
+        last two admit many more queries of noise, above all Gaussian, and need a delta. "odometer": no bound on
+        epsilon; what was spent so far holds whenever one stops. It needs a delta, and no epsilon.
     conversion_delta
-        For "zcdp" and "rdp": the part of delta that turns the sums into (epsilon, delta); half of it if not
-        given. The rest is for queries that have a delta of their own.
+        For all but "basic": the part of delta that turns the sums into (epsilon, delta); half of it if not
+        given. The rest is for queries that have a delta of their own, and bounds their sum.
     dataset, privacy_unit, neighbors
         What the guarantee is about: a name; ``"row"``, or a column as ``"column:tailnum"``; ``"add_remove"``
         or ``"replace"``. What is not given here is fixed by the first charge. Charges for others are refused.
