@@ -10,8 +10,9 @@ Both ways keep the promise of `dpfast.aggregation.units`: what a unit keeps is a
 that no other unit reads, and each choice is uniform; so both have the same law. Which part a unit is in decides
 nothing but when it is handled. How much is spilled shows in time and on the disk, which are outside the guarantee.
 
-What stays in memory: tables of one number for each group and measure, the keys, and of quantiles and modes over very
-many cells the points that are kept, 4 to 12 bytes each.
+What stays in memory: tables of one number for each group and measure, the keys, of quantiles and modes over very
+many cells the points that are kept, 4 to 12 bytes each, and for keys that are selected by weights the groups that
+units keep, 4 bytes each and 8 for each unit.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
 from dpfast.kernels.bounding import choose_rows
+from dpfast.mechanisms.key_weights import Holdings
 from dpfast.randomness import SystemRandom
 
 __all__ = ["UnitRows", "aggregate_by_unit"]
@@ -63,6 +65,8 @@ class UnitRows:
         What rows add.
     max_groups, max_rows
         What a unit keeps.
+    lists_groups
+        Whether the groups that each unit keeps are wanted.
 
     """
 
@@ -73,6 +77,7 @@ class UnitRows:
     contributions: Sequence[Contribution]
     max_groups: int
     max_rows: int
+    lists_groups: bool = False
 
     @property
     def exprs(self) -> list[pl.Expr]:
@@ -89,8 +94,8 @@ class _OutgrownError(Exception):
     """Rows take more than the memory that they may."""
 
 
-def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, list[Any]]:
-    """Return the units and rows kept in each group, and the measures of the rows kept."""
+def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, list[Holdings], list[Any]]:
+    """Return the units and rows kept in each group, which groups units keep, and the measures of the rows kept."""
     room = memory.room_for_rows()
     folder = find_folder()
     tables = _Tables(rows)
@@ -117,6 +122,7 @@ class _Tables:
     def __init__(self, rows: UnitRows) -> None:
         self.rows = rows
         self._kept: BoundedRows | None = None
+        self._holdings: list[Holdings] = []
         self._groups = np.empty(0, np.int32)
         self._scatter = Scatter(rows.groups, self._slots_of, rows.contributions) if rows.marks_rows else None
 
@@ -132,8 +138,11 @@ class _Tables:
             rows.max_rows,
             words,
             mark_rows=rows.marks_rows,
+            list_groups=rows.lists_groups,
         )
         self.count(bounded.units, bounded.rows)
+        if bounded.holdings is not None:
+            self.hold(bounded.holdings)
         self.scatter(groups, values)
 
     def count(self, units: np.ndarray, rows: np.ndarray) -> None:
@@ -144,20 +153,25 @@ class _Tables:
         self._kept.units += units
         self._kept.rows += rows
 
+    def hold(self, holdings: Holdings) -> None:
+        """Add the groups that units keep, where they are wanted."""
+        if self.rows.lists_groups:
+            self._holdings.append(holdings)
+
     def scatter(self, groups: np.ndarray, values: pl.DataFrame) -> None:
         """Add the values of rows of these groups, -1 for rows not kept."""
         if self._scatter is not None:
             self._groups = groups
             self._scatter.add(values)
 
-    def results(self) -> tuple[BoundedRows, list[Any]]:
+    def results(self) -> tuple[BoundedRows, list[Holdings], list[Any]]:
         """Return the tables; nothing can be added afterwards."""
         if self._kept is None:
             self.count(np.zeros(self.rows.groups, np.int64), np.zeros(self.rows.groups, np.int64))
         assert self._kept is not None
         if self._scatter is None:
-            return self._kept, [self._kept.rows for _ in self.rows.contributions]
-        return self._kept, [table[: self.rows.groups] for table in self._scatter.tables()]
+            return self._kept, self._holdings, [self._kept.rows for _ in self.rows.contributions]
+        return self._kept, self._holdings, [table[: self.rows.groups] for table in self._scatter.tables()]
 
     def _slots_of(self, block: Block) -> np.ndarray:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""
@@ -348,6 +362,7 @@ def _keep_lone(part: _Part, file: SpillFile, tables: _Tables, words: Words) -> N
     kept[chosen] = 1
     wanted[chosen] = np.minimum(counts[chosen], min(rows.max_rows, 2**62))
     tables.count(kept, wanted.copy())
+    tables.hold(Holdings(np.array([chosen.size]), chosen))
     if rows.marks_rows:
         for frame in _read_blocks(part, file):
             groups = frame["group"].to_numpy(writable=True)

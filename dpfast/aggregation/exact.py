@@ -29,6 +29,7 @@ from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.spilling import check_disk
 from dpfast.aggregation.units import express_unit
 from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.mechanisms.key_weights import Holdings
 from dpfast.queries import Bins, Measure
 
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
@@ -98,12 +99,15 @@ class Aggregates:
     measures : int64
         One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
         ``GroupedPoints``, as long as ``keys``; for choices the same, or a row of counts for each key.
+    holdings
+        Which keys each unit holds, in parts of different units; none unless `Aggregation.lists_groups`.
 
     """
 
     keys: pl.DataFrame
     units: np.ndarray | None
     measures: list[Any]
+    holdings: tuple[Holdings, ...] = ()
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
@@ -187,6 +191,8 @@ class Aggregation:
         What is aggregated, and the expressions for it.
     public, coder
         The public keys and the coder that finds them, None where there are none or they cannot be coded.
+    lists_groups
+        Whether to tell which keys each unit holds, of keys found in the data.
 
     """
 
@@ -197,6 +203,7 @@ class Aggregation:
     unit: pl.Expr | None
     public: PublicKeys | None
     coder: KeyCoder | None
+    lists_groups: bool = False
 
     @property
     def route(self) -> str:
@@ -299,11 +306,17 @@ class Aggregation:
             public, coder = self._find_keys()
         if public.given.height > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
-        bounded, measures = aggregate_by_unit(self._unit_rows(public, coder), words)
+        bounded, holdings, measures = aggregate_by_unit(self._unit_rows(public, coder), words)
         if self.public is not None:
             return Aggregates(public.given, bounded.units, measures)
         kept = bounded.units > 0
-        return Aggregates(public.given.filter(kept), bounded.units[kept], [column[kept] for column in measures])
+        places = np.cumsum(kept) - 1
+        return Aggregates(
+            public.given.filter(kept),
+            bounded.units[kept],
+            [column[kept] for column in measures],
+            tuple(part.renumbered(places) for part in holdings),
+        )
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:
         """Return the rows to be bounded, and how their groups are found."""
@@ -329,6 +342,7 @@ class Aggregation:
             self.contributions,
             self.grouping.max_groups,
             self.grouping.max_rows_per_group,
+            self.lists_groups,
         )
 
 

@@ -110,6 +110,7 @@ def bound_units(
     unit_table,
     row_table,
     row_groups,
+    held,
 ):
     """Choose what each unit keeps, from ``unit`` on, until the units or the words are used up.
 
@@ -144,6 +145,9 @@ def bound_units(
         Kept units and kept rows are added here.
     row_groups : int32
         Each row's group; set to -1 for rows not kept, if ``sorted_rows`` is given.
+    held : int64, one per unit, or empty
+        If given: where the groups that the unit keeps end in ``sorted_groups``, which they overwrite from its start
+        on, unit by unit.
 
     Returns
     -------
@@ -151,6 +155,8 @@ def bound_units(
     """
     units = len(starts) - 1
     choosing_rows = len(sorted_rows) > 0
+    listing = len(held) > 0
+    listed = held[unit - 1] if listing and unit > 0 else 0
     used = 0
     while unit < units:
         start, stop = starts[unit], starts[unit + 1]
@@ -207,8 +213,14 @@ def bound_units(
                     wanted[k] -= 1
                 else:
                     row_groups[sorted_rows[j]] = -1
+        if listing:
+            # A unit keeps no more groups than it has rows: what is overwritten has been read.
+            for k in range(kept):
+                sorted_groups[listed + k] = distinct[k]
+            listed += kept
+            held[unit] = listed
         unit += 1
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0c639e86384569d6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3
