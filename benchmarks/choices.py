@@ -194,42 +194,97 @@ def _best_by_numpy(keys: np.ndarray, k: int) -> np.ndarray:
     return np.take_along_axis(largest, order, 1)
 
 
-def top_k(k: int) -> Callable[[int], Prepared]:
-    """The best k of rows of 100 scores in order."""
+def top_k(k: int, columns: int = 100) -> Callable[[int], Prepared]:
+    """The best k of rows of ``columns`` scores in order; 0: one row."""
 
     def prepare(size: int) -> Prepared:
         generator = np.random.default_rng(_SEED)
-        scores = generator.normal(0.0, 3.0, (size // 100, 100))
+        width = columns or size
+        scores = generator.normal(0.0, 3.0, (size // width, width))
+        given = scores if columns else scores[0]
+        most = min(k, width)
 
         def numpy_gumbel() -> np.ndarray:
-            return _best_by_numpy(scores * (0.5 / k) + generator.gumbel(size=scores.shape), k)
+            return _best_by_numpy(scores * (0.5 / most) + generator.gumbel(size=scores.shape), most)
 
         def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
+            won = [np.take_along_axis(scores, np.atleast_2d(places), 1) for places in (mine, theirs)]
             return all(
-                _alike(*(np.take_along_axis(scores, won[:, [j]], 1) for won in (mine, theirs))) for j in range(k)
+                _alike(*(each[:, j : j + max(most // 8, 1)].ravel() for each in won)) for j in range(min(most, 8))
             )
 
-        return Prepared(lambda: dpf.noisy_top_k(scores, k, epsilon=1.0, threads=1), numpy_gumbel, agree=agree)
+        return Prepared(lambda: dpf.noisy_top_k(given, most, epsilon=1.0, threads=1), numpy_gumbel, agree=agree)
 
     return prepare
 
 
-def gap(size: int) -> Prepared:
-    """The winner of rows of 100 scores, and its gap to the runner-up."""
-    generator = np.random.default_rng(_SEED)
-    scores = generator.normal(0.0, 3.0, (size // 100, 100))
+def gap(columns: int) -> Callable[[int], Prepared]:
+    """The winner of rows of ``columns`` scores, and its gap to the runner-up."""
 
-    def numpy_exponential() -> tuple[np.ndarray, np.ndarray]:
-        keys = scores + generator.exponential(2.0, scores.shape)
-        best = _best_by_numpy(keys, 2)
-        first, second = (np.take_along_axis(keys, best[:, [j]], 1)[:, 0] for j in (0, 1))
-        return best[:, 0], first - second
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(_SEED)
+        scores = generator.normal(0.0, 3.0, (size // columns, columns))
 
-    def agree(mine: Any, theirs: Any) -> bool:
-        rows = np.arange(len(scores))
-        return _alike(scores[rows, mine[0]], scores[rows, theirs[0]]) and _alike(mine[1], theirs[1])
+        def numpy_exponential() -> tuple[np.ndarray, np.ndarray]:
+            keys = scores + generator.exponential(2.0, scores.shape)
+            best = _best_by_numpy(keys, 2)
+            first, second = (np.take_along_axis(keys, best[:, [j]], 1)[:, 0] for j in (0, 1))
+            return best[:, 0], first - second
 
-    return Prepared(lambda: dpf.noisy_max_with_gap(scores, epsilon=1.0, threads=1), numpy_exponential, agree=agree)
+        def agree(mine: Any, theirs: Any) -> bool:
+            rows = np.arange(len(scores))
+            return _alike(scores[rows, mine[0]], scores[rows, theirs[0]]) and _alike(mine[1], theirs[1])
+
+        ours = lambda: dpf.noisy_max_with_gap(scores, epsilon=1.0, threads=1)  # noqa: E731
+        return Prepared(ours, numpy_exponential, agree=agree)
+
+    return prepare
+
+
+def calls(candidates: int) -> Callable[[int], Prepared]:
+    """So many calls of the exponential mechanism, on one column of ``candidates`` scores each."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(_SEED)
+        scores = generator.normal(0.0, 3.0, candidates)
+
+        def ours() -> np.ndarray:
+            return np.array([dpf.exponential(scores, epsilon=1.0) for _ in range(size)])
+
+        def numpy_gumbel() -> np.ndarray:
+            return np.array([np.argmax(scores * 0.5 + generator.gumbel(size=candidates)) for _ in range(size)])
+
+        return Prepared(ours, numpy_gumbel, agree=lambda mine, theirs: _alike(scores[mine], scores[theirs]))
+
+    return prepare
+
+
+#: Selections of rows of 100 integers, for the rows on large scores.
+_OF_INTEGERS: dict[str, Callable[[np.ndarray], Any]] = {
+    "exponential": lambda scores: dpf.exponential(scores, epsilon=1.0, threads=1),
+    "top 3": lambda scores: dpf.noisy_top_k(scores, 3, epsilon=1.0, threads=1),
+    "gap": lambda scores: dpf.noisy_max_with_gap(scores, epsilon=1.0, threads=1)[0],
+}
+
+
+def large_scores(selection: str, columns: int = 100) -> Callable[[int], Prepared]:
+    """A selection of rows of integers near 2**62, beside the same of small ones; 0: one row."""
+
+    def prepare(size: int) -> Prepared:
+        width = columns or size
+        small = np.random.default_rng(_SEED).normal(0.0, 3.0, (size // width, width)).round().astype(np.int64)
+        small = small if columns else small[0]
+        large, select = small + 2**62, _OF_INTEGERS[selection]
+
+        def agree(mine: Any, theirs: Any) -> bool:
+            rows = np.atleast_2d(small)
+            one, other = (np.atleast_1d(won) for won in (mine, theirs))
+            one, other = (won.reshape(len(rows), -1)[:, 0] for won in (one, other))
+            return _alike(rows[np.arange(len(rows)), one], rows[np.arange(len(rows)), other])
+
+        return Prepared(lambda: select(large), lambda: select(small), agree=agree)
+
+    return prepare
 
 
 def draws(*, by_choice: bool) -> Callable[[int], Prepared]:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, projection, strategies, synthesis, weights, workloads
+from benchmarks import budgets, choices, files, projection, strategies, synthesis, weights, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -251,7 +251,45 @@ COMPARISONS = (
     ),
     Comparison("Exponential mechanism, 10^5 rows of 100, two threads", "one thread", 10**7, choices.two_threads, 1.6),
     Comparison("Top 3 of 100 candidates a row, in order", "NumPy", 10**6, choices.top_k(3), 2.0),
-    Comparison("Noisy max with gap, 100 candidates a row", "NumPy", 10**6, choices.gap, 2.0),
+    Comparison("Best 10^4 of 10^6 candidates, in order", "NumPy", 10**6, choices.top_k(10**4, 0), 2.0),
+    Comparison("Best 10^5 of 10^6 candidates, in order", "NumPy", 10**6, choices.top_k(10**5, 0), 2.0),
+    Comparison("Noisy max with gap, 10 candidates a row", "NumPy", 10**6, choices.gap(10), 3.0),
+    Comparison("Noisy max with gap, 100 candidates a row", "NumPy", 10**6, choices.gap(100), 3.0),
+    Comparison("1,000 selections, a call each, 5 candidates", "NumPy", 1_000, choices.calls(5), 5.0, at_least=False),
+    Comparison("1,000 selections, a call each, 100", "NumPy", 1_000, choices.calls(100), 3.0, at_least=False),
+    Comparison("1,000 selections, a call each, 1,000", "NumPy", 1_000, choices.calls(1_000), 1.0, at_least=False),
+    Comparison(
+        "Exponential mechanism, 100 integers a row near 2^62",
+        "small integers",
+        10**6,
+        choices.large_scores("exponential"),
+        2.0,
+        at_least=False,
+    ),
+    Comparison(
+        "Exponential mechanism, one row of 10^5 near 2^62",
+        "small integers",
+        10**5,
+        choices.large_scores("exponential", 0),
+        2.0,
+        at_least=False,
+    ),
+    Comparison(
+        "Top 3 of 100 integers a row near 2^62",
+        "small integers",
+        10**6,
+        choices.large_scores("top 3"),
+        2.0,
+        at_least=False,
+    ),
+    Comparison(
+        "Noisy max with gap, 100 integers a row near 2^62",
+        "small integers",
+        10**6,
+        choices.large_scores("gap"),
+        2.0,
+        at_least=False,
+    ),
     Comparison(
         "10^6 draws from one column of 1,000 scores", "NumPy", 10**6, choices.draws(by_choice=False), 50.0, rounds=1
     ),
@@ -291,6 +329,10 @@ COMPARISONS = (
         at_least=False,
         needs="opendp",
     ),
+    Comparison(
+        "Single durable charges", "bare inserts, write-ahead log", 100, budgets.single_charges, 3.0, at_least=False
+    ),
+    Comparison("Open a ledger of 10^6 charges", "a single durable charge", 10**6, budgets.opening, 300, at_least=False),
     Comparison("Charge 10^6 queries durably", "writing Parquet", 10**6, budgets.durable_charges, 10.0, at_least=False),
     Comparison("Charge 10^6 partitions durably", "writing Parquet", 10**6, budgets.partitions, 10.0, at_least=False),
     Comparison(
@@ -310,6 +352,18 @@ COMPARISONS = (
         10.0,
         needs="dp_accounting",
         rounds=1,
+    ),
+    Comparison(
+        "Footers of 10^4 Parquet files", "Polars, one by one", 10**4, files.footers, 1.2, at_least=False, rounds=3
+    ),
+    Comparison(
+        "Sum of 10^7 rows by unit, within 300 MB",
+        "all the memory there is",
+        10**7,
+        files.outgrown,
+        3.0,
+        at_least=False,
+        rounds=3,
     ),
     Comparison("Prefix sums, int64", "NumPy cumsum", 10**7, workloads.prefixes(np.int64), 1.3),
     Comparison("Prefix sums, float64, rounded once", "NumPy cumsum", 10**7, workloads.prefixes(np.float64), 2.0),
@@ -403,4 +457,5 @@ HEADLINES = (
     "First noisy column, new process",
     "One call on 1,000 values",
     "Count into 10^6 integer keys: peak memory, data included",
+    "Sum of 10^7 rows by unit, within 300 MB: peak memory, data included",
 )

@@ -148,9 +148,10 @@ def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[p
         columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
     elif isinstance(part, DrawnQuantiles):
         assert isinstance(planned.query, QuantileQuery)
-        step = int(part.step) if planned.whole and part.measure.step_exponent >= 0 else part.step
+        whole = planned.whole and part.measure.step_exponent >= 0
+        values = total * int(part.step) if whole else part.measure.grid.values(total)
         columns = (
-            *(total[:, place] * step for place in planned.query.order),
+            *(values[:, place] for place in planned.query.order),
             np.full(len(total), part.strays(_MISS)),
         )
     elif planned.query.kind == "mean":

@@ -72,17 +72,20 @@ class Words:
 
     """
 
-    __slots__ = ("_encryptor", "_purpose")
+    __slots__ = ("_encryptor", "_fresh", "_purpose")
 
     def __init__(self, key: bytes, purpose: Purpose) -> None:
         self._purpose = int(purpose) << 96
         nonce = self._purpose.to_bytes(_BLOCK_BYTES, "big")
         self._encryptor = Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()
+        self._fresh = True
 
     def fill(self, chunk: int, buffer: NDArray[Any]) -> None:
         """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
-        start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
-        self._encryptor.reset_nonce(start)
+        if chunk or not self._fresh:
+            start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
+            self._encryptor.reset_nonce(start)
+        self._fresh = False
         target = buffer.view(np.uint8).data
         for begin in range(0, len(target), len(_ZEROS)):
             part = target[begin : begin + len(_ZEROS)]

@@ -208,10 +208,14 @@ def plan(
     ----------
     data
         A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
-        columns, or a path, glob or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must
-        not change until the plan is run. Its rows are taken as they are given: what was joined or
-        exploded before may put one person's data into another's rows. A LazyFrame's own expressions must not
-        fail on any value (no strict casts): that a run fails is one bit about the data.
+        columns, or a path, glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
+        must not change until the plan is run. The footers or headers of all files are read here: columns may come in
+        any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
+        by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
+        unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
+        wait encrypted in a nameless file in the folder for temporary files. Its rows are taken as they are given:
+        what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
+        expressions must not fail on any value (no strict casts): that a run fails is one bit about the data.
     by
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
@@ -229,7 +233,8 @@ def plan(
         in a mapping. delta is always split evenly.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
-        keys privately, at a share of epsilon and delta.
+        keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
+        dtypes tell of the keys that were not selected.
     privacy_unit
         The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
         None where each row is a unit.
@@ -254,7 +259,7 @@ def plan(
     dataset
         The name under which the ledger knows the data; by default the path, or the ledger's own name.
     schema
-        The dtypes of a CSV file's columns.
+        The dtypes of a CSV file's columns, or of columns that folders name.
     workload
         Linear queries over the counts of all ``keys``, one of `dpf.workloads`, in place of other queries: cell i of
         its histogram is row i of ``keys``, of which there are as many as it has cells. Where each column in ``by`` is
@@ -284,7 +289,8 @@ def plan(
     References
     ----------
     Dwork, Roth (2014), theorems 3.6 and 3.16 and appendix A; Desfontaines, Voss, Gipson, Mandayam (2022), Gopi,
-    Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin (2020) and Swanberg, Desfontaines, Haney (2023) for keys; Wilson et al. (2020) for bounding what a unit contributes.
+    Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin (2020) and Swanberg, Desfontaines, Haney (2023) for keys; Wilson et al.
+    (2020) for bounding what a unit contributes.
 
     Examples
     --------

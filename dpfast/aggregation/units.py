@@ -87,6 +87,12 @@ class UnitNumbers:
         self._strings: StringNumbers | None = None
         self._values, self._numbers = np.zeros(1 << 12, np.int64), np.full(1 << 12, -1, np.int32)
 
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the tables take, strings of more than 12 bytes counted as 64."""
+        strings = 0 if self._strings is None else self._strings.nbytes + 64 * self.known
+        return strings + self._values.nbytes + self._numbers.nbytes + 8 * self.known
+
     def number(self, units: pl.Series, out: np.ndarray) -> None:
         """Write each row's unit number; numbers so far are below ``known``."""
         frame = units.alias("unit").to_frame()
@@ -209,6 +215,7 @@ def bound_contributions(
             starts,
             sorted_groups,
             sorted_rows,
+            # As Python numbers: each NumPy type would be compiled for anew, which takes a second.
             min(int(max_groups), 2**62),
             min(int(max_rows), 2**62),
             _draw(words, max(_WORDS, most_words)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,14 @@ class Lists:
 
 def library_of(values: Any) -> str:
     """Return the name of the library that a column is of: "polars", "pyarrow", "numpy" and so on."""
-    names = {str(base.__module__).partition(".")[0] for base in type(values).__mro__}
+    kind: Any = type(values)
+    return _library_of_kind(kind)
+
+
+# The bound lets go of classes that a program makes as it runs.
+@lru_cache(maxsize=64)
+def _library_of_kind(kind: type) -> str:
+    names = {str(base.__module__).partition(".")[0] for base in kind.__mro__}
     return next((name for name in ("polars", "pyarrow", "pandas", "numpy") if name in names), "")
 
 

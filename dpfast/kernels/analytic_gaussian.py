@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a6b6976592eef7c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

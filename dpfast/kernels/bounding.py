@@ -10,7 +10,7 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
 
-__all__ = ["bound_units", "count_unit_rows", "sort_groups_by_unit", "sort_rows_by_unit"]
+__all__ = ["bound_units", "choose_rows", "count_unit_rows", "sort_groups_by_unit", "sort_rows_by_unit"]
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -23,6 +23,40 @@ def _scale_word(word, limit):
     A uniform word gives each number below ``limit`` with a probability within 2**-64 of ``1 / limit``.
     """
     return ((word >> _HALF) * limit + (((word & _LOW) * limit) >> _HALF)) >> _HALF
+
+
+@inlined
+def _scale_word_widely(word, limit):
+    """Return the same for any ``limit`` (uint64): the upper half of the 128-bit product."""
+    low = ((word & _LOW) * (limit & _LOW)) >> _HALF
+    first = (word >> _HALF) * (limit & _LOW) + low
+    second = (word & _LOW) * (limit >> _HALF) + (first & _LOW)
+    return (word >> _HALF) * (limit >> _HALF) + (first >> _HALF) + (second >> _HALF)
+
+
+@kernel
+def choose_rows(groups, wanted, counts, words):
+    """Keep some of one unit's next rows: selection sampling in each group; -1 is written for rows not kept.
+
+    Parameters
+    ----------
+    groups : int32
+        Each row's group, 0 <= g < len(wanted).
+    wanted, counts : int64, one per group
+        The rows still wanted and still to come, these included; both are brought up to date.
+    words : uint64
+        Fresh uniform words, one for each row, each read at most once.
+    """
+    for j in range(len(groups)):
+        group = groups[j]
+        keep = wanted[group] == counts[group]
+        if not keep and wanted[group] > 0:
+            keep = _scale_word_widely(words[j], np.uint64(counts[group])) < np.uint64(wanted[group])
+        counts[group] -= 1
+        if keep:
+            wanted[group] -= 1
+        else:
+            groups[j] = -1
 
 
 @kernel
@@ -189,4 +223,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a6b6976592eef7c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

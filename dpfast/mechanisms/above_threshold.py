@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import Column, borrow, dimensions
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.columns.scale import HIGHEST_SCALE
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.mechanisms.additive import random_source
@@ -46,7 +47,8 @@ def above_threshold(
     values
         An int64, int32, uint32, float64 or float32 column (Polars Series, PyArrow Array or ChunkedArray, NumPy array,
         pandas Series, list), or a NumPy array of two dimensions with one run a row, each of which costs epsilon.
-        A null is not tested. NaN and infinities are refused.
+        A null is not tested. NaN and infinities are refused, which publishes that there is one; the integers of a list
+        are clamped to int64.
     threshold
         A finite number, read as the nearest float64; for two dimensions also a column with one a row.
     epsilon
@@ -101,7 +103,7 @@ def above_threshold(
 count=5
 
     """
-    column = borrow(values)
+    column = borrow_saturating(values, "values")
     if dimensions(values) not in (1, 2):
         raise ColumnError("values must be a column, or an array of 2 dimensions with one run a row; reshape them")
     single = dimensions(values) == 1

@@ -117,6 +117,8 @@ def random_source(random: object) -> RandomSource:
 def thread_count(threads: object, rows: int) -> int:
     """Return how many threads to use for a column; ``None`` means as many as pay."""
     if threads is None:
+        if rows < 2 * _ROWS_PER_THREAD:
+            return 1
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(available, rows // _ROWS_PER_THREAD))
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS, borrow, dimensions
+from dpfast.columns.saturating import borrow_integers
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.prices import count_bids
 from dpfast.kernels.selection import GUMBEL
@@ -15,7 +16,7 @@ from dpfast.mechanisms.selection import select
 
 __all__ = ["price_revenues", "select_price"]
 
-_LARGEST_PRICE = 2**53
+_LARGEST_PRICE, _LARGEST_REVENUE = 2**53, 2**63 - 1
 _SMALL_TABLE, _LARGE_TABLE = 2**16, 2**24
 
 
@@ -24,24 +25,28 @@ def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
 
     Guarantee
         None: the revenues are as private as the bids. Where one bid is added, removed or replaced, no revenue changes
-        by more than the largest price; adding a bid lowers none of them.
+        by more than the largest price; adding a bid lowers none of them. Both hold for revenues that saturate as well:
+        with x and y the exact ones before and after, min(x, c) and min(y, c) differ by at most abs(x - y), and
+        min(x, c) <= min(y, c) where x <= y.
 
     Parameters
     ----------
     bids
-        An integer column, in the smallest unit of money (cents, say): int64, int32 or uint32. A null is no bid.
+        An integer column, in the smallest unit of money (cents, say): int64, int32 or uint32, or a list of Python
+        integers of any size. A null is no bid.
     prices
         The public grid, in the same unit: positive integers up to 2**53, ascending, each once.
 
     Returns
     -------
     numpy.ndarray
-        The revenues (int64), exactly.
+        The revenues (int64), exactly, or 2**63 - 1 where they are larger: how many bids there are is private, and no
+        error tells of it.
 
     Raises
     ------
     ParameterError
-        The prices are no such integers, or so large that the revenues might not fit into an int64.
+        The prices are no such integers.
     ColumnError
         The bids are no such column.
 
@@ -54,12 +59,7 @@ def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
     grid = _borrow_prices(prices)
     if dimensions(bids) != 1:
         raise ColumnError("bids must be a column; pass one dimension, with one bid for each bidder")
-    column = borrow(bids, "bids")
-    if column.dtype.kind == "f" and column.length:
-        raise ColumnError("bids must be integers, but were floats; count in cents and cast them to int64")
-    if column.length * int(grid[-1]) >= 2**63:
-        allowed = "so small that the largest times the number of bids is below 2**63"
-        raise ParameterError("prices", None, allowed, "count in a larger unit")
+    column = borrow_integers(bids, "bids", "count in cents and cast them to int64")
     largest = int(grid[-1])
     # A table of all bids up to the largest price, where that is no longer than the column; else a search for each.
     tabulated = largest <= min(max(4 * column.length, _SMALL_TABLE), _LARGE_TABLE)
@@ -75,7 +75,8 @@ def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
             counts += np.bincount(np.searchsorted(grid, present, side="right"), minlength=counts.size)
     reaching = counts[::-1].cumsum()[::-1]
     buyers = reaching[grid] if tabulated else reaching[1:]
-    revenues: NDArray[np.int64] = buyers * grid
+    most = _LARGEST_REVENUE // grid
+    revenues: NDArray[np.int64] = np.where(buyers > most, _LARGEST_REVENUE, np.minimum(buyers, most) * grid)
     return revenues
 
 
@@ -85,8 +86,9 @@ def select_price(bids: Any, prices: Any, epsilon: Any, monotonic: bool = False, 
     Guarantee
         Price p is chosen with probability proportional to exp(epsilon * revenue(p) / (2 * largest price)), exactly:
         (epsilon, 0)-differentially private where neighbours differ in one bid, added, removed or replaced. With
-        ``monotonic`` without the 2, and only where a bid is added or removed. The grid is public: to make it of the
-        bids would publish them. The revenue at the price chosen is private still. No budget is kept here.
+        ``monotonic`` without the 2, and only where a bid is added or removed. A revenue above 2**63 - 1 counts as that,
+        which moves no two revenues further apart. The grid is public: to make it of the bids would publish them. The
+        revenue at the price chosen is private still. No budget is kept here.
 
     Parameters
     ----------

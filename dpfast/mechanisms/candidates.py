@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.columns import Column, borrow
 from dpfast.columns.lists import Lists, borrow_lists, library_of
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.kernels.ordering import count_rows, order_rows
 
@@ -81,6 +82,8 @@ class Candidates:
 
     def take(self, candidates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the scores of chosen candidates, in ascending order of their number."""
+        if candidates.size and int(candidates[-1] - candidates[0]) == candidates.size - 1:
+            return self.block(int(candidates[0]), int(candidates[-1]) + 1)
         taken = np.empty(candidates.size, self._column.dtype)
         starts = np.flatnonzero(np.diff(candidates // CHUNK, prepend=-1))
         for low, high in itertools.pairwise(np.append(starts, candidates.size)):
@@ -94,6 +97,11 @@ class Candidates:
         return np.diff(self._starts)
 
     @property
+    def longest(self) -> int:
+        """The largest of `lengths`, 0 for no rows."""
+        return self._column.length if self.shape == "vector" else int(self.lengths.max(initial=0))
+
+    @property
     def has_nulls(self) -> bool:
         """Whether a row without a winner is null in the result: columns of Polars and PyArrow have nulls."""
         return self.shape in ("lists", "flat") and library_of(self.given) in ("polars", "pyarrow")
@@ -103,6 +111,8 @@ class Candidates:
 
         ``nulls`` says whether the result has nulls, where it is not in the kind of the scores.
         """
+        if self.shape == "vector" and self.size >= needed:
+            return
         if self.shape == "rows" and self.rows and self.offsets[1] >= needed:
             return
         sizes = np.diff(self.offsets)
@@ -138,6 +148,8 @@ class Candidates:
             Candidates counted over all rows, one for each row, or an array of them; -1 for none.
 
         """
+        if self.shape == "vector" and self._kept is None:
+            return winners
         some_none = self.rows > 0 and int(winners.min()) < 0
         places = winners
         if self._kept is not None:
@@ -181,7 +193,7 @@ def borrow_candidates(scores: Any, offsets: Any = None, groups: Any = None) -> C
             if value is not None:
                 raise ParameterError(argument, value, "None for a column of lists", "leave it out")
         return _of_lists(scores, lists)
-    column = borrow(scores, "scores")
+    column = borrow_saturating(scores, "scores")
     shape = np.shape(scores) if isinstance(scores, (np.ndarray, list, tuple)) else (column.length,)
     if isinstance(scores, (int, float, np.generic)) or len(shape) not in (1, 2):
         given = f"an array of {len(shape)} dimensions" if isinstance(scores, np.ndarray) else f"a {_kind(scores)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -114,23 +115,29 @@ def noisy_max_with_gap(
     slope = slopes(epsilon, sensitivity, monotonic, borrowed.rows)
     step = _default_grid(slope) if grid is None else borrow_scale(grid, borrowed.rows, "grid")
     keystream = Keystream(random_source(random).key())
-    first_two, words = rank_rows(borrowed, slope, EXPONENTIAL, 2, keystream, threads)
-    winners = first_two[:, 0].copy()
-    rows = np.flatnonzero(first_two[:, 1] >= 0)
-    gaps = np.zeros(borrowed.rows)
-    gaps[rows] = gap_steps(borrowed, slope, step, rows, first_two[rows], words[rows], keystream)
+    steps = np.full(borrowed.rows, float(OPEN))
+    first_two, words = rank_rows(borrowed, slope, EXPONENTIAL, 2, keystream, threads, gaps=(step, steps))
+    winners, pairs = first_two[:, 0].copy(), first_two[:, 1] >= 0
+    steps[~pairs] = 0
+    gaps = steps * np.asarray(step)
+    rows = np.flatnonzero(steps == OPEN)
+    if rows.size:
+        gaps[rows] = gap_steps(borrowed, slope, step, rows, first_two[rows], words[rows], keystream)
     chosen = give_places(borrowed, winners) if values is None else values.take(borrowed, winners)
     if borrowed.shape == "vector":
         return chosen, gaps.item()
-    return chosen, give_column(borrowed, gaps, first_two[:, 1] >= 0)
+    return chosen, give_column(borrowed, gaps, pairs)
 
 
 def _default_grid(slope: Slope) -> Slope:
     """Return 2**(floor(log2(1 / a)) - 10), at least 2**-960 and at most 2**960."""
-    mantissa, exponent = np.frexp(slope)
-    exponents = np.clip((mantissa == 0.5) - exponent - _FINENESS, -960, 960)
-    grid = np.exp2(exponents.astype(np.float64))
-    return float(grid) if isinstance(slope, float) else grid
+    if isinstance(slope, float):
+        mantissa, exponent = math.frexp(slope)
+        return math.ldexp(1.0, min(max((mantissa == 0.5) - exponent - _FINENESS, -960), 960))
+    mantissas, powers = np.frexp(slope)
+    exponents = np.clip((mantissas == 0.5) - powers - _FINENESS, -960, 960)
+    grid: NDArray[np.float64] = np.exp2(exponents.astype(np.float64))
+    return grid
 
 
 def gap_steps(

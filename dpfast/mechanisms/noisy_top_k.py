@@ -95,6 +95,6 @@ def noisy_top_k(
     values = None if candidates is None else read_values(candidates, borrowed)
     borrowed.refuse_few(int(k), None if values is None else values.has_nulls)
     keystream = Keystream(random_source(random).key())
-    wanted = min(int(k), max(1, int(borrowed.lengths.max(initial=0))))
+    wanted = min(int(k), max(1, borrowed.longest))
     winners, _ = rank_rows(borrowed, slope, GUMBEL, wanted, keystream, threads)
     return give_rankings(borrowed, winners) if values is None else values.take_rankings(borrowed, winners)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +27,7 @@ from dpfast.mechanisms.exact_selection import exact_winner
 from dpfast.mechanisms.winners import give_places, read_values
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
-__all__ = ["Candidates", "borrow_candidates", "select", "select_rows", "slopes"]
+__all__ = ["CHUNK", "Candidates", "borrow_candidates", "select", "select_rows", "slopes"]
 
 _REST, _REST_BITS = 0x7FFFFFFF, 31
 _LOWEST_EPSILON, _HIGHEST_EPSILON = 1e-18, 1e6
@@ -39,7 +40,7 @@ Opened: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.uint32]]"
 Draw: TypeAlias = "Callable[[Candidates, Slope, int, RandomSource, object], NDArray[np.int64]]"
 ChunkKernel: TypeAlias = Callable[[NDArray[Any], NDArray[np.uint32], int, int], Opened]
 
-_NONE_OPEN: Opened = (np.empty(0, np.int64), np.empty(0, np.uint32))
+NONE_OPEN: Opened = (np.empty(0, np.int64), np.empty(0, np.uint32))
 
 
 def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: int = 1) -> Slope:
@@ -71,8 +72,10 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     """
     if not isinstance(monotonic, (bool, np.bool_)):
         raise ParameterError("monotonic", monotonic, "True or False", "True only if no score can fall as another rises")
-    width = borrow_scale(sensitivity, rows, "sensitivity")
     factor = parts if monotonic else 2 * parts
+    if type(epsilon) is float and type(sensitivity) in (float, int):
+        return _slope_of_numbers(epsilon, sensitivity, factor)
+    width = borrow_scale(sensitivity, rows, "sensitivity")
     if isinstance(epsilon, np.ndarray) and epsilon.ndim == 0 and not isinstance(epsilon, np.ma.MaskedArray):
         epsilon = epsilon[()]
     if isinstance(epsilon, _SCALARS):
@@ -96,6 +99,14 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     for _ in range(3):
         quotient = np.nextafter(quotient, 0.0)
     return quotient
+
+
+# Exact fractions take ten times as long as all else in a short call.
+@lru_cache(maxsize=64, typed=True)
+def _slope_of_numbers(epsilon: float, sensitivity: float, factor: int) -> float:
+    width = borrow_scale(sensitivity, 1, "sensitivity")
+    assert isinstance(width, float)
+    return _round_down(Fraction(budget_units(epsilon, "epsilon"), UNITS_PER_ONE) / (factor * Fraction(width)))
 
 
 def _round_down(x: Fraction) -> float:
@@ -163,20 +174,35 @@ def select_rows(
 
     """
     keystream = Keystream(source.key())
-    winners = np.full(candidates.rows, -1, np.int64)
+    winners = np.empty(candidates.rows, np.int64)
+    winners.fill(-1)
     offsets = candidates.offsets
 
     def chunk_kernel(buffer: int) -> ChunkKernel:
-        keys, slopes, highs = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(buffer)
+        keys, halves, slopes, highs = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK), np.empty(buffer)
         places, index, word = np.empty(buffer, np.int64), np.empty(buffer, np.int64), np.empty(buffer, np.uint32)
 
         def select_one(scores: NDArray[Any], words: NDArray[np.uint32], first: int, row: int) -> Opened:
             count, broken = select_chunk(
-                scores, words, slope, kind, first, offsets, row, keys, slopes, places, highs, winners, index, word
+                scores,
+                words,
+                slope,
+                kind,
+                first,
+                offsets,
+                row,
+                keys,
+                halves,
+                slopes,
+                places,
+                highs,
+                winners,
+                index,
+                word,
             )
             if broken:
                 raise candidates.refuse_not_finite(first, scores)
-            return index[:count].copy(), word[:count].copy()
+            return (index[:count].copy(), word[:count].copy()) if count else NONE_OPEN
 
         return select_one
 
@@ -213,8 +239,13 @@ def read_chunks(
 
     """
     size, chunk_size = candidates.size, CHUNK
+    if 0 < size <= chunk_size:
+        thread_count(threads, size)
+        words = all_words(keystream, size)
+        row = 0 if candidates.rows == 1 else int(candidates.offsets.searchsorted(0, "right")) - 1
+        return chunk_kernel(size)(candidates.block(0, size), words, 0, row)
     chunks = -(-size // chunk_size)
-    opened: list[Opened] = [_NONE_OPEN] * chunks
+    opened: list[Opened] = [NONE_OPEN] * chunks
     numbers, taking, failed = iter(range(chunks)), threading.Lock(), threading.Event()
     workers = min(thread_count(threads, size), max(chunks, 1))
 
@@ -235,12 +266,24 @@ def read_chunks(
 
     in_threads(work, workers, failed)
     if not opened:
-        return _NONE_OPEN
+        return NONE_OPEN
     return np.concatenate([index for index, _ in opened]), np.concatenate([words for _, words in opened])
+
+
+def all_words(keystream: Keystream, size: int) -> NDArray[np.uint32]:
+    """Return the words of all candidates of a call, those of `read_chunks`."""
+    words, reader = np.empty(size, np.uint32), keystream.words(Purpose.NOISE)
+    for chunk, start in enumerate(range(0, size, CHUNK)):
+        reader.fill(chunk, words[start : start + CHUNK])
+    return words
 
 
 def open_rows(candidates: Candidates, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows that have candidates left open, and where each one's begin among those and the last's end."""
+    if candidates.rows < index.size:
+        starts = np.searchsorted(index, candidates.offsets)
+        some = np.flatnonzero(np.diff(starts))
+        return some, np.append(starts[some], index.size)
     rows = np.searchsorted(candidates.offsets, index, side="right") - 1
     starts = np.flatnonzero(np.diff(rows, prepend=-1, append=candidates.rows))
     return rows[starts[:-1]], starts

@@ -11,7 +11,8 @@ from flint import arb, ctx, fmpz
 from numpy.typing import NDArray
 
 from dpfast.accounting.balls import PRECISION, ball, float_above, working_precision
-from dpfast.columns import borrow, dimensions
+from dpfast.columns import dimensions
+from dpfast.columns.saturating import borrow_integers, borrow_saturating
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.additive import Tail, random_source
@@ -41,19 +42,23 @@ def exponential_sparse(
 
     Guarantee
         Exactly the distribution of `exponential` on all ``domain_size`` scores, and so its guarantee: (epsilon, 0) if
-        no candidate's score, 0 or not, changes by more than ``sensitivity`` between neighbouring data sets. The domain
-        is public; *which* candidates have a score, and how many, is private and is not published. The running time
-        grows with their number: whoever can measure it learns that number, so that where this matters the scores have
-        to be padded with zeros to a public number first. Only the index may be published; no budget is kept here.
+        no candidate's score, 0 or not, changes by more than ``sensitivity`` between neighbouring data sets. A score is
+        what the rules below make of the entries; to clamp it to a fixed range moves no two scores further apart
+        (abs(clamp(x) - clamp(y)) <= abs(x - y)), nor in another direction. So no error tells of indices, of how many
+        there are, or of how large the scores are. That a score is NaN or infinite is refused and so published. The
+        domain is public; *which* candidates have a score, and how many, is private and is not published. The running
+        time grows with their number: whoever can measure it learns that number, so that where this matters the scores
+        have to be padded with zeros to a public number first. Only the index may be published; no budget is kept here.
 
     Parameters
     ----------
     indices
-        The candidates that have a score: an int64, int32 or uint32 column without nulls, each of them once, in any
-        order, from 0 to domain_size - 1.
+        The candidates that have a score: an int64, int32 or uint32 column, in any order. An entry whose index does not
+        lie from 0 to domain_size - 1 is passed over; of a candidate's entries the largest score counts.
     scores
-        Their scores, the higher the better: a column of the same length as for `exponential`, without nulls. A score
-        may be 0 or negative. Integers lie within plus and minus 2**53.
+        Their scores, the higher the better: a column of the same length as for `exponential`. A score may be 0 or
+        negative. Integers beyond plus and minus 2**53 count as these. An entry that is null in either column is
+        passed over.
     domain_size
         The number of candidates, from 1 to 2**63.
     epsilon, sensitivity, monotonic, random
@@ -69,9 +74,9 @@ def exponential_sparse(
     ParameterError
         domain_size, epsilon, sensitivity or monotonic is not as above.
     ColumnError
-        The indices' or scores' kind, type or length is not one of those above.
+        The indices' or scores' kind or type is not one of those above, or they are not equally long.
     DataError
-        A score is NaN or infinite, an index is outside of the domain or comes twice.
+        A score is NaN or infinite.
 
     Notes
     -----
@@ -93,10 +98,8 @@ def exponential_sparse(
     1000000000000000
     >>> exponential_sparse([7], [0], domain_size=2**63, epsilon=1.0, random=SeededRandom(1)) in range(2**63)
     True
-    >>> exponential_sparse([7, 7], [1, 2], domain_size=10, epsilon=1.0)
-    Traceback (most recent call last):
-    ...
-    dpfast.errors.DataError: indices must hold each candidate once, but one comes twice; add up its scores first
+    >>> exponential_sparse([7, 7, 10], [1, 2000, 3000], domain_size=10, epsilon=1.0)
+    7
 
     """
     size = _size(domain_size)
@@ -106,13 +109,16 @@ def exponential_sparse(
     source = random_source(random)
     # The largest score that could be needed: whether it is a float depends on nothing that is private.
     zero_score(a, size)
-    scored = _borrow_indices(indices, size)
-    given = _borrow_scores(scores, scored.size)
+    scored, given = _read_entries(indices, scores, size)
     zeros = size - scored.size
     together = zero_score(a, zeros) if zeros else 0.0
     candidates = borrow_candidates(np.append(given, together) if zeros else given)
     while True:
-        won = int(select_rows(candidates, a, GUMBEL, source)[0])
+        try:
+            won = int(select_rows(candidates, a, GUMBEL, source)[0])
+        except DataError:  # it would tell how many candidates come before
+            message = "scores must be finite, but one is NaN or infinite; leave it out or replace it first"
+            raise DataError(message) from None
         if won < scored.size:
             return int(scored[won])
         keystream = Keystream(source.key())
@@ -130,39 +136,34 @@ def _size(domain_size: Any) -> int:
     return int(domain_size)
 
 
-def _whole_column(values: Any, argument: str) -> NDArray[Any]:
-    """Return a column of one dimension without nulls, as it was given."""
-    if dimensions(values) != 1:
-        raise ColumnError(f"{argument} must be a column; pass one dimension, with one entry for each candidate")
-    column = borrow(values, argument)
-    if column.null_count:
-        raise ColumnError(f"{argument} must have no nulls; drop these candidates, which have the score 0 then")
-    return column.block(0, column.length)
-
-
-def _borrow_indices(indices: Any, size: int) -> NDArray[np.int64]:
-    """Return the indices in the order given, all different and within the domain."""
-    given = _whole_column(indices, "indices")
-    if given.dtype.kind == "f":
-        if given.size:
-            raise ColumnError("indices must be integers, but were floats; cast them to int64")
-        given = given.astype(np.int64)
-    scored = given.astype(np.int64, copy=False)
-    if scored.size and not (scored.min() >= 0 and scored.max() < size):
-        raise DataError("indices must lie from 0 to domain_size - 1, but one does not; make the domain larger")
-    if not (np.diff(scored) > 0).all() and (np.diff(np.sort(scored)) == 0).any():
-        raise DataError("indices must hold each candidate once, but one comes twice; add up its scores first")
-    return scored
-
-
-def _borrow_scores(scores: Any, length: int) -> NDArray[np.float64]:
-    """Return the scores as float64, exactly."""
-    given = _whole_column(scores, "scores")
-    if given.size != length:
-        raise ColumnError(f"scores must have one entry for each of the {length} indices, but had {given.size}")
-    if given.dtype == np.int64 and given.size and not (abs(int(given.min())) <= _EXACT and int(given.max()) <= _EXACT):
-        raise DataError("scores must lie within plus and minus 2**53 if they are integers; clip them, or pass floats")
-    return given.astype(np.float64)
+def _read_entries(indices: Any, scores: Any, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the candidates of the domain that have a score, each once, and their scores as float64, exactly."""
+    for argument, values in (("indices", indices), ("scores", scores)):
+        if dimensions(values) != 1:
+            raise ColumnError(f"{argument} must be a column; pass one dimension, with one entry for each candidate")
+    places = borrow_integers(indices, "indices", "cast them to int64")
+    weights = borrow_saturating(scores, "scores")
+    length = places.length
+    if weights.length != length:
+        raise ColumnError("scores must have one entry for each index, but were more or fewer; pass equal lengths")
+    scored = places.block(0, length).astype(np.int64, copy=False)
+    given = weights.block(0, length)
+    if given.dtype == np.int64:
+        given = given.clip(-_EXACT, _EXACT)
+    given = given.astype(np.float64)
+    dropped = (scored < 0) | (scored >= size)
+    for column in (places, weights):
+        missing = column.missing(0, length)
+        if missing is not None:
+            dropped |= missing
+    if dropped.any():
+        scored, given = scored[~dropped], given[~dropped]
+    if (scored[1:] > scored[:-1]).all():
+        return scored, given
+    order = np.argsort(scored)
+    scored, given = scored[order], given[order]
+    firsts = np.flatnonzero(np.diff(scored, prepend=-1))
+    return scored[firsts], np.maximum.reduceat(given, firsts)
 
 
 def zero_score(a: float, zeros: int) -> float:
@@ -215,7 +216,6 @@ def whole_number_below(bound: int, bits: Bits) -> int:
 
 
 def _nth_other(scored: NDArray[np.int64], n: int) -> int:
-    """Return the index of the n-th candidate (from 0) that has no score."""
-    ordered = np.sort(scored)
-    # ordered[j] - j candidates without a score lie below ordered[j]: those with that many or fewer lie below the n-th.
-    return n + int(np.searchsorted(ordered - np.arange(ordered.size), n, side="right"))
+    """Return the index of the n-th candidate (from 0) that has no score; those that have one ascend."""
+    # scored[j] - j candidates without a score lie below scored[j]: those with that many or fewer lie below the n-th.
+    return n + int(np.searchsorted(scored - np.arange(scored.size), n, side="right"))

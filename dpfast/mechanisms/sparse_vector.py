@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.balls import round_up_written
 from dpfast.accounting.events import Pure
-from dpfast.columns import borrow, dimensions
+from dpfast.columns import dimensions
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.errors import ColumnError, LedgerError, ParameterError
 from dpfast.mechanisms.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
 from dpfast.mechanisms.additive import random_source
@@ -165,7 +166,7 @@ class SparseVector:
         self._refuse_other_process()  # before the lock: a thread lost in a fork may have held it
         if dimensions(values) > 1:
             raise ColumnError("values must be a number or a column of one dimension; test one column after the other")
-        column = borrow(values)
+        column = borrow_saturating(values, "values")
         if self._answer_scale is not None:
             check_answers(column, self._answer_scale)
         dense, where = without_nulls(column)

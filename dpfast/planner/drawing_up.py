@@ -354,6 +354,6 @@ def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
     if isinstance(query, QuantileQuery):
-        return [points_measure(query, whole=_is_whole(query, columns))[0]]
+        return [points_measure(query, whole=_is_whole(query, columns))]
     numerator = sum_measure(query, whole=_is_whole(query, columns))
     return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]

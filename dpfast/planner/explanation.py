@@ -46,7 +46,7 @@ _RAREST = 1e-12
 
 def _measure(part: Part) -> str:
     if isinstance(part, DrawnQuantiles):
-        return f"{part.measure.points} points, {part.step:g} apart"
+        return part.measure.grid.describe()
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
     what = _MEASURES[part.measure.kind]

@@ -57,10 +57,12 @@ class ChosenKeystream:
         buffer[:] = self.chosen[start : start + buffer.size]
 
     def extension(self, indices, depth):
-        (index,) = indices
-        self.read.append((index, depth))
-        whole = self.extensions.get(index, index * 0x9E3779B97F4A7C15F39CC0605CEDC834 + 1) % 2**1024
-        return ((whole >> (1024 - 128 * (depth + 1))) % 2**128).to_bytes(16, "big")
+        blocks = []
+        for index in map(int, indices):
+            self.read.append((index, depth))
+            whole = self.extensions.get(index, index * 0x9E3779B97F4A7C15F39CC0605CEDC834 + 1) % 2**1024
+            blocks.append(((whole >> (1024 - 128 * (depth + 1))) % 2**128).to_bytes(16, "big"))
+        return b"".join(blocks)
 
 
 def exact_noisy_max(scores, a: float) -> list[float]:

@@ -6,15 +6,17 @@ largest share of it that it saw.
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
+import numba
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpfast.kernels import selection
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.kernels import differences, key_bounds
+from dpfast.kernels.key_bounds import EXPONENTIAL, GUMBEL, LAPLACE
 
 from .oracles import KINDS, REST
 
@@ -83,7 +85,7 @@ def test_noise_is_within_its_formula(kind, seed):
         r = word & REST
         if r in (0, REST):
             continue
-        noise, _, _ = selection.noise_of(np.uint32(word), kind)
+        noise, _, _ = key_bounds.noise_of(np.uint32(word), kind)
         exact = noise_at(kind, Fraction(2 * r + 1, 2**32), word > REST)
         formula = 1.3 * U * abs(exact) + 6.5 * U if kind == GUMBEL else 5.1 * U * abs(exact)
         worst = max(worst, float(abs(rational(noise) - exact) / formula))
@@ -96,7 +98,7 @@ def test_width_covers_the_cell(kind, seed):
     """Rule 2: noise - below and noise + above hold every number that the unread bits may make."""
     widest, loosest = 0.0, 0.0
     for word in adversarial_words(kind, seed, 3000).tolist():
-        noise, below, above = selection.noise_of(np.uint32(word), kind)
+        noise, below, above = key_bounds.noise_of(np.uint32(word), kind)
         low, high = ends(kind, word)
         error = 16 * U * (abs(noise) + 1)
         assert low is not None or below == math.inf
@@ -133,7 +135,7 @@ def test_upper_bounds_of_step_1(kind, close, a, scores, seed):
     words = adversarial_words(kind, seed, 400)
     for score in scores:
         keys = np.empty(words.size, np.int64)
-        assert not selection.bound_above(np.full(words.size, score), words, a, kind, close, keys)
+        assert not key_bounds.bound_above(np.full(words.size, score / 2), words, a, kind, close, keys)
         product = rational(a) * rational(score)
         for word, bound in zip(words.tolist(), unordered(keys).tolist(), strict=True):
             _, high = ends(kind, word)
@@ -160,7 +162,7 @@ def test_lower_bounds_of_step_2(kind, a, scores, seed):
         product = rational(a) * rational(score)
         for word in words.tolist():
             low, _ = ends(kind, word)
-            bound = float(unordered(np.array([selection.lower_bound(score, a, np.uint32(word), kind)]))[0])
+            bound = float(unordered(np.array([key_bounds.lower_bound(score / 2, a, np.uint32(word), kind)]))[0])
             assert not math.isnan(bound)
             assert bound < math.inf
             if bound > -math.inf:
@@ -193,7 +195,7 @@ def test_intervals_of_step_3(kind, dtype, score, reference, seed):
     for a in (2.0**-1021, 2.0**-960, 1e-3, 1.0, 77.7, 2.0**979):
         d = rational(a) * rational(Fraction(score.item()) - Fraction(reference.item()))
         for word in words[::3].tolist():
-            low, high = selection.interval(score, reference, a, np.uint32(word), kind)
+            low, high = key_bounds.interval(half_of(score, reference), a, np.uint32(word), kind)
             exact_low, exact_high = ends(kind, word)
             assert low < math.inf
             assert high > -math.inf
@@ -203,6 +205,75 @@ def test_intervals_of_step_3(kind, dtype, score, reference, seed):
             if high < math.inf:
                 assert exact_high is not None
                 assert d + exact_high <= rational(high)
+
+
+def halved(scores: np.ndarray) -> np.ndarray:
+    """Return what the kernel makes of one row of scores."""
+    halves = np.empty(scores.size)
+    differences.halve_below(scores, 0, np.array([0, scores.size]), 0, 0, differences.best_score(scores[:1]), halves)
+    return halves
+
+
+@pytest.mark.parametrize(("dtype", "score", "reference"), DIFFERENCES, ids=str)
+def test_halves_of_differences(dtype, score, reference):
+    """Relative to the best one: exact for integers but for one rounding to float64, 2u and 2**-1074 for floats."""
+    scores = np.array([score, reference, reference], dtype)
+    best = max(scores.tolist())
+    for given, half in zip(scores.tolist(), halved(scores).tolist(), strict=True):
+        exact = (Fraction(given) - Fraction(best)) / 2
+        assert abs(Fraction(half) - exact) <= 2 * Fraction(U) * abs(exact) + Fraction(1, 2**1074)
+
+
+def test_every_row_has_its_own_best(seed):
+    """Empty rows, rows that begin before the block or end after it; a block of a row keeps the row's best score."""
+    generator = np.random.default_rng(seed)
+    for dtype in ("int64", "float64", "uint32", "float32"):
+        scores = generator.integers(0, 1000, 60).astype(dtype)
+        offsets = np.sort(np.append(generator.integers(0, 61, 9), [0, 60]))
+        expected = np.empty(60)
+        for begin, end in itertools.pairwise(offsets):
+            if end > begin:
+                expected[begin:end] = (scores[begin:end].astype(float) - float(scores[begin:end].max())) / 2
+        halves, best = np.empty(60), differences.best_score(scores[:1])
+        for start in range(0, 60, 7):
+            row = int(np.searchsorted(offsets, start, side="right")) - 1
+            best = differences.halve_below(scores, 0, offsets, row, start, best, halves[start : start + 7])
+        assert np.array_equal(halves, expected)
+
+
+def half_of(score, reference) -> float:
+    """Return half the difference as the kernel has it, of either sign."""
+    return _half_difference(score, reference)
+
+
+@numba.njit
+def _half_difference(score, reference):
+    return differences.half_difference(score, reference)
+
+
+@every_kind
+def test_words_of_48_bits(kind, seed):
+    """As of 31 bits: the middle within its formula, the cell within the width, and the outermost cells unbounded."""
+    generator = np.random.default_rng(seed)
+    powers = 2 ** np.arange(48)
+    last = 2**48 - 1
+    numbers = np.unique(
+        np.concatenate(
+            [powers, powers - 1, last - powers, np.exp2(generator.uniform(0, 48, 400)).astype(np.int64), [0, last]]
+        )
+    )
+    for r in numbers[(numbers >= 0) & (numbers <= last)].tolist():
+        for negative in (False, True) if kind == LAPLACE else (False,):
+            noise, below, above = key_bounds.noise_of(np.uint64(r | (int(negative) << 63)), kind)
+            error = 16 * U * (abs(noise) + 1)
+            for u in (Fraction(r, 2**48), Fraction(2 * r + 1, 2**49), Fraction(r + 1, 2**48)):
+                if u in (0, 1) and not (u == 1 and kind != GUMBEL):
+                    outer = (above if not negative else below) if u == 0 else below
+                    assert outer == math.inf
+                    continue
+                exact = noise_at(kind, u, negative)
+                assert rational(noise) - rational(error) - exact <= rational(below) if below < math.inf else True
+                assert exact <= rational(noise) + rational(error) + rational(above) if above < math.inf else True
 
 
 @pytest.mark.parametrize("close", [False, True])
@@ -215,14 +286,14 @@ def test_scores_that_are_not_finite_are_reported(close):
             for place in (0, 7, 63, 99):
                 scores = np.zeros(100, dtype)
                 scores[place] = bad
-                assert selection.bound_above(scores, words, 1.0, GUMBEL, close, keys)
-    assert not selection.bound_above(np.full(100, 1.7e308), words, 1e300, GUMBEL, close, keys)
-    assert not selection.bound_above(np.full(100, -(2**63)), words, 1.0, GUMBEL, close, keys)
+                assert key_bounds.bound_above(halved(scores), words, 1.0, GUMBEL, close, keys)
+    assert not key_bounds.bound_above(halved(np.tile([1.7e308, -1.7e308], 50)), words, 1e300, GUMBEL, close, keys)
+    assert not key_bounds.bound_above(halved(np.tile([2**63 - 1, -(2**63)], 50)), words, 1.0, GUMBEL, close, keys)
 
 
 def test_ordered_integers_are_ordered_as_floats():
     values = np.array([-math.inf, -1e300, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1e300, math.inf])
-    keys = np.array([selection._ordered(value) for value in values.tolist()], np.int64)
+    keys = np.array([differences.ordered(value) for value in values.tolist()], np.int64)
     assert (np.diff(keys) > 0).all()
     assert np.array_equal(unordered(keys), values)
 
@@ -252,14 +323,14 @@ def test_the_naive_double_logarithm_is_worse(seed):
     exact = noise_at(GUMBEL, Fraction(2 * word + 1, 2**32), False)
     naive = -math.log(-math.log(float(np.float32(1) - np.float32((word + 0.5) * 2.0**-31)) - 2.0**-30))
     assert abs(float(rational(naive) - exact)) > 0.1
-    noise, _, _ = selection.noise_of(np.uint32(word), GUMBEL)
+    noise, _, _ = key_bounds.noise_of(np.uint32(word), GUMBEL)
     assert abs(float(rational(noise) - exact)) < 30 * U
 
 
 def test_the_best_of_many_has_a_width_of_its_own():
     """Rule 4: half-widths grow as 1 / r; a constant would be wrong by orders of magnitude at one end."""
     widths = [
-        selection.noise_of(np.uint32(r), kind)[1] * r for kind in (GUMBEL, EXPONENTIAL) for r in (10, 10**4, 10**7)
+        key_bounds.noise_of(np.uint32(r), kind)[1] * r for kind in (GUMBEL, EXPONENTIAL) for r in (10, 10**4, 10**7)
     ]
     assert max(widths) < 2
     assert min(widths) > 0.4

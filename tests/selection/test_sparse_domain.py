@@ -81,7 +81,7 @@ def test_the_same_whatever_order_and_type():
 
 
 def test_the_zeros_are_numbered_around_the_others():
-    scored = np.array([1, 2, 5, 0, 9])
+    scored = np.array([0, 1, 2, 5, 9])
     others = [i for i in range(12) if i not in scored]
     assert [sparse_domain._nth_other(scored, n) for n in range(7)] == others
 
@@ -140,19 +140,12 @@ def test_bad_parameters(argument, bad):
 @pytest.mark.parametrize(
     ("indices", "scores", "kind"),
     [
-        ([1, 1], [1, 2], DataError),
-        ([1, 10], [1, 2], DataError),
-        ([-1, 1], [1, 2], DataError),
         ([1, 2], [1.0, math.nan], DataError),
         ([1, 2], [1.0, math.inf], DataError),
-        ([1, 2], [1, 2**60], DataError),
-        ([1, 2], [1, -(2**63)], DataError),
         ([1.0, 2.0], [1, 2], ColumnError),
         ([1, 2], [1], ColumnError),
         (3, [1], ColumnError),
         ([[1, 2]], [1, 2], ColumnError),
-        (pl.Series([1, None]), [1, 2], ColumnError),
-        ([1, 2], pl.Series([1, None]), ColumnError),
         (["a", "b"], [1, 2], ColumnError),
         (None, [1], ColumnError),
     ],
