@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import dpfast as dpf
 from benchmarks.prepared import Prepared
 from dpfast.accounting.events import Gaussian, Laplace
 from dpfast.answering.calibration import calibrated
-from dpfast.ledger import ChargeColumns
+from dpfast.ledger import Charge, ChargeColumns
 
 ABOUT = {"dataset": "data", "privacy_unit": "row", "neighbors": "add_remove"}
 
@@ -71,6 +72,52 @@ def durable_charges(size: int) -> Prepared:
         return Path(folder.name)
 
     return Prepared(ours, baseline, agree=lambda mine, _: abs(mine - epsilon.sum()) < 1e-9 * mine)
+
+
+def single_charges(size: int) -> Prepared:
+    """So many charges, one after the other, and as many bare inserts of a row as long in write-ahead mode."""
+    folder = tempfile.TemporaryDirectory()
+    ledger = dpf.Ledger.open(Path(folder.name) / "ledger.db", epsilon=1.0)
+    charge = Charge.of(1e-9, description="a count of rows")
+    other = sqlite3.connect(Path(folder.name) / "other.db", isolation_level=None)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("PRAGMA synchronous = FULL")
+    other.execute("CREATE TABLE entry (number INTEGER PRIMARY KEY, text TEXT)")
+
+    def ours() -> Path:
+        for _ in range(size):
+            ledger.charge(charge, **ABOUT)
+        return Path(folder.name)  # stays as long as this is in use
+
+    def baseline() -> sqlite3.Connection:
+        for _ in range(size):
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("INSERT INTO entry (text) VALUES (?)", ("x" * 250,))
+            other.execute("COMMIT")
+        return other
+
+    return Prepared(ours, baseline, agree=lambda mine, theirs: mine.exists() and theirs.total_changes >= size)
+
+
+def opening(size: int) -> Prepared:
+    """A ledger of so many entries is opened; beside it a single charge, which waits for the disk."""
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "ledger.db"
+    with dpf.Ledger.open(path, epsilon=1.0) as ledger:
+        for start in range(0, size, 10_000):
+            numbers = range(start, min(start + 10_000, size))
+            ledger.charge_many([Charge.of(1e-9, description=f"count number {number}") for number in numbers], **ABOUT)
+    ledger = dpf.Ledger.open(Path(folder.name) / "small.db", epsilon=1.0)
+
+    def ours() -> float:
+        with dpf.Ledger.open(path) as opened:
+            return opened.spent.epsilon
+
+    return Prepared(
+        ours,
+        lambda: ledger.charge(Charge.of(1e-9), **ABOUT),
+        agree=lambda mine, number: mine == size / 10**9 and number >= 1,
+    )
 
 
 def partitions(size: int) -> Prepared:

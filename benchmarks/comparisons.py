@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, projection, strategies, synthesis, weights, workloads
+from benchmarks import budgets, choices, files, projection, strategies, synthesis, weights, workloads
 from benchmarks.prepared import Prepared, Run
 
 
@@ -329,6 +329,10 @@ COMPARISONS = (
         at_least=False,
         needs="opendp",
     ),
+    Comparison(
+        "Single durable charges", "bare inserts, write-ahead log", 100, budgets.single_charges, 3.0, at_least=False
+    ),
+    Comparison("Open a ledger of 10^6 charges", "a single durable charge", 10**6, budgets.opening, 300, at_least=False),
     Comparison("Charge 10^6 queries durably", "writing Parquet", 10**6, budgets.durable_charges, 10.0, at_least=False),
     Comparison("Charge 10^6 partitions durably", "writing Parquet", 10**6, budgets.partitions, 10.0, at_least=False),
     Comparison(
@@ -348,6 +352,18 @@ COMPARISONS = (
         10.0,
         needs="dp_accounting",
         rounds=1,
+    ),
+    Comparison(
+        "Footers of 10^4 Parquet files", "Polars, one by one", 10**4, files.footers, 1.2, at_least=False, rounds=3
+    ),
+    Comparison(
+        "Sum of 10^7 rows by unit, within 300 MB",
+        "all the memory there is",
+        10**7,
+        files.outgrown,
+        3.0,
+        at_least=False,
+        rounds=3,
     ),
     Comparison("Prefix sums, int64", "NumPy cumsum", 10**7, workloads.prefixes(np.int64), 1.3),
     Comparison("Prefix sums, float64, rounded once", "NumPy cumsum", 10**7, workloads.prefixes(np.float64), 2.0),
@@ -441,4 +457,5 @@ HEADLINES = (
     "First noisy column, new process",
     "One call on 1,000 values",
     "Count into 10^6 integer keys: peak memory, data included",
+    "Sum of 10^7 rows by unit, within 300 MB: peak memory, data included",
 )

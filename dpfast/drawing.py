@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,22 @@ from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.gaussian import gaussian_noise
 from dpfast.mechanisms.intervals import half_width
 from dpfast.mechanisms.key_selection import select_keys
+from dpfast.mechanisms.key_weights import select_by_weights
 from dpfast.mechanisms.laplace import laplace_noise
 from dpfast.mechanisms.modes import draw_modes
+from dpfast.mechanisms.noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.quantile_nodes import draw_quantiles
-from dpfast.planner import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, PlannedQuery
+from dpfast.planner import (
+    Blueprint,
+    DrawnModes,
+    DrawnQuantiles,
+    NoisyMeasure,
+    NoisyUnits,
+    OneByOne,
+    Part,
+    PlannedQuery,
+    ReleasedCount,
+)
 from dpfast.queries import QuantileQuery
 from dpfast.randomness import RandomSource, SystemRandom
 
@@ -46,20 +59,44 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
     source = SystemRandom()
     measures: Sequence[Any] = exact.measures
     keys = exact.keys
+    drawn: dict[int, NDArray[np.int64]] = {}
     if blueprint.key_share is not None:
-        assert exact.units is not None
-        shown = select_keys(exact.units, blueprint.key_share.table, source)
+        shown, drawn = _selected(blueprint, exact, source)
         keys, order = _rebuilt_keys(keys, shown)
         measures = [values[order] for values in measures]
+        drawn = {place: noisy[order] for place, noisy in drawn.items()}
     columns: list[pl.Series] = keys.get_columns()
     place = 0
     for planned in blueprint.queries:
         noisy = []
         for part in planned.parts:
-            noisy.append(_drawn(measures[place], part, source))
+            # What decided which keys are shown is itself released: no second draw.
+            noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, source))
             place += 1
         columns.extend(_answer(planned, noisy))
     return pl.DataFrame({column.name: column for column in columns})
+
+
+def _selected(
+    blueprint: Blueprint, exact: Aggregates, source: RandomSource
+) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
+    """Return which keys are shown, and the noisy measures that decided it, by their place, for all keys."""
+    assert blueprint.key_share is not None
+    assert exact.units is not None
+    rule = blueprint.key_share.rule
+    if isinstance(rule, OneByOne):
+        return select_keys(exact.units, rule.table, source), {}
+    if isinstance(rule, ReleasedCount):
+        noisy = _drawn(exact.measures[rule.place], blueprint.parts[rule.place], source)
+        return noisy >= rule.threshold, {rule.place: noisy}
+    if isinstance(rule, NoisyUnits):
+        return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
+
+    def passes(sums: NDArray[np.int64], noise: IntegerNoise, threshold: int) -> NDArray[np.bool_]:
+        return _noisy(sums, noise.mechanism, noise.scale, source) >= threshold
+
+    rounds = [partial(passes, noise=noise, threshold=threshold) for noise, threshold in rule.rounds]
+    return select_by_weights(exact.holdings, exact.units.size, rule.rounds[0][0].mechanism, rounds), {}
 
 
 def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
@@ -93,8 +130,13 @@ def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
-    draw = laplace_noise if part.mechanism == "laplace" else gaussian_noise
-    noisy: NDArray[np.int64] = draw(borrow(exact), part.scale, source)
+    return _noisy(exact, part.mechanism, part.scale, source)
+
+
+def _noisy(values: NDArray[np.int64], mechanism: NoiseKind, scale: float, source: RandomSource) -> NDArray[np.int64]:
+    """Return whole numbers with fresh noise."""
+    draw = laplace_noise if mechanism == "laplace" else gaussian_noise
+    noisy: NDArray[np.int64] = draw(borrow(values), scale, source)
     return noisy
 
 
@@ -106,9 +148,10 @@ def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[p
         columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
     elif isinstance(part, DrawnQuantiles):
         assert isinstance(planned.query, QuantileQuery)
-        step = int(part.step) if planned.whole and part.measure.step_exponent >= 0 else part.step
+        whole = planned.whole and part.measure.step_exponent >= 0
+        values = total * int(part.step) if whole else part.measure.grid.values(total)
         columns = (
-            *(total[:, place] * step for place in planned.query.order),
+            *(values[:, place] for place in planned.query.order),
             np.full(len(total), part.strays(_MISS)),
         )
     elif planned.query.kind == "mean":

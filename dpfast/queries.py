@@ -100,7 +100,7 @@ class Measure:
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
     - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
-      group by group;
+      group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
@@ -114,6 +114,7 @@ class Measure:
     upper: int = 1
     centre: int = 0
     candidates: tuple[Any, ...] = ()
+    doublings: int = 0
 
     @property
     def selects(self) -> bool:
@@ -124,6 +125,11 @@ class Measure:
     def points(self) -> int:
         """How many points or candidates there are."""
         return self.upper - self.centre
+
+    @property
+    def grid(self) -> PublicGrid:
+        """The grid of points."""
+        return PublicGrid(self.step_exponent, self.lower, self.upper, self.doublings)
 
 
 @dataclass(frozen=True)
@@ -323,8 +329,7 @@ def _are_computed(bounds: tuple[object, object]) -> bool:
 
 
 # With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
-_LARGEST_CONTRIBUTION = 2**24 - 1
-_LARGEST_STEPS = 2**53
+_LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
 # Steps and the scales in them stay normal floats.
 _FINEST_EXPONENT = -960
 
@@ -337,13 +342,12 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
     query
         A sum or mean.
     whole
-        Whether the column holds integers; then a sum's step is at least 1, since none lies between.
+        Whether the column holds integers; then a sum's step is at least 1.
 
     """
     assert query.bounds is not None
     lower, upper = (Fraction(bound) for bound in query.bounds)
     centred = query.kind == "mean"
-    # The first guess is a step too fine; what follows finds the first that fits.
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
     exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
@@ -362,11 +366,10 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
     return Measure("sum", query.column, exponent, low, high, centre)
 
 
-def points_measure(query: QuantileQuery, *, whole: bool) -> tuple[Measure, PublicGrid]:
-    """Return the measure of a quantile, whose points are numbered from 1, and its grid."""
-    assert query.bounds is not None
-    grid = public_grid(query.bounds, query.grid, whole=whole)
-    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1), grid
+def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
+    """Return the measure of a quantile, whose points are numbered from 1."""
+    grid = public_grid(check_bounds(query.bounds), query.grid, whole=whole)
+    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
 
 
 def choices_measure(query: ModeQuery) -> Measure:
@@ -385,7 +388,7 @@ class PrivacyUnit:
     max_groups, max_rows_per_group
         What a unit keeps; 1 and 1 where each row is a unit.
     neighbors
-        ``"add_remove"``: data sets with one unit more or fewer; ``"replace"``: with one unit's rows exchanged.
+        ``"add_remove"``: one unit more or fewer; ``"replace"``: one unit's rows exchanged.
 
     """
 

@@ -114,6 +114,7 @@ def plan(
     max_rows_per_group: int | None = None,
     neighbors: str = "add_remove",
     mechanism: str = "auto",
+    key_selection: str = "auto",
     population: int | None = None,
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
@@ -138,6 +139,7 @@ def plan(
     max_rows_per_group: int | None = None,
     neighbors: str = "add_remove",
     mechanism: str = "auto",
+    key_selection: str = "auto",
     population: int | None = None,
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
@@ -162,6 +164,7 @@ def plan(
     max_rows_per_group: int | None = None,
     neighbors: str = "add_remove",
     mechanism: str = "auto",
+    key_selection: str = "auto",
     population: int | None = None,
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
@@ -185,6 +188,7 @@ def plan(
     max_rows_per_group: int | None = None,
     neighbors: str = "add_remove",
     mechanism: str = "auto",
+    key_selection: str = "auto",
     population: int | None = None,
     dataset: str | None = None,
     schema: Mapping[str, Any] | None = None,
@@ -204,10 +208,14 @@ def plan(
     ----------
     data
         A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
-        columns, or a path, glob or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must
-        not change until the plan is run. Its rows are taken as they are given: what was joined or
-        exploded before may put one person's data into another's rows. A LazyFrame's own expressions must not
-        fail on any value (no strict casts): that a run fails is one bit about the data.
+        columns, or a path, glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
+        must not change until the plan is run. The footers or headers of all files are read here: columns may come in
+        any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
+        by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
+        unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
+        wait encrypted in a nameless file in the folder for temporary files. Its rows are taken as they are given:
+        what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
+        expressions must not fail on any value (no strict casts): that a run fails is one bit about the data.
     by
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
@@ -225,7 +233,8 @@ def plan(
         in a mapping. delta is always split evenly.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
-        keys privately, at a share of epsilon and delta.
+        keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
+        dtypes tell of the keys that were not selected.
     privacy_unit
         The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
         None where each row is a unit.
@@ -235,12 +244,20 @@ def plan(
         ``"add_remove"`` or ``"replace"``.
     mechanism
         ``"laplace"``, ``"gaussian"``, or ``"auto"`` for the one of less noise.
+    key_selection
+        How keys are selected where none are given: ``"auto"`` for what needs the fewest units to show a key, which
+        `Plan.explain` says. ``"count"``: the first count is itself the test, with the selection's share of the budget:
+        a group is shown where its noisy count reaches a threshold. ``"weighted"``: each unit shares one unit of weight
+        among its keys, whose noisy sums are compared with a threshold; ``"iterated"`` in three rounds, each without
+        the keys shown before (DP-SIPS). ``"threshold"``: the same with the number of units. ``"optimal"``: the
+        optimal rule for one key, at a share of the budget for each of a unit's keys.
     population
-        How many privacy units there are, as far as that is public: only for the warning about delta.
+        How many privacy units there are, as far as that is public: only for the warnings about delta, and that keys
+        need more units than there are.
     dataset
         The name under which the ledger knows the data; by default the path, or the ledger's own name.
     schema
-        The dtypes of a CSV file's columns.
+        The dtypes of a CSV file's columns, or of columns that folders name.
     workload
         Linear queries over the counts of all ``keys``, one of `dpf.workloads`, in place of other queries: cell i of
         its histogram is row i of ``keys``, of which there are as many as it has cells. Where each column in ``by`` is
@@ -305,6 +322,7 @@ def plan(
         "max_rows_per_group": max_rows_per_group,
         "neighbors": neighbors,
         "mechanism": mechanism,
+        "key_selection": key_selection,
         "population": population,
         "dataset": dataset,
         "schema": schema,
@@ -316,6 +334,8 @@ def plan(
         if split != "even":
             raise ParameterError("split", split, '"even" with a workload, whose strategy divides the budget')
         chosen_by = given.pop("mechanism")
+        if given.pop("key_selection") != "auto":
+            raise ParameterError("key_selection", key_selection, '"auto" with a workload, whose keys are public')
         asked = read_workload(data, workload, **given)
         if isinstance(strategy, str) and strategy == "adaptive":
             return AdaptivePlan(draw_up_adaptive(asked, chosen_by))

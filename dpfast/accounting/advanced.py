@@ -7,18 +7,24 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountant import Events
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import ball, float_above, units_above, working_precision
 from dpfast.accounting.basic import cost
+from dpfast.accounting.capped import Capped
 from dpfast.accounting.events import runs
+from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 
 __all__ = ["Advanced"]
 
 
+# What one mean of a loss is worth in the units of `work`.
+_DRIFT_WORK = 1e3
+
+
 @dataclass(frozen=True)
-class Advanced(Accountant):
+class Advanced(Capped):
     """The advanced composition theorem, for events with an epsilon each.
 
     Guarantee
@@ -54,8 +60,9 @@ class Advanced(Accountant):
     def __post_init__(self, events: Events) -> None:
         if self.drift not in ("tanh", "book"):
             raise ParameterError("drift", self.drift, "'tanh' or 'book'")
+        counts = runs(events)
         squares = drifts = deltas = 0
-        for event, count in runs(events).items():
+        for event, count in counts.items():
             epsilon_units, delta_units = cost(event)
             squares += count * epsilon_units**2
             drifts += count * self._drift_units(epsilon_units)
@@ -63,15 +70,17 @@ class Advanced(Accountant):
         object.__setattr__(self, "squares", squares)
         object.__setattr__(self, "drift_units", drifts)
         object.__setattr__(self, "delta_units", deltas)
+        self._keep_sums(event.times(count) for event, count in counts.items())
 
     def _drift_units(self, epsilon_units: int) -> int:
+        spend(_DRIFT_WORK)
         with working_precision():
             epsilon = ball(Fraction(epsilon_units, UNITS_PER_ONE))
             return units_above(epsilon * ((epsilon / 2).tanh() if self.drift == "tanh" else epsilon.expm1()))
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def _epsilon(self, target: Fraction) -> float:
         """Return the theorem's epsilon at s = delta - sum delta_i; infinity unless that is above 0."""
-        slack = checked_delta(delta) - Fraction(self.delta_units, UNITS_PER_ONE)
+        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
         if self.squares == 0:
             return 0.0 if slack >= 0 else math.inf
         if slack <= 0:
@@ -80,9 +89,9 @@ class Advanced(Accountant):
             spread = (-2 * ball(slack).log() * ball(Fraction(self.squares, UNITS_PER_ONE**2))).sqrt()
             return float_above(spread + ball(Fraction(self.drift_units, UNITS_PER_ONE)))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, target: Fraction) -> float:
         """Return the theorem's delta; 1 unless ``epsilon`` is above the drift."""
-        above = checked_epsilon(epsilon) - Fraction(self.drift_units, UNITS_PER_ONE)
+        above = target - Fraction(self.drift_units, UNITS_PER_ONE)
         deltas = Fraction(self.delta_units, UNITS_PER_ONE)
         with working_precision():
             if self.squares == 0:

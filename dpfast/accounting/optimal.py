@@ -10,12 +10,14 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, smallest_epsilon
+from dpfast.accounting.accountant import Events, smallest_epsilon
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import ball, exact_lower, float_above, round_up, working_precision
 from dpfast.accounting.basic import cost
+from dpfast.accounting.capped import Capped
 from dpfast.accounting.elementary import SLACK, Floats, one_minus_exp
 from dpfast.accounting.events import runs
+from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 
 __all__ = ["Optimal"]
@@ -29,7 +31,7 @@ _MOST_EVENTS = 2**36
 
 
 @dataclass(frozen=True)
-class Optimal(Accountant):
+class Optimal(Capped):
     """The best that holds for k events of one (epsilon, delta), whatever else is known of them.
 
     Guarantee
@@ -82,16 +84,16 @@ class Optimal(Accountant):
         object.__setattr__(self, "epsilon_units", epsilon_units)
         object.__setattr__(self, "delta_units", delta_units)
         object.__setattr__(self, "count", sum(counts.values()))
+        self._keep_sums(event.times(count) for event, count in counts.items())
 
     @property
     def _each(self) -> Fraction:
         return Fraction(self.epsilon_units, UNITS_PER_ONE)
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def _epsilon(self, target: Fraction) -> float:
         """Return the least epsilon, rounded up; infinity where delta is below that of k coins."""
-        target = checked_delta(delta)
         total = round_up(self.count * self._each)
-        if self.delta(Fraction(0)) <= target:
+        if self._delta(Fraction(0)) <= target:
             return 0.0
         slack = self._slack(target)
         if slack is None:
@@ -99,9 +101,9 @@ class Optimal(Accountant):
         guess = min(total, max(math.sqrt(self.count) * float(self._each), 1e-300))
         return min(total, smallest_epsilon(lambda epsilon: self._pure_delta(Fraction(epsilon)), slack, guess))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, target: Fraction) -> float:
         """Return the least delta, rounded up."""
-        pure = self._pure_delta(checked_epsilon(epsilon))
+        pure = self._pure_delta(target)
         if self.delta_units == 0:
             return pure
         with working_precision():
@@ -162,6 +164,7 @@ def _falling(ratio: Callable[[Floats], Floats], count: int) -> tuple[Floats, flo
     last, done = 1.0, 0
     while done < count:
         block = min(count - done, max(_SHORTEST_BLOCK, done))
+        spend(float(block))
         ratios = ratio(np.arange(done, done + block, dtype=np.float64))
         products: Floats = np.multiply.accumulate(ratios)
         products *= last

@@ -13,7 +13,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.accounting import basic, curves, gdp
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, nearly
+from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import (
     as_written,
@@ -24,6 +24,7 @@ from dpfast.accounting.balls import (
     units_below,
     working_precision,
 )
+from dpfast.accounting.capped import Capped
 from dpfast.accounting.events import (
     Event,
     ExponentialMechanism,
@@ -37,8 +38,9 @@ from dpfast.accounting.events import (
     runs,
 )
 from dpfast.accounting.subsampled import log_moment_between, log_moments
+from dpfast.accounting.work import spend
 
-__all__ = ["ORDERS", "RDP", "caps", "cost", "filter_caps"]
+__all__ = ["ORDERS", "RDP", "caps", "claimed", "cost", "filter_caps"]
 
 _LARGEST_SUMMED = 2048
 # Under less noise than this, sampling changes no order that matters.
@@ -62,7 +64,12 @@ _WHOLE = tuple(int(order) for order in ORDERS if order.is_integer() and order <=
 Curve = tuple[int, ...]
 
 
+# What a curve is worth in the units of `work`: balls at all orders, and sums over thousands of terms.
+_CURVE_WORK, _SAMPLED_WORK = 1.5e5, 3e6
+
+
 def _curve(formula: Callable[[arb], arb]) -> Curve:
+    spend(_CURVE_WORK)
     with working_precision():
         return tuple(units_above(formula(ball(order))) for order in ORDERS)
 
@@ -81,6 +88,7 @@ def _sampled_gaussian(rate: Fraction, squared_mu: Fraction) -> Curve:
     plain = _concentrated(squared_mu / 2)
     if squared_mu > _LARGEST_SQUARED_MU:
         return plain
+    spend(_SAMPLED_WORK)
     with working_precision():
         moments = dict(zip(_WHOLE, log_moments(_WHOLE, rate, squared_mu), strict=True))
         curve = list(plain)
@@ -123,10 +131,18 @@ def _cost(event: Single) -> tuple[Curve, int]:
         case PoissonSubsampled():
             return _sampled(event)
         case _:
-            return _claimed(*basic.cost(event))
+            return claimed(*basic.cost(event))
 
 
-def _claimed(epsilon_units: int, delta_units: int) -> tuple[Curve, int]:
+def claimed(epsilon_units: int, delta_units: int) -> tuple[Curve, int]:
+    """Return what anything that is (epsilon, delta)-private costs, for amounts in units of 1e-18; see `cost`.
+
+    Examples
+    --------
+    >>> claimed(10**18, 7)[0][ORDERS.index(2.0)], claimed(10**18, 7)[1]
+    (735325666137214917, 7)
+
+    """
     epsilon = Fraction(epsilon_units, UNITS_PER_ONE)
     return _curve(lambda order: curves.randomized_response(order, ball(epsilon))), delta_units
 
@@ -139,7 +155,7 @@ def _sampled(event: PoissonSubsampled) -> tuple[Curve, int]:
     if gdp.GDP.applies(inner):
         return _sampled_gaussian(rate, Fraction(gdp.cost(inner), gdp.SQUARED_UNITS_PER_ONE)), 0
     if basic.Basic.applies(inner):
-        amplified, fewer_delta_units = _claimed(*basic.cost(event))
+        amplified, fewer_delta_units = claimed(*basic.cost(event))
         # Without a delta both curves hold; with one, each goes with its own.
         return (tuple(map(min, plain, amplified)) if delta_units == 0 else amplified), fewer_delta_units
     return plain, delta_units
@@ -198,7 +214,7 @@ def _conversion_ball(order: float, delta: Fraction) -> arb:
 
 
 @dataclass(frozen=True)
-class RDP(Accountant):
+class RDP(Capped):
     """The sum of all Rényi curves, converted at the best order.
 
     Guarantee
@@ -224,17 +240,19 @@ class RDP(Accountant):
     delta_units: int = field(init=False)
 
     def __post_init__(self, events: Events) -> None:
-        curve_units, delta_units = cost(events)
+        listed = tuple(event.times(count) for event, count in runs(events).items())
+        curve_units, delta_units = cost(listed)
         object.__setattr__(self, "curve_units", curve_units)
         object.__setattr__(self, "delta_units", delta_units)
+        self._keep_sums(listed)
 
     @cached_property
     def _near(self) -> NDArray[np.float64]:
         return np.array([nearly(units) for units in self.curve_units])
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def _epsilon(self, target: Fraction) -> float:
         """Return the least epsilon over the orders, at delta less the deltas of events."""
-        slack = checked_delta(delta) - Fraction(self.delta_units, UNITS_PER_ONE)
+        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
         if not any(self.curve_units):
             return 0.0 if slack >= 0 else math.inf
         if slack <= 0:
@@ -244,9 +262,8 @@ class RDP(Accountant):
             divergence = ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
             return max(0.0, float_above(divergence + _conversion_ball(ORDERS[best], slack)))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, target: Fraction) -> float:
         """Return the least over the orders of exp((a - 1)(D_a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
-        target = checked_epsilon(epsilon)
         with working_precision():
             deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
             if not any(self.curve_units):

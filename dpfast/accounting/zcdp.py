@@ -13,7 +13,7 @@ from flint import arb
 from numpy.typing import ArrayLike
 
 from dpfast.accounting import basic
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, nearly, pair_total
+from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly, pair_total
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import (
     as_written,
@@ -24,6 +24,7 @@ from dpfast.accounting.balls import (
     units_below,
     working_precision,
 )
+from dpfast.accounting.capped import Capped
 from dpfast.accounting.elementary import Floats, exp_minus, horner, log, one_minus_exp
 from dpfast.accounting.events import (
     DiscreteLaplace,
@@ -38,11 +39,17 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     Single,
     ZeroConcentrated,
+    runs,
 )
 from dpfast.accounting.units import Units, in_blocks, parameter_arrays, units_of_floats
+from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 
-__all__ = ["ZCDP", "cost", "largest_rho", "rho_units"]
+__all__ = ["ZCDP", "claimed", "cost", "largest_rho", "rho_units"]
+
+
+# What one rho is worth in the units of `work`.
+_COST_WORK = 3e3
 
 
 def _laplace_rho(epsilon: arb) -> arb:
@@ -61,6 +68,7 @@ def _bounded_range_rho(eta: arb) -> arb:
 
 @lru_cache(maxsize=4096)
 def _cost(event: Single) -> tuple[int, int]:
+    spend(_COST_WORK)
     with working_precision():
         match event:
             case Laplace():
@@ -77,8 +85,20 @@ def _cost(event: Single) -> tuple[int, int]:
             case PoissonSubsampled() if not basic.Basic.applies(event):
                 return cost(event.event)
             case _:
-                epsilon_units, delta_units = basic.cost(event)
-                return units_above(_pure_rho(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
+                return claimed(*basic.cost(event))
+
+
+def claimed(epsilon_units: int, delta_units: int) -> tuple[int, int]:
+    """Return what anything that is (epsilon, delta)-private costs, for amounts in units of 1e-18; see `cost`.
+
+    Examples
+    --------
+    >>> claimed(10**18, 0) == cost(DiscreteLaplace(scale=1.0))
+    True
+
+    """
+    with working_precision():
+        return units_above(_pure_rho(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
 
 
 def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
@@ -149,7 +169,7 @@ def _log(x: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class ZCDP(Accountant):
+class ZCDP(Capped):
     """The sum of all rho, converted at the best order.
 
     Guarantee
@@ -174,13 +194,15 @@ class ZCDP(Accountant):
     delta_units: int = field(init=False)
 
     def __post_init__(self, events: Events) -> None:
-        rho_units, delta_units = cost(events)
+        listed = tuple(event.times(count) for event, count in runs(events).items())
+        rho_units, delta_units = cost(listed)
         object.__setattr__(self, "rho_units", rho_units)
         object.__setattr__(self, "delta_units", delta_units)
+        self._keep_sums(listed)
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def _epsilon(self, target: Fraction) -> float:
         """Return the least over orders a of rho a + ln(1/(a s))/(a - 1) + ln(1 - 1/a), s = delta - sum delta_i."""
-        slack = checked_delta(delta) - Fraction(self.delta_units, UNITS_PER_ONE)
+        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
         if self.rho_units == 0:
             return 0.0 if slack >= 0 else math.inf
         if slack <= 0:
@@ -190,9 +212,8 @@ class ZCDP(Accountant):
             rho = ball(Fraction(self.rho_units, UNITS_PER_ONE))
             return max(0.0, float_above(_epsilon_ball(rho, ball(slack), ball(excess))))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def _delta(self, target: Fraction) -> float:
         """Return the least over orders a of exp((a - 1)(rho a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
-        target = checked_epsilon(epsilon)
         with working_precision():
             deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
             if self.rho_units == 0:

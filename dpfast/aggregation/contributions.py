@@ -17,8 +17,9 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.counting import clip_integers, find_values, round_floats
+from dpfast.kernels.counting import clip_integers, find_values, number_floats, round_floats
 from dpfast.queries import Measure
 
 __all__ = ["ROWS", "Contribution", "plan_contributions"]
@@ -41,8 +42,8 @@ class Contribution:
         The expression of the column that ``fill`` reads block by block; None for rows.
     way
         What ``fill`` does with that column: ``"rows"`` nothing, ``"present"`` looks for NaN, ``"floats"`` and
-        ``"integers"`` compute the sum's contribution, ``"choices"`` finds the candidate, ``"ready"`` takes it as it
-        is.
+        ``"integers"`` compute the sum's contribution, ``"numbers"`` finds the point where steps double,
+        ``"choices"`` the candidate, ``"ready"`` takes it as it is.
     coder
         What finds candidates.
 
@@ -51,7 +52,7 @@ class Contribution:
     measure: Measure
     native: pl.Expr | None
     block: pl.Expr | None
-    way: Literal["rows", "present", "floats", "integers", "choices", "ready"]
+    way: Literal["rows", "present", "floats", "numbers", "integers", "choices", "ready"]
     coder: CandidateCoder | None = None
 
     def fill(self, block: Block, column: str, out: np.ndarray) -> None:
@@ -63,6 +64,18 @@ class Contribution:
             self.coder.read(block, column, out)
         elif self.way == "present":
             find_values(block.floats(column), block.validity(column), out)
+        elif self.way == "numbers":
+            number_floats(
+                block.floats(column),
+                block.validity(column),
+                MANTISSA,
+                measure.grid.finest,
+                measure.doublings,
+                measure.lower,
+                measure.upper,
+                measure.centre,
+                out,
+            )
         elif self.way == "floats":
             first, second = _factors(measure.step_exponent)
             round_floats(
@@ -132,6 +145,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         column, dtype = column.cast(pl.Float64), pl.Float64()
     if dtype == pl.Boolean:
         column, dtype = column.cast(pl.UInt8), pl.UInt8()
+    if dtype.is_float() and measure.doublings:
+        return Contribution(measure, _number_floats(column, measure), column, "numbers")
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
     if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
@@ -171,6 +186,28 @@ def _sum_floats(column: pl.Expr, measure: Measure) -> pl.Expr:
     first, second = _factors(measure.step_exponent)
     steps = (column.cast(pl.Float64).fill_nan(None) * first * second).round(0, mode="half_to_even")
     return _clipped(steps.clip(-float(_FAR), float(_FAR)).cast(pl.Int64), measure)
+
+
+def _number_floats(column: pl.Expr, measure: Measure) -> pl.Expr:
+    """Return the contribution of points near which steps double, by the formula of `number_floats`."""
+    first = MANTISSA + measure.grid.finest
+    x = column.cast(pl.Float64).fill_nan(None)
+    size = x.abs().clip(2.0**first, 2.0**1023)
+    # A logarithm next to a whole number may be rounded to it.
+    guess = size.log(2).floor().cast(pl.Int64)
+    guess = guess + (size >= _power(guess + 1)).cast(pl.Int64) - (size < _power(guess)).cast(pl.Int64)
+    doubled = (guess - first).clip(0, measure.doublings)
+    # Two factors, each within the range of float64; the product is exact, or rounds to 0, or is far beyond the bounds.
+    exponent = -(doubled + measure.grid.finest)
+    half = exponent // 2
+    steps = (x.abs() * _power(half) * _power(exponent - half)).round(0, mode="half_to_even")
+    number = steps.clip(upper_bound=float(_FAR)).cast(pl.Int64) + doubled * (1 << MANTISSA)
+    return _clipped(pl.when(x < 0).then(-number).otherwise(number), measure)
+
+
+def _power(exponent: pl.Expr) -> pl.Expr:
+    """Return a power of two, exactly."""
+    return pl.lit(2.0).pow(exponent)
 
 
 def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Expr:

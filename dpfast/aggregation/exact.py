@@ -4,7 +4,8 @@ Three ways lead to the same figures. With public keys, rows are scattered into a
 Booleans, categoricals, bins and strings all become integers in a known range or have a place in a hash table).
 Without, or where the keys' codes do not fit into 63 bits, Polars groups. With a privacy unit, what each unit
 contributes is bounded first, which needs each row's unit and group (8 bytes a row) and the measured columns in
-memory; in the other cases a file is never loaded whole.
+memory, or on the disk where they outgrow their share of it (`dpfast.aggregation.by_unit`); in the other cases a file
+is never loaded whole.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from typing import Any, NoReturn
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
 from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of, plan_keys, prepare_keys
+from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
-from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
+from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
-from dpfast.aggregation.units import UnitNumbers, bound_contributions, express_unit
+from dpfast.aggregation.spilling import check_disk
+from dpfast.aggregation.units import express_unit
 from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.mechanisms.key_weights import Holdings
 from dpfast.queries import Bins, Measure
 
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
@@ -33,6 +37,9 @@ __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
 Words = Callable[[int], np.ndarray]
 
 _MOST_GROUPS = 2**31 - 1
+
+_UNPACKED = 4
+"""How many times as large as their files rows in memory are taken to be, when it is judged if they fit."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,15 @@ class Aggregates:
     measures : int64
         One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
         ``GroupedPoints``, as long as ``keys``; for choices the same, or a row of counts for each key.
+    holdings
+        Which keys each unit holds, in parts of different units; none unless `Aggregation.lists_groups`.
 
     """
 
     keys: pl.DataFrame
     units: np.ndarray | None
     measures: list[Any]
+    holdings: tuple[Holdings, ...] = ()
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
@@ -181,6 +191,8 @@ class Aggregation:
         What is aggregated, and the expressions for it.
     public, coder
         The public keys and the coder that finds them, None where there are none or they cannot be coded.
+    lists_groups
+        Whether to tell which keys each unit holds, of keys found in the data.
 
     """
 
@@ -191,6 +203,7 @@ class Aggregation:
     unit: pl.Expr | None
     public: PublicKeys | None
     coder: KeyCoder | None
+    lists_groups: bool = False
 
     @property
     def route(self) -> str:
@@ -207,15 +220,26 @@ class Aggregation:
         raise DpfastError("an aggregation cannot be pickled or copied: it holds the data")
 
     def check_source(self) -> None:
-        """Refuse files that changed since they were opened; to be called before the charge.
+        """Refuse files that changed since they were opened, and what cannot be met; to be called before the charge.
 
         Raises
         ------
         ParameterError
             If a file was replaced, written to or removed. Files that a user's own LazyFrame scans are not known.
+            With a privacy unit also if the tables do not fit into memory, or if the files' rows may not fit and no
+            folder on a disk has as much room as the files take. That is judged by the public keys and by the
+            sizes of files alone.
 
         """
         self.source.check()
+        if self.unit is None:
+            return
+        groups = 1 if self.public is None else self.public.given.height
+        slots = groups if self.coder is None else self.coder.slots
+        check_memory(groups * (8 * len(self.contributions) + 48) + 4 * slots)
+        size = sum(pin.size for pin in self.source.pins)
+        if _UNPACKED * size > room_for_rows():
+            check_disk(size)
 
     def run(self, words: Words) -> Aggregates:
         """Return the exact aggregates.
@@ -280,71 +304,46 @@ class Aggregation:
         public, coder = self.public, self.coder
         if public is None:
             public, coder = self._find_keys()
-        keys = public.given.height
-        if keys > _MOST_GROUPS:
+        if public.given.height > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
-        others = [contribution for contribution in self.contributions if contribution.way != "rows"]
-        units, number, groups, values = self._read_rows(public, coder)
-        assert self.grouping.max_groups is not None
-        assert self.grouping.max_rows_per_group is not None
-        bounded = bound_contributions(
-            units,
-            number,
-            groups,
-            keys,
-            self.grouping.max_groups,
-            self.grouping.max_rows_per_group,
-            words,
-            mark_rows=bool(others),
-        )
-        del units
-        if others:
-            scatter = Scatter(keys, _widened(groups), self.contributions)
-            scatter.add(values)
-            measures = [table[:keys] for table in scatter.tables()]
-        else:
-            measures = [bounded.rows for _ in self.contributions]
+        bounded, holdings, measures = aggregate_by_unit(self._unit_rows(public, coder), words)
         if self.public is not None:
             return Aggregates(public.given, bounded.units, measures)
         kept = bounded.units > 0
-        return Aggregates(public.given.filter(kept), bounded.units[kept], [column[kept] for column in measures])
+        places = np.cumsum(kept) - 1
+        return Aggregates(
+            public.given.filter(kept),
+            bounded.units[kept],
+            [column[kept] for column in measures],
+            tuple(part.renumbered(places) for part in holdings),
+        )
 
-    def _read_rows(
-        self, public: PublicKeys, coder: KeyCoder | None
-    ) -> tuple[np.ndarray, int, np.ndarray, pl.DataFrame]:
-        """Return each row's unit and group (int32, -1 for none), the number of units, and the measured columns."""
+    def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:
+        """Return the rows to be bounded, and how their groups are found."""
         assert self.unit is not None
+        assert self.grouping.max_groups is not None
+        assert self.grouping.max_rows_per_group is not None
         exprs = public.native_exprs if coder is None else public.coded_exprs
-        columns = [*exprs, self.unit, *value_exprs(self.contributions)]
-        frame = self.source.frame
-        numbers = UnitNumbers(whole=isinstance(frame, pl.DataFrame) and stands(columns))
-        units: list[np.ndarray] = []
-        groups: list[np.ndarray] = []
-        values: list[pl.DataFrame] = []
+        names = [f"key{i}" for i in range(len(exprs))]
 
-        def read(batch: pl.DataFrame) -> None:
-            unit, group = np.empty(batch.height, np.int32), np.empty(batch.height, np.int32)
-            numbers.number(batch["unit"], unit)
-            keys = batch.select([f"key{i}" for i in range(len(exprs))])
-            if not exprs:
-                group[:] = 0
+        def find_groups(batch: pl.DataFrame, out: np.ndarray) -> None:
+            if not names:
+                out[:] = 0
             elif coder is None:
-                match_rows(keys, public, group)
+                match_rows(batch.select(names), public, out)
             else:
-                coder.rows_of(keys, group)
-            units.append(unit)
-            groups.append(group)
-            values.append(batch.select([name for name in batch.columns if name.startswith("value")]))
+                coder.rows_of(batch.select(names), out)
 
-        # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
-        check_rows(self.source, feed(frame, columns, read, in_order=True))
-        if not units:
-            nothing = np.empty(0, np.int32)
-            return nothing, 0, nothing, pl.DataFrame()
-        if len(units) == 1:
-            return units[0], numbers.known, groups[0], values[0]
-        together = np.concatenate(units), numbers.known, np.concatenate(groups)
-        return *together, pl.concat(values, rechunk=False)
+        return UnitRows(
+            self.source,
+            [*exprs, self.unit],
+            find_groups,
+            public.given.height,
+            self.contributions,
+            self.grouping.max_groups,
+            self.grouping.max_rows_per_group,
+            self.lists_groups,
+        )
 
 
 def _code(public: PublicKeys) -> KeyCoder | None:
@@ -352,13 +351,3 @@ def _code(public: PublicKeys) -> KeyCoder | None:
     if public.coded is None or not KeyCoder.fits(public.coded):
         return None
     return KeyCoder(public.coded, public.given.height)
-
-
-def _widened(groups: np.ndarray) -> Callable[[Block], np.ndarray]:
-    """Return the function that gives a block's groups (int32) as slots; -1 becomes the largest, the trash."""
-
-    def widen(block: Block) -> np.ndarray:
-        np.copyto(block.numbers, groups[block.start : block.stop])
-        return block.numbers.view(np.uint64)
-
-    return widen

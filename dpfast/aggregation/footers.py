@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from dpfast.aggregation.paths import NamedFile
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ParameterError, Words
 
 __all__ = ["CommonColumns", "common_dtype", "find_partition", "group_files", "read_schemas", "shorten_path"]
@@ -118,8 +119,9 @@ class CommonColumns:
                     next(pair for pair in has if pair[1] != dtype),
                 )
                 refused[name] = (
-                    f"the column {name[:60]!r} is of dtype {str(dtype)[:60]} in the file {shorten_path(path)}, but "
-                    f"of {str(unlike)[:60]} in {shorten_path(other)}; no dtype holds both without loss: cast it in one"
+                    f"the column {name[:60]!r} is of dtype {dtype_name(dtype)[:60]} in the file {shorten_path(path)}, "
+                    f"but of {dtype_name(unlike)[:60]} in {shorten_path(other)}; no dtype holds both without loss: "
+                    "cast it in one"
                 )
             else:
                 dtypes[name] = common

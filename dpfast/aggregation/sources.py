@@ -74,7 +74,7 @@ class Source:
 
         """
         for name in names:
-            if name is not None and name in self.refused:
+            if isinstance(name, str) and name in self.refused:
                 raise ColumnError(self.refused[name])
 
     def __reduce__(self) -> NoReturn:

@@ -46,6 +46,11 @@ class StringNumbers:
             strings.number(block, "key", numbers[block.start : block.stop])
         return strings, pl.select(pl.when(keys.is_not_null()).then(pl.Series(numbers))).to_series()
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the table takes."""
+        return int(self._table.nbytes)
+
     def number(self, block: Block, column: str, out: np.ndarray) -> None:
         """Write each row's number (int64), new ones for strings not met before, -1 where null."""
         views, valid = block.views(column, self._long), block.validity(column)

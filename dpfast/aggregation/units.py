@@ -22,6 +22,7 @@ from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.kernels.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
 from dpfast.kernels.factorizing import factorize_values, offset_values, reinsert_values
+from dpfast.mechanisms.key_weights import Holdings
 
 __all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
 
@@ -38,11 +39,14 @@ class BoundedRows:
     ----------
     units, rows : int64, one per group
         The distinct units and the rows kept in each group.
+    holdings
+        Which groups each unit keeps, where that is wanted.
 
     """
 
     units: np.ndarray
     rows: np.ndarray
+    holdings: Holdings | None = None
 
 
 def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -82,6 +86,12 @@ class UnitNumbers:
         self._whole = whole
         self._strings: StringNumbers | None = None
         self._values, self._numbers = np.zeros(1 << 12, np.int64), np.full(1 << 12, -1, np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the tables take, strings of more than 12 bytes counted as 64."""
+        strings = 0 if self._strings is None else self._strings.nbytes + 64 * self.known
+        return strings + self._values.nbytes + self._numbers.nbytes + 8 * self.known
 
     def number(self, units: pl.Series, out: np.ndarray) -> None:
         """Write each row's unit number; numbers so far are below ``known``."""
@@ -149,6 +159,7 @@ def bound_contributions(
     words: Callable[[int], np.ndarray],
     *,
     mark_rows: bool,
+    list_groups: bool = False,
 ) -> BoundedRows:
     """Bound what each unit contributes; see the module's docstring for the guarantee.
 
@@ -172,6 +183,8 @@ def bound_contributions(
         ``words(n)`` gives n fresh uniform uint64.
     mark_rows
         Whether the rows themselves are wanted, not only their numbers.
+    list_groups
+        Whether the groups that each unit keeps are wanted.
 
     """
     starts = np.zeros(number + 1, np.int64)
@@ -194,6 +207,7 @@ def bound_contributions(
     unit_table, row_table = np.zeros(keys + 1, np.int64), np.zeros(keys + 1, np.int64)
     # No unit needs more words at once than one per group it keeps and one per row.
     most_words = min(max_groups, longest) + (longest if mark_rows else 0)
+    held = np.zeros(number if list_groups else 0, np.int64)
     unit = 0
     while unit < number:
         unit = bound_units(
@@ -201,8 +215,9 @@ def bound_contributions(
             starts,
             sorted_groups,
             sorted_rows,
-            min(max_groups, 2**62),
-            min(max_rows, 2**62),
+            # As Python numbers: each NumPy type would be compiled for anew, which takes a second.
+            min(int(max_groups), 2**62),
+            min(int(max_rows), 2**62),
             _draw(words, max(_WORDS, most_words)),
             last_unit,
             place,
@@ -212,8 +227,12 @@ def bound_contributions(
             unit_table,
             row_table,
             groups,
+            held,
         )
-    return BoundedRows(unit_table[:keys], row_table[:keys])
+    holdings = None
+    if list_groups:
+        holdings = Holdings(held, sorted_groups[: held[-1] if number else 0].copy())
+    return BoundedRows(unit_table[:keys], row_table[:keys], holdings)
 
 
 def _draw(words: Callable[[int], np.ndarray], number: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.amounts import charge_units, to_float
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
 from dpfast.columns import borrow_scale
+from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.calibrating import scale_laplace
@@ -79,7 +80,9 @@ class Rows:
         if isinstance(given, str):
             column = self.public(given, argument)
             if not column.dtype.is_numeric() or column.dtype.is_decimal():
-                raise ColumnError(f"{argument} must be a column of numbers, but {given!r} is {column.dtype}")
+                raise ColumnError(
+                    f"{argument} must be a column of numbers, but {given!r} is {dtype_name(column.dtype)}"
+                )
             numbers = borrow_scale(column.cast(pl.Float64), self.frame.height, argument)
             assert isinstance(numbers, np.ndarray)
             return numbers

@@ -10,6 +10,7 @@ import polars as pl
 
 from dpfast.accounting.events import ExponentialMechanism, PermuteAndFlip, Pure
 from dpfast.answering.calibration import Floats, Rows, column_of, epsilon_of
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.ledger import ChargeColumns
@@ -142,7 +143,9 @@ def _candidates(frame: pl.DataFrame, value: str, given: Any) -> pl.Series:
         raise ParameterError("candidates", given, "a public column, not that of the true values")
     column = column_of(frame, given, "candidates")
     if not is_list(column.dtype):
-        raise ColumnError(f"candidates must be a column of lists, as the scores are, but {given!r} is {column.dtype}")
+        raise ColumnError(
+            f"candidates must be a column of lists, as the scores are, but {given!r} is {dtype_name(column.dtype)}"
+        )
     if not _lengths(column).equals(_lengths(frame[value])):
         raise ParameterError("candidates", given, "a column with as many candidates a row as scores")
     return column.arr.to_list() if isinstance(column.dtype, pl.Array) else column

@@ -11,6 +11,7 @@ import polars as pl
 from dpfast.answering.calibration import calibrated, column_of
 from dpfast.answering.choosing import choices, is_list
 from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
+from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import ChargeColumns, Ledger
@@ -210,7 +211,7 @@ def _check_type(values: pl.Series) -> None:
     if dtype not in _TYPES:
         raise ColumnError(
             "value must be a column of integers, Booleans or floats, of 64 bits at most and floats of 32 at least, but "
-            f"{values.name!r} is {values.dtype}"
+            f"{values.name!r} is {dtype_name(values.dtype)}"
         )
 
 

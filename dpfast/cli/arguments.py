@@ -37,6 +37,7 @@ class Request(Asked):
     keys: str | None
     neighbors: str
     mechanism: str
+    key_selection: str
     split: str
     population: int | None
     dataset: str | None
@@ -86,6 +87,7 @@ def draw_plan(request: Request) -> Plan:
             max_rows_per_group=request.max_rows,
             neighbors=request.neighbors,
             mechanism=request.mechanism,
+            key_selection=request.key_selection,
             population=request.population,
             dataset=request.dataset_name,
             schema=None if keys_use_schema and not has_csv else schema,

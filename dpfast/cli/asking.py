@@ -48,6 +48,7 @@ _RESERVED = frozenset(
         "max_rows_per_group",
         "neighbors",
         "mechanism",
+        "key_selection",
         "population",
         "dataset",
         "schema",

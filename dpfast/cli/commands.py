@@ -133,6 +133,13 @@ def _shared_options(command: _Command) -> _Command:
             help="The noise; auto takes the smaller.",
         ),
         click.option(
+            "--key-selection",
+            type=click.Choice(["auto", "optimal", "count", "threshold", "weighted", "iterated"]),
+            default="auto",
+            show_default=True,
+            help="How keys are selected; auto takes what needs the fewest units to show one.",
+        ),
+        click.option(
             "--split",
             default="even",
             show_default=True,
@@ -140,7 +147,7 @@ def _shared_options(command: _Command) -> _Command:
             help="Who gets how much of epsilon: even, optimal (least sum of variances), NAME=WEIGHT,... or "
             "optimal:NAME=WEIGHT,...",
         ),
-        click.option("--population", type=int, metavar="N", help="Public number of units, to judge delta by."),
+        click.option("--population", type=int, metavar="N", help="Public number of units, to judge delta and keys by."),
         click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]"),
         click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used."),
     ]

@@ -45,6 +45,7 @@ _OPTIONS = {
     "delta": "--delta",
     "neighbors": "--neighbors",
     "mechanism": "--mechanism",
+    "key_selection": "--key-selection",
     "population": "--population",
     "sensitivity": "--sensitivity",
     "value": "--value",

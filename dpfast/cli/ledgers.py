@@ -37,7 +37,7 @@ def ledger() -> None:
     show_default=True,
     help="What adds up: epsilons, rhos, or R\u00e9nyi divergences.",
 )
-@click.option("--conversion-delta", type=float, help="For zcdp and rdp: the part of delta that converts.  [half]")
+@click.option("--conversion-delta", type=float, help="For all but basic: the part of delta that converts.  [half]")
 @click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
 @click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
 @click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
@@ -125,7 +125,7 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
     if allotment is not None:
         opened = opened.allotment(allotment)
     rows = [
-        (accountant, f"{epsilon:.6g}", "yes" if holds else "no", note)
+        (accountant, "-" if epsilon is None else f"{epsilon:.6g}", "yes" if holds else "no", note)
         for accountant, epsilon, holds, note in opened.report(delta).iter_rows()
     ]
     print_table(("accountant", "epsilon", "guarantee", "note"), rows, left=1)

@@ -131,6 +131,7 @@ def synthesize(
         name = ", ".join(files) if dataset is None else dataset
         opened = axes.open(source)
         account = open_or_create(ledger, name, budget_epsilon, budget_delta)
+        source.check()
         exact: list[Any] = []
 
         def count() -> Any:

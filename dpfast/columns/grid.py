@@ -1,4 +1,12 @@
-"""A public grid between two bounds: the multiples of a power of two that values are rounded to, and chosen from."""
+"""A public grid between two bounds: the points that values are rounded to, and chosen from.
+
+The default for floats. Its points are evenly spaced, 2**59 of them or up to twice as many: data that fill a millionth
+of the bounds keep 2**39 points, and rounding to them costs nothing that shows beside the noise. Near zero points are
+spaced by size: below 2**17 steps each further halving of the magnitude halves the step too, down to 2**-64 times that
+magnitude, and to 2**-64 whatever the bounds are. So bounds may be too wide by any factor, and values still keep 16 bits
+or more. These points are few, 2**24 or 2**-35 of all with usual bounds: they must not draw quantiles towards zero. By
+their number, points are nearly uniform between the bounds, as Smith (2011) draws.
+"""
 
 from __future__ import annotations
 
@@ -8,46 +16,97 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
 
-__all__ = ["PublicGrid", "check_bounds", "public_grid"]
+__all__ = ["MANTISSA", "PublicGrid", "check_bounds", "public_grid"]
 
 LARGEST_BOUND = 1e300
-#: So many points, times the cells that a point is divided into, stay below 2**53.
-MOST_POINTS = 2**36
-#: By default, floats have 2**20 points or up to twice as many.
-_FINENESS = 20
+#: Their numbers, and differences of these, fit into int64.
+MOST_POINTS = 2**61
+#: By default, floats have 2**59 evenly spaced points or up to twice as many.
+_FINENESS = 59
+MANTISSA = 16
+"""Points near zero: 2**16 for each doubling of the magnitude."""
+_LEAST_DOUBLINGS = 64
 _FINEST_EXPONENT = -960
+#: Of a grid that is given, so that floats hold every point.
 _LARGEST_STEPS = 2**53
 
 
 @dataclass(frozen=True)
 class PublicGrid:
-    """The points ``k * 2**exponent`` for ``lower <= k <= upper``.
+    """Points between two bounds, evenly spaced, or more closely near zero.
 
     Attributes
     ----------
     exponent
-        Of the step, a power of two.
+        Of the widest step, a power of two.
     lower, upper
-        The first and the last point, in steps.
+        The first and the last point's number; zero has the number 0, and numbers rise with points.
+    doublings
+        How many times the step doubles from zero on; 0 where it never does, and the points are
+        ``k * 2**exponent`` for ``lower <= k <= upper``. Otherwise, with e = exponent - doublings, the points below
+        2**(MANTISSA + 1 + e) are multiples of 2**e, and those from there on up to twice as much multiples of
+        2**(e + 1), and so on.
 
     """
 
     exponent: int
     lower: int
     upper: int
+    doublings: int = 0
 
     @property
     def step(self) -> float:
-        """The distance between points, exactly."""
+        """The widest distance between points, exactly."""
         return 2.0**self.exponent
+
+    @property
+    def finest(self) -> int:
+        """The exponent of the distance between points next to zero."""
+        return self.exponent - self.doublings
 
     @property
     def points(self) -> int:
         """How many there are."""
         return self.upper - self.lower + 1
+
+    def values(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the points of these numbers, each exactly or, beyond 53 bits, rounded.
+
+        Examples
+        --------
+        >>> PublicGrid(0, 0, 2**25, doublings=1).values(np.array([3, 2**24 + 1, 2**24 + 2**23]))
+        array([1.5000000e+00, 8.3886090e+06, 1.6777216e+07])
+
+        """
+        if not self.doublings:
+            return numbers.astype(np.float64) * self.step
+        sizes = np.abs(numbers)
+        doubled = np.clip((sizes >> MANTISSA) - 1, 0, self.doublings)
+        steps = np.where(numbers < 0, -1.0, 1.0) * (sizes - (doubled << MANTISSA))
+        points: NDArray[np.float64] = np.ldexp(steps, (self.finest + doubled).astype(np.int32)) + 0.0
+        return points
+
+    def describe(self) -> str:
+        """Return what the points are, in words."""
+        apart = f"{self.points} points, {self.step:g} apart"
+        if not self.doublings:
+            return apart
+        return f"{apart}, near 0 closer: 2**{MANTISSA} for each doubling from {2.0 ** (self.finest + MANTISSA):g} on"
+
+
+def number_of(value: Fraction, finest: int, doublings: int) -> int:
+    """Return the number of the point nearest to a value."""
+    size = abs(value)
+    # Off by one at most: numerator and denominator have this many bits more or one fewer.
+    doubled = size.numerator.bit_length() - size.denominator.bit_length() - (MANTISSA + finest)
+    doubled -= size < Fraction(2) ** (MANTISSA + finest + doubled)
+    doubled = min(max(doubled, 0), doublings)
+    steps = round(size / Fraction(2) ** (finest + doubled)) + (doubled << MANTISSA)
+    return -steps if value < 0 else steps
 
 
 def check_bounds(bounds: object) -> tuple[float, float]:
@@ -86,31 +145,36 @@ def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> Publi
     bounds
         As `check_bounds` returns them.
     grid
-        The step, a power of two; None for 2**20 to 2**21 points, and for a step of at least 1 if ``whole``: all whole
-        numbers, as long as there are no more than 2**36.
+        The step, a power of two; None for 2**59 to 2**60 evenly spaced points and closer ones near zero, but none
+        closer than floats where zero is far; or, if ``whole``, for all whole numbers as long as there are no more than
+        2**60, else every second, fourth, ... one.
     whole
         Whether values are integers.
 
     Raises
     ------
     ParameterError
-        The step is no power of two, or leaves more than 2**36 points or a single one; or ``whole`` points do not fit
-        into an int64.
+        The step is no power of two, or leaves points of more than 53 bits or a single one; or points do not fit into an
+        int64 where ``whole``.
 
     Examples
     --------
     >>> public_grid((-60.0, 600.0), None, whole=True)
     PublicGrid(exponent=0, lower=-60, upper=600)
-    >>> public_grid((0.0, 1.0), None, whole=False).points - 1 == 2**20
+    >>> public_grid((0.0, 1e9), None, whole=False).describe()
+    '1073741824004194305 points, 9.31323e-10 apart, near 0 closer: 2**16 for each doubling from 3.30872e-24 on'
+    >>> public_grid((1.0, 2.0), None, whole=False).points - 1 == 2**53
     True
 
     """
     lower, upper = (Fraction(bound) for bound in bounds)
     if grid is None:
-        spread, widest = math.frexp(float(upper / 2 - lower / 2)), math.frexp(max(map(abs, bounds)))
-        exponent = max(spread[1] - _FINENESS, widest[1] - 53, _FINEST_EXPONENT)
+        spread = math.frexp(float(upper / 2 - lower / 2))
+        # Floats of one sign are no closer than those next to the bound nearer to zero.
+        nearest = math.frexp(min(map(abs, bounds)))[1] - 53 if lower * upper > 0 else _FINEST_EXPONENT
+        exponent = max(spread[1] - _FINENESS, nearest, _FINEST_EXPONENT)
         if whole:
-            exponent = max(0, spread[1] + 1 - 36)
+            exponent = max(0, exponent)
     else:
         allowed = "a power of two from 2**-960, such as 1, 0.5 or 0.25"
         kind = type(grid)
@@ -126,10 +190,10 @@ def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> Publi
     while True:
         step = Fraction(2) ** exponent
         low, high = round(lower / step), round(upper / step)
-        if high - low < MOST_POINTS and max(abs(low), abs(high)) <= _LARGEST_STEPS:
+        if max(abs(low), abs(high)) <= (MOST_POINTS if grid is None else _LARGEST_STEPS):
             break
         if grid is not None:
-            raise ParameterError("grid", grid, "coarser: at most 2**36 points between the bounds, of 53 bits each")
+            raise ParameterError("grid", grid, "coarser: multiples of it up to the bounds have at most 53 bits")
         exponent += 1
     if whole and exponent >= 0 and not (low * 2**exponent >= -(2**63) and high * 2**exponent < 2**63):
         # Points of a column of integers are released as int64.
@@ -138,4 +202,18 @@ def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> Publi
     if low == high:
         argument, given = ("bounds", bounds) if grid is None else ("grid", grid)
         raise ParameterError(argument, given, "such that the grid has more than one point between the bounds")
-    return PublicGrid(exponent, low, high)
+    if grid is not None or whole:
+        return PublicGrid(exponent, low, high)
+    doublings = _doublings(exponent, low, high)
+    if doublings:
+        low, high = (number_of(bound, exponent - doublings, doublings) for bound in (lower, upper))
+    return PublicGrid(exponent, low, high, doublings)
+
+
+def _doublings(exponent: int, low: int, high: int) -> int:
+    """Return how many times the step doubles from zero on: not at all where no point is small."""
+    if low >= 2 ** (MANTISSA + 1) or high <= -(2 ** (MANTISSA + 1)):
+        return 0
+    # Down to 2**-64 of what is closely spaced, and to 2**-64 itself.
+    wanted = max(_LEAST_DOUBLINGS, exponent + MANTISSA + 64)
+    return max(min(wanted, exponent - _FINEST_EXPONENT), 0)

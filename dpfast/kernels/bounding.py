@@ -10,7 +10,7 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
 
-__all__ = ["bound_units", "count_unit_rows", "sort_groups_by_unit", "sort_rows_by_unit"]
+__all__ = ["bound_units", "choose_rows", "count_unit_rows", "sort_groups_by_unit", "sort_rows_by_unit"]
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -23,6 +23,40 @@ def _scale_word(word, limit):
     A uniform word gives each number below ``limit`` with a probability within 2**-64 of ``1 / limit``.
     """
     return ((word >> _HALF) * limit + (((word & _LOW) * limit) >> _HALF)) >> _HALF
+
+
+@inlined
+def _scale_word_widely(word, limit):
+    """Return the same for any ``limit`` (uint64): the upper half of the 128-bit product."""
+    low = ((word & _LOW) * (limit & _LOW)) >> _HALF
+    first = (word >> _HALF) * (limit & _LOW) + low
+    second = (word & _LOW) * (limit >> _HALF) + (first & _LOW)
+    return (word >> _HALF) * (limit >> _HALF) + (first >> _HALF) + (second >> _HALF)
+
+
+@kernel
+def choose_rows(groups, wanted, counts, words):
+    """Keep some of one unit's next rows: selection sampling in each group; -1 is written for rows not kept.
+
+    Parameters
+    ----------
+    groups : int32
+        Each row's group, 0 <= g < len(wanted).
+    wanted, counts : int64, one per group
+        The rows still wanted and still to come, these included; both are brought up to date.
+    words : uint64
+        Fresh uniform words, one for each row, each read at most once.
+    """
+    for j in range(len(groups)):
+        group = groups[j]
+        keep = wanted[group] == counts[group]
+        if not keep and wanted[group] > 0:
+            keep = _scale_word_widely(words[j], np.uint64(counts[group])) < np.uint64(wanted[group])
+        counts[group] -= 1
+        if keep:
+            wanted[group] -= 1
+        else:
+            groups[j] = -1
 
 
 @kernel
@@ -76,6 +110,7 @@ def bound_units(
     unit_table,
     row_table,
     row_groups,
+    held,
 ):
     """Choose what each unit keeps, from ``unit`` on, until the units or the words are used up.
 
@@ -110,6 +145,9 @@ def bound_units(
         Kept units and kept rows are added here.
     row_groups : int32
         Each row's group; set to -1 for rows not kept, if ``sorted_rows`` is given.
+    held : int64, one per unit, or empty
+        If given: where the groups that the unit keeps end in ``sorted_groups``, which they overwrite from its start
+        on, unit by unit.
 
     Returns
     -------
@@ -117,6 +155,8 @@ def bound_units(
     """
     units = len(starts) - 1
     choosing_rows = len(sorted_rows) > 0
+    listing = len(held) > 0
+    listed = held[unit - 1] if listing and unit > 0 else 0
     used = 0
     while unit < units:
         start, stop = starts[unit], starts[unit + 1]
@@ -173,8 +213,14 @@ def bound_units(
                     wanted[k] -= 1
                 else:
                     row_groups[sorted_rows[j]] = -1
+        if listing:
+            # A unit keeps no more groups than it has rows: what is overwritten has been read.
+            for k in range(kept):
+                sorted_groups[listed + k] = distinct[k]
+            listed += kept
+            held[unit] = listed
         unit += 1
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

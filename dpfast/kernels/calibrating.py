@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
+from dpfast.kernels.intrinsics import bits_of_f64, f64_from_bits
 
 __all__ = [
     "UNKNOWN",
@@ -22,6 +23,7 @@ __all__ = [
     "find_values",
     "look_up_slots",
     "narrow_slots",
+    "number_floats",
     "round_floats",
 ]
 
@@ -29,6 +31,7 @@ UNKNOWN = np.uint64(1 << 63)
 """The bit that marks a code of no public key."""
 
 _ZERO = np.uint64(0)
+_FRACTION_BITS = np.uint64(52)
 _FAR = 4611686018427387904.0  # 2**62: what lies beyond is beyond every bound, and fits into int64
 
 
@@ -137,6 +140,30 @@ def round_floats(values, valid, first_factor, second_factor, lower, upper, centr
 
 
 @kernel
+def number_floats(values, valid, mantissa, finest, doublings, lower, upper, centre, out):
+    """Write ``clip(number of the nearest point, lower, upper) - centre`` (int64), 0 for null and NaN.
+
+    The step is 2**finest, and doubles with each doubling of the magnitude from 2**(mantissa + 1 + finest) on, as often
+    as ``doublings`` says; a point's number is how many points there are from zero on (`dpfast.columns.grid`). With j
+    doublings it is ``rint(abs(x) / 2**(finest + j)) + j * 2**mantissa``: the quotient is exact, or so small that it
+    rounds to 0, or infinite and clipped.
+    """
+    first = np.int64(1023 + mantissa + finest)
+    for i in range(len(out)):
+        x = values[i]
+        present = (valid[i] != 0) & (x == x)
+        size = abs(x) if present else 0.0
+        exponent = np.int64(bits_of_f64(size) >> _FRACTION_BITS)
+        doubled = min(max(exponent - first, np.int64(0)), doublings)
+        power = f64_from_bits(np.uint64(np.int64(1023) - finest - doubled) << _FRACTION_BITS)
+        steps = np.rint(size * power)
+        steps = steps if steps < _FAR else _FAR
+        number = np.int64(steps) + (doubled << np.int64(mantissa))
+        number = -number if x < 0.0 else number
+        out[i] = min(max(number, lower), upper) - centre if present else np.int64(0)
+
+
+@kernel
 def clip_integers(values, valid, lower, upper, centre, out):
     """Write ``clip(x, lower, upper) - centre`` for int64 values, 0 where null."""
     for i in range(len(out)):
@@ -144,4 +171,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -13,24 +13,50 @@ __all__ = ["fit_families", "shrink_families"]
 
 
 @kernel
-def shrink_families(values, variances, offsets, out):
+def shrink_families(values, variances, offsets, unions, out, moved, sums, spreads):
     """Draw the members of each family together as far as their differences look like noise.
 
-    Of k members with variance v (the family's mean one), the h largest stay as they are and the others move to their
-    own mean, for the h from 0 to k with the least estimate of the error: the squares about that mean, plus 2 v for it
-    and for every member that stays (Mallows), and 2 v h ln(k / h) for having looked for the largest (Foster and
-    George). Families of three or fewer stay as they are.
+    Of k members with variance v (the family's mean one), the h largest stay as they are, and the others move to their
+    own mean or to 0, for the h from 0 to k and the one of both with the least estimate of the error: the squares about
+    where they move to, plus 2 v for the mean if they have one and for every member that stays (Mallows), and
+    2 v h ln(k / h) for having looked for the largest (Foster and George). Families of three or fewer stay as they are.
+
+    Parameters
+    ----------
+    values, variances
+        Of all members.
+    offsets
+        As above.
+    unions
+        Whether a family's last member is not one of its kind: it moves to 0 if it is less than sqrt(2) deviations, and
+        else stays as it is. (Its part of no more than noise would be taken from the others.)
+    out, moved
+        The members drawn together, and whether each was moved.
+    sums, spreads
+        For each family the sum of what came out, and its variance: noise of members that moved to 0 is not in it.
+
     """
     for f in range(offsets.size - 1):
         first, last = offsets[f], offsets[f + 1]
+        union_value = 0.0
+        union_variance = 0.0
+        if unions[f]:
+            last -= 1
+            union_value, union_variance = values[last], variances[last]
+            if last > first and union_value * union_value < 2.0 * union_variance:
+                union_value, union_variance = 0.0, 0.0
+            out[last], moved[last] = union_value, False
         size = last - first
-        out[first:last] = values[first:last]
+        whole = 0.0
+        wide = 0.0
+        for i in range(first, last):
+            out[i], moved[i] = values[i], False
+            whole += values[i]
+            wide += variances[i]
+        sums[f], spreads[f] = whole + union_value, wide + union_variance
         if size <= 3:
             continue
-        variance = 0.0
-        for i in range(first, last):
-            variance += variances[i]
-        variance /= size
+        variance = wide / size
         out[first:last].sort()
         # The lowest 1, 2, 3, ... about their own mean (Welford): a sum of squares of the lowest alone stays exact
         # enough beside others that are a billion times as large.
@@ -44,18 +70,33 @@ def shrink_families(values, variances, offsets, out):
             mean += distance / rest
             squares += distance * (out[first + rest - 1] - mean)
             high = size - rest
-            price = 1.0 + high
+            price = float(high)
             if high > 0:
                 price += high * math.log(size / high)
             error = squares + 2.0 * variance * price
-            if error < least:
-                least, low, low_mean = error, first + rest, mean
-        if low == last:
+            empty = rest * mean * mean
+            if high > 0 and empty < 2.0 * variance:
+                if error + empty < least:
+                    least, low, low_mean = error + empty, first + rest, 0.0
+            elif error + 2.0 * variance < least:
+                least, low, low_mean = error + 2.0 * variance, first + rest, mean
+        if low == first:
+            out[first:last] = values[first:last]
+        elif low == last:
             out[first:last] = low_mean
+            moved[first:last] = True
         else:
             bound = out[low]
+            if low_mean == 0.0:
+                sums[f], spreads[f] = union_value, union_variance
             for i in range(first, last):
-                out[i] = values[i] if values[i] >= bound else low_mean
+                if values[i] >= bound:
+                    out[i] = values[i]
+                    if low_mean == 0.0:
+                        sums[f] += values[i]
+                        spreads[f] += variances[i]
+                else:
+                    out[i], moved[i] = low_mean, True
 
 
 @kernel
@@ -93,4 +134,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -265,4 +265,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

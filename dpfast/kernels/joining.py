@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -9,21 +9,23 @@ values. Points with equal scores that lie side by side are a block; with scores 
 
 lt and le being how many values are below a point, and not above it. Blocks stand in the order of the grid; block b is
 chosen where the sum of the weights width * exp(slope * (score - best)) up to b first exceeds U times the sum of all,
-and one of its points (cells) by floor(V width): U and V are two words, whatever the values are, and the choice is the
-exponential mechanism's, exactly, U and V being infinite strings of bits.
+width in points or, for SPLIT, in cells; and one of its points by floor(V points). Which cell of a point it is does not
+matter beyond how many values are to its left, and these blocks differ in that. U is a word and V two, whatever the
+values are, and the choice is the exponential mechanism's, exactly, U and V being infinite strings of bits.
 
 Only values whose rank is near the one to hit are looked at: the rest, buckets that end ``reach`` ranks before it or
 begin as far behind it, is bounded. All points on one side of the window have at most the score of its edge, d r - p n
 to the left of a place with r values before it and p n - d r to the right, by the formulas above.
 
 Error, u = 2**-53, in units of the sum S of the window's weights. x = slope * (best - score) takes a conversion and a
-product, 2.01u x <= 1410u for x <= 700; exp(-x) 4u (decay.py), the product with the width u; a sum of B weights
-B u: every partial sum is off by less than (1420 + B) u S, and as much again where it is U times S; beyond x = 700 a
-weight is taken for 0, which is less than 2**-900 S, because some block has weight 1 or more. The word r means U in
-[r, r + 1) 2**-63 (its last bit is left out here), 2**-63 S more, and three roundings of the product. So a threshold
-T = U S and a partial sum are compared beyond doubt if they differ by (4000 + 2 B) u S, more than all of this. With
-weights L and R left and right of the window, and so U (L + S + R) - L in the place of T, which is between T - L and
-T + R: the margins towards smaller and larger sums are wider by upper bounds of L and R.
+product, 2.01u x <= 1410u for x <= 700; exp(-x) 4u (decay.py), the width u where it has more than 53 bits (cells are a
+power of two), the product with it u; a sum of B weights B u: every partial sum is off by less than (1420 + B) u S, and
+as much again where it is U times S; beyond x = 700 a weight is taken for 0, which is less than 2**-900 S, because some
+block has weight 1 or more. The word r means U in [r, r + 1) 2**-63 (its last bit is left out here), 2**-63 S more, and
+three roundings of the product. So a threshold T = U S and a partial sum are compared beyond doubt if they differ by
+(4000 + 2 B) u S, more than all of this. With weights L and R left and right of the window, and so U (L + S + R) - L in
+the place of T, which is between T - L and T + R: the margins towards smaller and larger sums are wider by upper bounds
+of L and R.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ _SLACK = 4000.0
 _UNIT = 2.0**-53
 _UPWARDS = 1.0 + 2.0**-40
 _ONE, _HALF_WORD, _LOW_HALF = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+_ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
@@ -125,7 +128,7 @@ def _count_runs(found, number, counts):
 
 
 @kernel
-def _tied_blocks(found, counts, runs, low, high, lt, target, d, firsts, widths, scores):
+def _tied_blocks(found, counts, runs, low, high, lt, target, d, firsts, widths, scores, sums):
     """Fill in the blocks from ``low`` to ``high`` with ``lt`` values before them; return how many."""
     blocks, place = 0, low
     for k in range(runs):
@@ -141,65 +144,69 @@ def _tied_blocks(found, counts, runs, low, high, lt, target, d, firsts, widths, 
     if place <= high:
         firsts[blocks], widths[blocks], scores[blocks] = place, high + 1 - place, -abs(d * lt - target)
         blocks += 1
+    for b in range(blocks):
+        sums[b] = np.float64(widths[b])
     return blocks
 
 
 @kernel
 def _split_blocks(
-    found, counts, runs, low, high, lt, target, d, cells, below, above, firsts, widths, scores, lefts, edges
+    found, counts, runs, low, high, lt, target, d, cells, below, above, firsts, widths, scores, lefts, sums, edges
 ):
     """Do the same for cells, of which those with less than ``below`` or more than ``above`` to their left are left out.
 
-    ``edges``: the first cell that is left in, the score at the left of it if that is nearer than it was, and the same
-    on the right.
+    ``widths`` are points, one for some cells of a point, and ``sums`` all the cells. ``edges``: the first point of
+    which cells are left in, the score at the left of them if that is nearer than it was, and the same on the right, a
+    point of which some cells are left out being beyond the edge.
     """
-    blocks, place = 0, low * cells
+    blocks, place = 0, low
+    per_point = np.float64(cells)
     for k in range(runs + 1):
         value = np.int64(found[k]) if k < runs else high + 1
         count = counts[k] if k < runs else 0
-        start = value * cells
-        if start > place:
+        if value > place:
             if lt < below:
-                edges[0], edges[1] = start, d * lt - target
+                edges[0], edges[1] = value, d * lt - target
             elif lt > above:
                 edges[2], edges[3] = place, target - d * lt
                 return blocks
             else:
-                firsts[blocks], widths[blocks], lefts[blocks] = place, start - place, lt
+                firsts[blocks], widths[blocks], lefts[blocks] = place, value - place, lt
+                sums[blocks] = np.float64(value - place) * per_point
                 scores[blocks] = -abs(d * lt - target)
                 blocks += 1
         inner, outer = min(max(below - lt, 0), count), min(max(above + 1 - lt, 0), count)
         if inner > 0:
-            edges[0], edges[1] = start + _first_cell(inner, cells, count), d * (lt + inner - 1) - target
+            edges[0], edges[1] = value + 1, d * (lt + inner - 1) - target
         for j in range(inner, outer):
-            cell = _first_cell(j, cells, count)
-            width = _first_cell(j + 1, cells, count) - cell
+            width = _first_cell(j + 1, cells, count) - _first_cell(j, cells, count)
             if width > 0:
-                firsts[blocks], widths[blocks], lefts[blocks] = start + cell, width, lt + j
+                firsts[blocks], widths[blocks], lefts[blocks] = value, 1, lt + j
+                sums[blocks] = np.float64(width)
                 scores[blocks] = -abs(d * (lt + j) - target)
                 blocks += 1
         if outer < count:
-            edges[2], edges[3] = start + _first_cell(outer, cells, count), target - d * (lt + outer)
+            edges[2], edges[3] = value, target - d * (lt + outer)
             return blocks
         lt += count
-        place = start + cells
+        place = value + 1
     return blocks
 
 
 @kernel
-def _bound_tail(points, score, best, slope):
+def _bound_tail(points, per_point, score, best, slope):
     """Return an upper bound of the weight of points of at most this score, infinite if it is above the best."""
     if points <= 0:
         return 0.0
     if score > best:
         return np.inf
     x = min(slope * np.float64(best - score), LARGEST)
-    return np.float64(points) * decay_f64(x) * _UPWARDS
+    return np.float64(points) * np.float64(per_point) * decay_f64(x) * _UPWARDS
 
 
 @kernel
-def _choose_block(blocks, widths, scores, slope, left_points, left_score, right_points, right_score, word, sums):
-    """Return the block that the word chooses, -1 where it is in doubt."""
+def _choose_block(blocks, scores, slope, left_points, left_score, right_points, right_score, per_point, word, sums):
+    """Return the block that the word chooses, -1 where it is in doubt; ``sums`` are widths, and partial sums then."""
     if blocks == 0:
         return -1
     best = scores[0]
@@ -207,7 +214,7 @@ def _choose_block(blocks, widths, scores, slope, left_points, left_score, right_
         best = max(best, scores[b])
     for b in range(blocks):
         x = slope * np.float64(best - scores[b])
-        sums[b] = np.float64(widths[b]) * decay_f64(min(x, LARGEST)) if x <= LARGEST else 0.0
+        sums[b] = sums[b] * decay_f64(min(x, LARGEST)) if x <= LARGEST else 0.0
     total = 0.0
     for b in range(blocks):
         total += sums[b]
@@ -219,11 +226,11 @@ def _choose_block(blocks, widths, scores, slope, left_points, left_score, right_
     margin = (_SLACK + 2.0 * blocks) * _UNIT * total
     if chosen > 0 or left_points > 0:
         before = sums[chosen - 1] if chosen > 0 else 0.0
-        left = margin + _bound_tail(left_points, left_score, best, slope)
+        left = margin + _bound_tail(left_points, per_point, left_score, best, slope)
         if not threshold - before > left:
             return -1
     if chosen < blocks - 1 or right_points > 0:
-        right = margin + _bound_tail(right_points, right_score, best, slope)
+        right = margin + _bound_tail(right_points, per_point, right_score, best, slope)
         if not sums[chosen] - threshold > right:
             return -1
     return chosen
@@ -272,11 +279,11 @@ def draw_nodes(
     slope : float64
         What scores in units of 1 / d are multiplied by.
     cells
-        0 for TIED; for SPLIT the cells of a point, which times the points of the grid are less than 2**53.
+        0 for TIED; for SPLIT the cells of a point, a power of two.
     reach
         How many ranks from the one to hit are looked at; it concerns speed alone.
     words : uint64
-        Two for each node.
+        Three for each node.
     buckets, found, counts, firsts, widths, scores, lefts, sums
         Scratch memory: BUCKETS int64, then as long as each other, ROOM or more: of the values' type, int64, ...,
         float64 (sums).
@@ -329,11 +336,7 @@ def draw_nodes(
             inside += counts[k]
         edges[0], edges[1] = window_low, d * before - target
         edges[2], edges[3] = window_high + 1, target - d * (before + inside)
-        if cells > 0:
-            edges[0], edges[2] = edges[0] * cells, edges[2] * cells
-            needed = 2 * (runs + 1 + min(inside, above + 1 - below))
-        else:
-            needed = 2 * runs + 1
+        needed = 2 * (runs + 1 + min(inside, above + 1 - below)) if cells > 0 else 2 * runs + 1
         if needed > firsts.size:
             return node, needed
         if cells > 0:
@@ -353,34 +356,36 @@ def draw_nodes(
                 widths,
                 scores,
                 lefts,
+                sums,
                 edges,
             )
-            left_points, right_points = edges[0] - low * cells, (high + 1) * cells - edges[2]
         else:
             blocks = _tied_blocks(
-                found, counts, runs, window_low, window_high, before, target, d, firsts, widths, scores
+                found, counts, runs, window_low, window_high, before, target, d, firsts, widths, scores, sums
             )
-            left_points, right_points = edges[0] - low, high + 1 - edges[2]
+        left_points, right_points = edges[0] - low, high + 1 - edges[2]
         chosen = _choose_block(
             blocks,
-            widths,
             scores,
             slope,
             left_points,
             edges[1],
             right_points,
             edges[3],
-            words[2 * node],
+            max(cells, 1),
+            words[3 * node],
             sums,
         )
         points[node] = -1
         if chosen >= 0:
             width = np.uint64(widths[chosen])
-            within, rest = _product(words[2 * node + 1], width)
-            # V lies in [word, word + 1) 2**-64: it is in doubt if the next multiple is within reach.
-            if rest + width >= rest:
-                place = firsts[chosen] + np.int64(within)
-                points[node] = place // cells if cells > 0 else place
+            within, rest = _product(words[3 * node + 1], width)
+            more, low_rest = _product(words[3 * node + 2], width)
+            middle = rest + more
+            within += _ONE if middle < rest else np.uint64(0)
+            # V lies in [word, word + 1) 2**-128: it is in doubt if the next multiple is within reach.
+            if middle != _ALL_ONES or low_rest + width >= low_rest:
+                points[node] = firsts[chosen] + np.int64(within)
                 parts[node] = lefts[chosen] if cells > 0 else 0
         node += 1
     return last, np.int64(0)
@@ -405,4 +410,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d2f2368a2bd2bbe6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from dpfast.ledger.encoding import seal
 
 __all__ = ["Walk"]
+
+
+@lru_cache(maxsize=256)  # most charges cost what others did
+def _cost(text: str) -> tuple[int, ...]:
+    return tuple(map(int, json.loads(text)))
 
 
 class Walk:
@@ -69,6 +75,6 @@ class Walk:
             return
         if seal(before, *row[:-1]) != row[-1]:
             raise ValueError(f"entry {row[0]}")
-        account, cost = row[4], tuple(map(int, json.loads(row[7])))
+        account, cost = row[4], _cost(row[7])
         sofar = self.spent.setdefault(account, (0,) * len(cost))
         self.spent[account] = tuple(map(sum, zip(sofar, cost, strict=True)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from dpfast.accounting.amounts import (
     UNITS_PER_ONE,
     charge_units,
 )
+from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import Gaussian, Single
 from dpfast.errors import ParameterError, Words
+from dpfast.ledger.agreement import check_columns, check_event
 
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text"]
 
@@ -61,15 +64,16 @@ class Charge:
         What is paid for, from the plan alone: it stands in the ledger for anyone to read, so it tells nothing
         of the data.
     event
-        The mechanism that will run, once a query, which must be (epsilon, delta)-differentially private. None:
-        nothing is known but that.
+        The mechanism that will run, once a query. It must be (epsilon, delta)-differentially private by what is
+        known of it, else a ledger that counts the one and a ledger that counts the other would disagree
+        (`dpfast.ledger.agreement`). None: nothing is known but the amounts.
     count
         How many such queries.
 
     Raises
     ------
     ParameterError
-        If an amount, the event or the description is of another kind or range.
+        If an amount, the event or the description is of another kind or range, or the event costs more.
 
     Examples
     --------
@@ -96,8 +100,12 @@ class Charge:
         check_text(self.description, "description", empty=True)
         if type(self.count) is not int or not (1 <= self.count < 2**63):
             raise ParameterError("count", self.count, "a whole number from 1 to below 2**63")
-        if self.event is not None and type(self.event) not in _SINGLES:
-            raise ParameterError("event", self.event, "an event of dpfast.accounting.events that runs once")
+        if self.event is not None:
+            if type(self.event) not in _SINGLES:
+                raise ParameterError("event", self.event, "an event of dpfast.accounting.events that runs once")
+            # Without amounts it is one for ledgers that add up rho, which count the event alone.
+            if self.epsilon_units or self.delta_units:
+                check_event(self.event, self.epsilon_units, self.delta_units)
 
     @classmethod
     def of(
@@ -111,11 +119,17 @@ class Charge:
         """What is known of one of the queries."""
         if self.event is not None:
             return self.event
-        # The next float up: an event must not say less than the units do.
-        epsilon = np.nextafter(self.epsilon_units / UNITS_PER_ONE, np.inf) if self.epsilon_units else 0.0
-        if not self.delta_units:
-            return events.Pure(float(epsilon))
-        return events.Approximate(float(epsilon), float(np.nextafter(self.delta_units / UNITS_PER_ONE, 1.0)))
+        # Decimals that are not below the units, and equal to them where a float can say so: else a budget that is
+        # wholly spent would look overspent.
+        epsilon, delta = (_decimal_above(units) for units in (self.epsilon_units, self.delta_units))
+        return events.Approximate(epsilon, delta) if delta else events.Pure(epsilon)
+
+
+def _decimal_above(units: int) -> float:
+    """Return the smallest float that, as the decimal it denotes, is no less than an amount."""
+    amount = Fraction(units, UNITS_PER_ONE)
+    near = float(amount)
+    return near if as_written(near) >= amount else float(np.nextafter(near, np.inf))
 
 
 #: Events that a charge may leave without (epsilon, delta): only a ledger that adds up rho or divergences takes them.
@@ -149,9 +163,9 @@ class ChargeColumns:
     parameters
         For every field of the event a float64 column.
     epsilon
-        What each query is charged, from 1e-18 to 10**6, rounded up to whole units: a float counts as the
-        decimal of at most 15 digits that it denotes, if it denotes one (`dpfast.kernels.calibrating`). None
-        for Gaussian events, if only a ledger that adds up rho shall take them.
+        What each query is charged, no less than its event costs, from 1e-18 to 10**6, rounded up to whole units: a
+        float counts as the decimal of at most 15 digits that it denotes, if it denotes one
+        (`dpfast.kernels.calibrating`). None for Gaussian events, if only a ledger that adds up rho shall take them.
     delta
         Likewise, below 1, or None for nothing.
     description
@@ -160,7 +174,7 @@ class ChargeColumns:
     Raises
     ------
     ParameterError
-        If a column is of another kind, length or range.
+        If a column is of another kind, length or range, or an event costs more than its row is charged.
 
     """
 
@@ -211,6 +225,7 @@ class ChargeColumns:
                 raise ParameterError(name, Words("a column"), "positive finite numbers")
         if self.kind is events.DiscreteLaplace and not _whole(self.parameters["sensitivity"]):
             raise ParameterError("sensitivity", Words("a column"), "whole numbers for DiscreteLaplace")
+        check_columns(self.kind, self.parameters, self.epsilon, self.delta)
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""

@@ -371,7 +371,7 @@ class DurableStore(ABC):
             raise self._damaged(f"entry {row[0]}") from error
 
     def _open(self) -> None:
-        """Verify what is stored, as far as opening does, and bring an earlier format to today's."""
+        """Verify what is stored, as far as opening does; all of it where it is brought from an earlier format."""
         self._transact(lambda connection: self._verify(connection, _NEWEST))
         if self._now.accounts is None:
             try:
@@ -393,7 +393,6 @@ class DurableStore(ABC):
     def _verify(self, connection: Connection, most: int | None) -> None:
         """Read the head, the accounts and the newest entries; where these are all there are, add them up."""
         walk, accounts = self._walk(connection)
-        most = None if self._now.accounts is None else most
         size = 0
         for row in self._walked(connection, walk, most):
             size += len(row[-2] or b"")

@@ -31,10 +31,13 @@ _OF_PARTITIONS: dict[str, type[PartitionKeys | PartitionCharges]] = {
 }
 
 
+_encode = json.JSONEncoder(default=repr).encode
+
+
 def seal(*parts: object) -> str:
     """Return the digest of some parts; long bytes enter by their own digest."""
-    plain = [hashlib.sha256(part).hexdigest() if isinstance(part, bytes) else part for part in parts]
-    return hashlib.sha256(json.dumps(plain, default=repr).encode()).hexdigest()
+    plain = [hashlib.sha256(part).hexdigest() if type(part) is bytes else part for part in parts]
+    return hashlib.sha256(_encode(plain).encode()).hexdigest()
 
 
 def row_of(entry: Entry, before: str) -> Row:

@@ -27,7 +27,7 @@ from typing import TypeVar
 from dpfast.errors import LedgerError
 from dpfast.ledger.turns import Turns
 
-__all__ = ["PATIENCE_SECONDS", "after_fork_in_child", "check_place", "hold", "leftover_of_creation"]
+__all__ = ["PATIENCE_SECONDS", "after_fork_in_child", "check_place", "hold"]
 
 Result = TypeVar("Result")
 
@@ -85,7 +85,7 @@ def _locked(path: Path, found: tuple[int, int], work: Callable[[int], Result], a
         if (status.st_dev, status.st_ino) != found or _identity(path) != found:
             return None
         if status.st_nlink > 1:
-            leftover_of_creation(path, found)
+            _remove_first_name(path, found)
             if os.fstat(descriptor).st_nlink > 1:
                 raise LedgerError(
                     f"the ledger {str(path)!r} has a second name (a hard link), and its journal would stand beside "
@@ -141,7 +141,7 @@ def _wait(path: Path, descriptor: int, kind: int) -> None:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def leftover_of_creation(path: Path, identity: tuple[int, int]) -> None:
+def _remove_first_name(path: Path, identity: tuple[int, int]) -> None:
     """Remove the name under which a ledger was made, where its maker was cut off before that."""
     with suppress(OSError):
         for name in os.listdir(path.parent):

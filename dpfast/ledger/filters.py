@@ -3,6 +3,21 @@
 A filter is fixed when its ledger is created. It stays valid however the queries are chosen, even by somebody who
 reads every answer before the next question: the sums it keeps are of costs that may depend on the answers before
 them, held below a bound that was fixed before the first one.
+
+What holds of an analyst who chooses deltas, orders and kinds of mechanisms by the answers so far:
+
+- Deltas add up to a bound fixed at creation, in every filter and in the odometer. A delta shown at the end of one
+  path would be no bound: another path may spend more, and what counts is the expectation over all paths.
+- Rho, or the divergences of every order, and the plain epsilons beside them: a charge is admitted while *either*
+  stays within its own bound. Which of them that is may depend on the answers, and yet this is free. Proof: on the
+  paths that end within the plain bound, where every event has an epsilon, the loss is at most epsilon apart from
+  the events' deltas, for certain; they add nothing to E(1 - exp(epsilon - loss))+. On all others the sum of rho is
+  within its bound, and there E(1 - exp(epsilon - loss))+ is at most the conversion delta times the expectation of a
+  non-negative supermartingale that begins at 1 (Whitehouse, Ramdas, Rogers, Wu 2023; `rdp.filter_caps`), restricted
+  to these paths.
+- No other smaller of two accountants is free. The conversion's part of delta is not given back to events on paths that
+  the plain sums keep: such a path may spend it all, and another one the conversion, so together more than delta. And
+  the tightest curve of what happened to run is no bound at all (`dpfast.ledger.history.report`).
 """
 
 from __future__ import annotations
@@ -16,9 +31,11 @@ from typing import ClassVar, Protocol
 from dpfast.accounting import rdp, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 from dpfast.accounting.events import ZeroConcentrated
-from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
+from dpfast.ledger.budgets import Budget, ConcentratedBudget, RenyiBudget
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
+from dpfast.ledger.costs import plain_cost, rho_cost, times
+from dpfast.ledger.odometer import Odometer
 
 __all__ = [
     "ACCOUNTANTS",
@@ -37,40 +54,6 @@ __all__ = [
 ACCOUNTANTS = ("basic", "zcdp", "rdp", "odometer")
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """An amount of (epsilon, delta), each the float nearest to the exact amount."""
-
-    epsilon: float
-    delta: float
-
-    def __str__(self) -> str:
-        return f"epsilon {self.epsilon:.12g}, delta {self.delta:.12g}"
-
-
-@dataclass(frozen=True, slots=True)
-class ConcentratedBudget:
-    """An amount of zero-concentrated privacy with a delta beside it (Bun, Steinke 2016)."""
-
-    rho: float
-    delta: float
-
-    def __str__(self) -> str:
-        return f"rho {self.rho:.12g}, delta {self.delta:.12g}"
-
-
-@dataclass(frozen=True, slots=True)
-class RenyiBudget:
-    """The order that leaves most, its divergence, and a delta beside it (Mironov 2017)."""
-
-    order: float
-    divergence: float
-    delta: float
-
-    def __str__(self) -> str:
-        return f"divergence {self.divergence:.12g} at order {self.order:g}, delta {self.delta:.12g}"
-
-
 class Filter(Protocol):
     """A way of adding up, with its bounds; all amounts are units of 1e-18."""
 
@@ -87,6 +70,10 @@ class Filter(Protocol):
     @property
     def nothing(self) -> tuple[int, ...]:
         """The cost of no query."""
+
+    @property
+    def event_delta_units(self) -> int:
+        """What the deltas of all events together may come to, whatever is asked."""
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs, its queries taken together, rounded up."""
@@ -133,6 +120,11 @@ class Basic:
         """The cost of no query."""
         return 0, 0
 
+    @property
+    def event_delta_units(self) -> int:
+        """What the deltas of all events together may come to, whatever is asked."""
+        return self.delta_units
+
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
         epsilon, delta = item.epsilon_units, item.delta_units
@@ -173,7 +165,8 @@ class Concentrated:
         While the sum of rho stays within a bound fixed at creation, all answers together are
         (epsilon, conversion delta)-differentially private, and with the deltas of the events beside them
         (epsilon, delta) (Bun, Steinke 2016; adaptively: Whitehouse, Ramdas, Rogers, Wu 2023, theorem 1;
-        conversion: Canonne, Kamath, Steinke 2020).
+        conversion: Canonne, Kamath, Steinke 2020). The same holds while the plain epsilons stay within
+        ``plain_units`` (this file's beginning has the proof), which is epsilon, or 0 for a part of another budget.
     """
 
     accountant: ClassVar[str] = "zcdp"
@@ -181,6 +174,7 @@ class Concentrated:
     delta_units: int
     conversion_units: int
     rho_units: int
+    plain_units: int = 0
 
     @property
     def total(self) -> Budget:
@@ -190,24 +184,26 @@ class Concentrated:
     @property
     def terms(self) -> tuple[int, ...]:
         """What a store keeps, for `filter_of`."""
-        return self.epsilon_units, self.delta_units, self.conversion_units, self.rho_units
+        return self.epsilon_units, self.delta_units, self.conversion_units, self.rho_units, self.plain_units
 
     @property
     def nothing(self) -> tuple[int, ...]:
-        """The cost of no query."""
-        return 0, 0
+        """The cost of no query: rho, delta, plain epsilon."""
+        return 0, 0, 0
 
     @property
-    def _delta_bound(self) -> int:
+    def event_delta_units(self) -> int:
+        """What the deltas of all events together may come to, whatever is asked."""
         return self.delta_units - self.conversion_units
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
-        return _rho_cost(item)
+        return *rho_cost(item), plain_cost(item)
 
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
-        return spent[0] <= self.rho_units and spent[1] <= self._delta_bound
+        within = spent[0] <= self.rho_units or spent[2] <= self.plain_units
+        return within and spent[1] <= self.event_delta_units
 
     def shown(self, spent: Sequence[int]) -> ConcentratedBudget:
         """Return an amount for people."""
@@ -215,13 +211,14 @@ class Concentrated:
 
     def left(self, spent: Sequence[int]) -> ConcentratedBudget:
         """Return what remains, for people."""
-        return self.shown((self.rho_units - spent[0], self._delta_bound - spent[1]))
+        return self.shown((max(0, self.rho_units - spent[0]), self.event_delta_units - spent[1]))
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""
         return BudgetExceededError(
             f"rho {to_decimal(cost[0])} and delta {to_decimal(cost[1])} were asked, but rho "
-            f"{to_decimal(self.rho_units - spent[0])} and delta {to_decimal(self._delta_bound - spent[1])} are "
+            f"{to_decimal(max(0, self.rho_units - spent[0]))} and delta "
+            f"{to_decimal(self.event_delta_units - spent[1])} are "
             "left; nothing was charged: ask for no more than is left"
         )
 
@@ -233,13 +230,15 @@ class Renyi:
     Guarantee
         A charge is admitted while some order stays within its bound, fixed at creation. Then all answers
         together are (epsilon, delta)-differentially private, although which order that is may depend on the
-        answers: every order has a share of delta of its own (`dpfast.accounting.rdp.filter_caps`).
+        answers: every order has a share of delta of its own (`dpfast.accounting.rdp.filter_caps`). The same holds
+        while the plain epsilons stay within ``plain_units``, which is epsilon.
     """
 
     accountant: ClassVar[str] = "rdp"
     epsilon_units: int
     delta_units: int
     conversion_units: int
+    plain_units: int
     bounds: tuple[int, ...]
 
     @property
@@ -250,26 +249,35 @@ class Renyi:
     @property
     def terms(self) -> tuple[int, ...]:
         """What a store keeps, for `filter_of`."""
-        return self.epsilon_units, self.delta_units, self.conversion_units, *self.bounds
+        return self.epsilon_units, self.delta_units, self.conversion_units, self.plain_units, *self.bounds
 
     @property
     def nothing(self) -> tuple[int, ...]:
-        """The cost of no query."""
-        return (0,) * (len(self.bounds) + 1)
+        """The cost of no query: every order, delta, plain epsilon."""
+        return (0,) * (len(self.bounds) + 2)
+
+    @property
+    def event_delta_units(self) -> int:
+        """What the deltas of all events together may come to, whatever is asked."""
+        return self.delta_units - self.conversion_units
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
         if isinstance(item, ChargeColumns):
             # Divergences of order a are at most a rho: one number a row, where the curve would be a hundred.
             rho = zcdp.rho_units(item.kind, **item.parameters).total()
-            return *(_times(order, rho) for order in rdp.ORDERS), 0
-        divergences, delta = rdp.cost(item.fact)
-        return *(units * item.count for units in divergences), delta * item.count
+            return *(times(order, rho) for order in rdp.ORDERS), 0, plain_cost(item)
+        # The amounts themselves, not the event that stands for them: its decimals may lie above.
+        known = item.event is not None
+        divergences, delta = rdp.cost(item.fact) if known else rdp.claimed(item.epsilon_units, item.delta_units)
+        return *(units * item.count for units in divergences), delta * item.count, plain_cost(item)
 
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
-        if spent[-1] > self.delta_units - self.conversion_units:
+        if spent[-2] > self.event_delta_units:
             return False
+        if spent[-1] <= self.plain_units:
+            return True
         return any(sum_ <= bound for sum_, bound in zip(spent, self.bounds, strict=False))
 
     def _roomiest(self, spent: Sequence[int]) -> int:
@@ -279,85 +287,23 @@ class Renyi:
     def shown(self, spent: Sequence[int]) -> RenyiBudget:
         """Return an amount for people."""
         i = self._roomiest(spent)
-        return RenyiBudget(rdp.ORDERS[i], to_float(spent[i]), to_float(spent[-1]))
+        return RenyiBudget(rdp.ORDERS[i], to_float(spent[i]), to_float(spent[-2]))
 
     def left(self, spent: Sequence[int]) -> RenyiBudget:
         """Return what remains, for people."""
         i = self._roomiest(spent)
-        delta = self.delta_units - self.conversion_units - spent[-1]
-        return RenyiBudget(rdp.ORDERS[i], to_float(self.bounds[i] - spent[i]), to_float(delta))
+        delta = self.event_delta_units - spent[-2]
+        return RenyiBudget(rdp.ORDERS[i], to_float(max(0, self.bounds[i] - spent[i])), to_float(delta))
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""
         left = self.left(spent)
         i = self._roomiest(spent)
         return BudgetExceededError(
-            f"a divergence of {to_float(cost[i]):g} at order {left.order:g} and delta {to_decimal(cost[-1])} were "
+            f"a divergence of {to_float(cost[i]):g} at order {left.order:g} and delta {to_decimal(cost[-2])} were "
             f"asked, but {left.divergence:g} and {left.delta:g} are left, and no other order has room; nothing was "
             "charged: ask for no more than is left"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Odometer:
-    """No bound: rhos add up as in zCDP, and what they amount to so far holds whenever one stops.
-
-    Guarantee
-        At any time all answers so far are (epsilon, delta)-differentially private at the figures of `shown`
-        (`dpfast.accounting.odometer`), with the deltas of approximate events beside.
-    """
-
-    accountant: ClassVar[str] = "odometer"
-    delta_units: int
-
-    @property
-    def total(self) -> Budget:
-        """No bound."""
-        return Budget(math.inf, 1.0)
-
-    @property
-    def terms(self) -> tuple[int, ...]:
-        """What a store keeps, for `filter_of`: no epsilon, and delta."""
-        return 0, self.delta_units
-
-    @property
-    def nothing(self) -> tuple[int, ...]:
-        """The cost of no query."""
-        return 0, 0
-
-    def cost(self, item: Item) -> tuple[int, ...]:
-        """Return what a charge costs."""
-        return _rho_cost(item)
-
-    def admits(self, spent: Sequence[int]) -> bool:
-        """Return whether so much may be spent: always."""
-        return True
-
-    def shown(self, spent: Sequence[int]) -> Budget:
-        """Return the (epsilon, delta) of everything so far."""
-        rho = math.nextafter(to_float(spent[0]), math.inf) if spent[0] else 0.0
-        epsilon = odometer_epsilon(rho, Fraction(self.delta_units, UNITS_PER_ONE))
-        return Budget(epsilon, to_float(self.delta_units + spent[1]))
-
-    def left(self, spent: Sequence[int]) -> Budget:
-        """Return what remains: no bound."""
-        return self.total
-
-    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
-        """Return an error that is never raised."""
-        return BudgetExceededError("an odometer has no bound")
-
-
-def _rho_cost(item: Item) -> tuple[int, int]:
-    if isinstance(item, ChargeColumns):
-        return zcdp.rho_units(item.kind, **item.parameters).total(), 0  # what columns can hold has no delta of its own
-    rho, delta = zcdp.cost(item.fact)
-    return rho * item.count, delta * item.count
-
-
-def _times(order: float, units: int) -> int:
-    numerator, denominator = order.as_integer_ratio()
-    return -(-numerator * units // denominator)
 
 
 def allotment_of(
@@ -396,7 +342,7 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
         The budget.
     conversion_units
         The part of delta that turns the sums into (epsilon, delta); the rest is for events that have a delta
-        of their own. None: half of it. Only for zcdp and rdp.
+        of their own. None: half of it. Not for basic.
 
     """
     if type(accountant) is not str or accountant not in ACCOUNTANTS:
@@ -404,35 +350,43 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
     if accountant == "odometer":
         if not delta_units:
             raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
-        return Odometer(delta_units)
+        return Odometer(delta_units, _checked_conversion(accountant, delta_units, conversion_units))
     if accountant == "basic":
         if conversion_units is not None:
             raise ParameterError("conversion_delta", conversion_units / UNITS_PER_ONE, "left out: nothing is converted")
         return Basic(epsilon_units, delta_units)
+    conversion_units = _checked_conversion(accountant, delta_units, conversion_units)
+    epsilon, delta = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion_units, UNITS_PER_ONE)
+    if accountant == "zcdp":
+        rho_units = zcdp.largest_rho(epsilon, delta)
+        return Concentrated(epsilon_units, delta_units, conversion_units, rho_units, epsilon_units)
+    return Renyi(epsilon_units, delta_units, conversion_units, epsilon_units, rdp.filter_caps(epsilon, delta))
+
+
+def _checked_conversion(accountant: str, delta_units: int, conversion_units: int | None) -> int:
+    """Return the part of delta that converts, half of it if not given, or refuse it."""
     if conversion_units is None:
         conversion_units = -(-delta_units // 2)
     if not (0 < conversion_units <= delta_units):
-        given = to_float(conversion_units or delta_units)
         raise ParameterError(
             "conversion_delta" if conversion_units else "delta",
-            given,
+            to_float(conversion_units or delta_units),
             f'above 0 and at most delta for the accountant "{accountant}"',
             "give a delta, for example 1e-6",
         )
-    epsilon, delta = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion_units, UNITS_PER_ONE)
-    if accountant == "zcdp":
-        return Concentrated(epsilon_units, delta_units, conversion_units, zcdp.largest_rho(epsilon, delta))
-    return Renyi(epsilon_units, delta_units, conversion_units, rdp.filter_caps(epsilon, delta))
+    return conversion_units
 
 
 def filter_of(accountant: str, terms: Sequence[int]) -> Filter:
     """Return the filter that a store kept by its `terms`."""
     if accountant == "basic" and len(terms) == 2:
         return Basic(*terms)
-    if accountant == "odometer" and len(terms) == 2:
-        return Odometer(terms[1])
-    if accountant == "zcdp" and len(terms) == 4:
+    if accountant == "odometer" and len(terms) == 3:
+        return Odometer(*terms[1:])
+    if accountant == "zcdp" and len(terms) == 5:
         return Concentrated(*terms)
-    if accountant == "rdp" and len(terms) == 3 + len(rdp.ORDERS):
-        return Renyi(terms[0], terms[1], terms[2], tuple(terms[3:]))
-    raise LedgerError(f"the ledger's accountant is {accountant!r}, which this dpfast does not know; upgrade dpfast")
+    if accountant == "rdp" and len(terms) == 4 + len(rdp.ORDERS):
+        return Renyi(terms[0], terms[1], terms[2], terms[3], tuple(terms[4:]))
+    raise LedgerError(
+        f"the ledger's accountant is {accountant!r}, kept as another version of dpfast keeps it; use that one"
+    )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting import basic
 from dpfast.accounting.accountant import checked_delta
-from dpfast.accounting.amounts import to_float
+from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
+from dpfast.accounting.balls import round_up_written
 from dpfast.accounting.events import Event
+from dpfast.accounting.work import TooMuchWork, at_most
+from dpfast.errors import ParameterError
 from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
 
@@ -30,6 +37,12 @@ _SCHEMA = pl.Schema(
     }
 )
 _REPORT_SCHEMA = {"accountant": pl.String, "epsilon": pl.Float64, "holds": pl.Boolean, "note": pl.String}
+
+#: What an accountant may take of a report that does not ask for it by name: about a second in all.
+_WORK, _MOST_WORK = 5e6, {"privacy loss distribution": 2.5e7}
+_ADAPTIVE_DELTAS = (
+    "no guarantee: charged in several calls at a delta below what events may have, so deltas may depend on answers"
+)
 
 #: More distinct parameters than these are rounded to fewer before they are composed.
 _MOST_DISTINCT = 1000
@@ -64,46 +77,102 @@ def _event_name(item: AnyItem) -> str | None:
     return item.kind.__name__ if isinstance(item, ChargeColumns) else item.event
 
 
-def report(entries: Sequence[Entry], account: Account, delta: float | None) -> pl.DataFrame:
+def report(
+    entries: Sequence[Entry], account: Account, delta: float | None, accountants: Iterable[str] | None = None
+) -> pl.DataFrame:
     """Return what the entries of an account amount to at a delta, by every accountant.
 
     Guarantee
         Where ``holds`` is true, all answers together are (epsilon, delta)-differentially private at that
-        figure. It is true for the filter's own budget (row "budget", whose delta is the ledger's); for basic
-        composition, whose sum bounds the loss at any time; and for the others only where a single call charged
-        everything, so that no parameter was chosen after reading an answer (Rogers, Roth, Ullman, Vadhan 2016;
-        Whitehouse, Ramdas, Rogers, Wu 2023): else their figures describe these parameters, and guarantee
-        nothing.
+        figure. It is true for the filter's own budget (row "budget", whose delta is the ledger's). It is true for
+        basic composition, whose sum of epsilons bounds the loss at any time apart from the events' deltas: if a
+        single call charged everything, or at a delta that is at least what these deltas may come to, whatever is
+        asked (the sum on the path taken does not bound what an analyst expected to spend who chose deltas by the
+        answers). It is true for the others only where a single call charged everything, so that no parameter was
+        chosen after reading an answer (Rogers, Roth, Ullman, Vadhan 2016; Whitehouse, Ramdas, Rogers, Wu 2023): else
+        their figures describe these parameters, and guarantee nothing.
+
+        No row says more than basic composition, whose sums are exact: a budget that is wholly spent is no more
+        than spent.
     """
-    total = account.filter.total
-    at = to_float(account.filter.terms[1]) if delta is None else delta
-    checked_delta(at)
+    rule = account.filter
+    total = rule.total
+    at = Fraction(rule.terms[1], UNITS_PER_ONE) if delta is None else checked_delta(delta)
     rows: list[tuple[str, float | None, bool, str]] = [
         ("budget", total.epsilon, True, f"the ledger's own bound, at delta {total.delta:g}, whatever is still asked")
     ]
     one_call = len({entry.call for entry in entries}) <= 1
     facts = _facts(entries) if entries else []
+    sums = _plain_sums(entries, rule.accountant) if facts else None
+    plain = math.inf
+    if sums is not None:
+        within = sums[1] <= at * UNITS_PER_ONE
+        plain = round_up_written(Fraction(sums[0], UNITS_PER_ONE)) if within else math.inf
+        holds = one_call or at * UNITS_PER_ONE >= rule.event_delta_units
+        rows.append(("basic composition", plain, holds, "" if holds else _ADAPTIVE_DELTAS))
+    asked = None if accountants is None else _asked(accountants)
     for name, accountant in _accountants():
-        always = name == "basic composition"
-        if not facts or (at == 0 and not always) or not accountant.applies(facts):
+        if not facts or at == 0 or (asked is not None and name not in asked):
             continue
-        holds = one_call or always
-        note = "" if holds else "no guarantee: charged in several calls, so parameters may depend on answers"
-        rows.append((name, accountant(facts).epsilon(at), holds, note))
+        try:
+            with nullcontext() if asked is not None else at_most(_MOST_WORK.get(name, _WORK)):
+                if not accountant.applies(facts):
+                    continue
+                figure = accountant(facts).epsilon(at)
+        except TooMuchWork:
+            rows.append((name, None, False, f"left out, for it takes long: ask by report(accountants=[{name!r}])"))
+            continue
+        note = "" if one_call else "no guarantee: charged in several calls, so parameters may depend on answers"
+        rows.append((name, min(figure, plain), one_call, note))
     return pl.DataFrame(rows, schema=_REPORT_SCHEMA, orient="row")
+
+
+def _asked(accountants: Iterable[str]) -> set[str]:
+    """Return the names of accountants that were asked for, or refuse them."""
+    known = [name for name, _ in _accountants()]
+    names = {accountants} if isinstance(accountants, str) else set(accountants)
+    for name in names:
+        if name not in known:
+            raise ParameterError("accountants", name, f"some of {', '.join(map(repr, known))}")
+    return names
+
+
+def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | None:
+    """Return the exact sums of epsilon and delta, in units of 1e-18; None where something has no epsilon.
+
+    An event with an epsilon of its own counts for that; any other, in a ledger that adds up epsilons, for what it was
+    charged.
+    """
+    epsilon = delta = 0
+    for entry in entries:
+        item = entry.item
+        if isinstance(item, ChargeColumns):
+            if item.epsilon is None or (accountant != "basic" and item.delta is not None):
+                return None
+            one, other = item.epsilon_units, item.delta_units
+        elif isinstance(item, Charge):
+            if item.event is not None and basic.Basic.applies(item.event):
+                one, other = basic.cost(item.event)
+            elif item.event is None or accountant == "basic":
+                one, other = item.epsilon_units, item.delta_units
+            else:
+                return None
+            one, other = one * item.count, other * item.count
+        else:
+            continue
+        epsilon, delta = epsilon + one, delta + other
+    return epsilon, delta
 
 
 def _accountants() -> Iterable[tuple[str, Any]]:
     # Not at the top: a ledger that only charges does without them.
     from dpfast.accounting.advanced import Advanced
-    from dpfast.accounting.basic import Basic
     from dpfast.accounting.gdp import GDP
     from dpfast.accounting.optimal import Optimal
     from dpfast.accounting.pld import PLD
     from dpfast.accounting.rdp import RDP
     from dpfast.accounting.zcdp import ZCDP
 
-    yield "basic composition", Basic
     yield "advanced composition", Advanced
     yield "optimal composition", Optimal
     yield "Gaussian (GDP)", GDP

@@ -46,11 +46,11 @@ class Ledger(Reading):
         0, or from 1e-18 to below 1.
     accountant
         How charges add up: "basic" (epsilons), "zcdp" (rhos) or "rdp" (Rényi divergences of many orders). The
-        last two admit many more queries of noise, above all Gaussian, and need a delta. "odometer": no budget
-        at all; what was spent so far holds whenever one stops. It needs a delta, and no epsilon.
+        last two admit many more queries of noise, above all Gaussian, and need a delta. "odometer": no bound on
+        epsilon; what was spent so far holds whenever one stops. It needs a delta, and no epsilon.
     conversion_delta
-        For "zcdp" and "rdp": the part of delta that turns the sums into (epsilon, delta); half of it if not
-        given. The rest is for queries that have a delta of their own.
+        For all but "basic": the part of delta that turns the sums into (epsilon, delta); half of it if not
+        given. The rest is for queries that have a delta of their own, and bounds their sum.
     dataset, privacy_unit, neighbors
         What the guarantee is about: a name; ``"row"``, or a column as ``"column:tailnum"``; ``"add_remove"``
         or ``"replace"``. What is not given here is fixed by the first charge. Charges for others are refused.
@@ -128,15 +128,19 @@ class Ledger(Reading):
         Guarantee
         ---------
         As for the class, over all processes that share the file, or machines that share the database, and over
-        their crashes: a charge is on the disk before :meth:`charge` returns. An opened ledger has been read in
-        full, and its entries added up again.
+        their crashes: a charge is on the disk, in the file itself, before :meth:`charge` returns. What opening
+        verifies: the head, whose seal covers what every account has spent and the last entry's seal; and the newest
+        10,000 entries (or 16 MiB of columns), which are added up again if these are all. Damage to older entries
+        changes no budget; :meth:`verify`, :meth:`history` and :meth:`report` read every entry and refuse it.
 
         Parameters
         ----------
         path
-            A file on a local disk; locks on network file systems cannot be relied upon. While a transaction
-            runs, SQLite keeps a journal beside it: both belong together. Or, for several machines, the URL of
-            a database, ``postgresql://user@host:port/database`` (with ``pip install 'dpfast[postgresql]'``).
+            A file on a local disk; locks on network file systems cannot be relied upon. SQLite keeps a journal
+            beside it, which matters after a crash alone: both belong together until the ledger was opened again. A
+            symbolic link is followed once; a file with two hard links, or mounted by itself (mount its folder), is
+            refused. Or, for several machines, the URL of a database, ``postgresql://user@host:port/database``
+            (with ``pip install 'dpfast[postgresql]'``).
         epsilon, delta
             The budget of a new ledger: epsilon is then required, and delta is 0 if not given. For one that
             exists, what is given must equal its budget, since no budget can be raised later.
@@ -146,7 +150,7 @@ class Ledger(Reading):
             As for the class. What the file leaves open is fixed by what is given here.
         expect_head
             A :attr:`head` that was written down elsewhere: a file whose chain never came through it, for
-            example an older copy, is refused.
+            example an older copy, is refused. See the notes for what is found out without it.
         name
             Which ledger of the database: "main" if not given. Its tables are in the schema ``dpfast_NAME``.
 
@@ -161,14 +165,22 @@ class Ledger(Reading):
             If an argument is of another kind or range.
         LedgerError
             If the file is missing and no epsilon is given, is no ledger, is damaged or of a newer format, has
-            another budget or identity, or cannot be read or written; likewise for a database.
+            another budget or identity, has a second name, or cannot be read or written; likewise for a database.
+            A database's ledger may be opened by a role that may only read, to be read.
 
         Notes
         -----
-        A backup that is restored loses the later charges. A process that has seen them refuses the file; a
-        new one can know by ``expect_head`` alone. Copy the file only while nobody uses it, and do not open it
-        by other means in a process that charges it: closing it there would release SQLite's locks. The same
-        holds for a database whose server fails over to a standby that lags behind.
+        A backup that is restored loses the later charges. A process that has seen them refuses the file, and so
+        does a new one where a crash left a journal that is ahead of the file. An older copy by itself, or with the
+        journal of its own time, is a ledger in order: only ``expect_head`` tells that later charges are missing.
+        Likewise for a copy under another name or on another machine, which has a budget of its own. The seals are no
+        defence against somebody who may write the file. Copy it only while nobody uses it. The same holds for a
+        database whose server fails over to a standby that lags behind.
+
+        After a crash in the middle of a charge, whoever opens the ledger next reads all of it and puts it in order
+        (:mod:`dpfast.ledger.rollback_journal`); the charge that was cut off may then count or not. A file in
+        SQLite's write-ahead mode, of an earlier dpfast, is read in full and converted; it is refused where its log
+        is damaged or shortened.
 
         Where the connection to a server is lost in the middle of a commit, an error says so: the charge may or
         may not be recorded, which :meth:`history` tells.

@@ -21,12 +21,11 @@ _URLS = ("postgresql://", "postgres://")
 
 def new_filter(accountant: object, epsilon: object, delta: object, conversion_delta: object) -> Filter:
     """Return the filter of a new ledger, from the numbers as they were given."""
-    if accountant == "odometer":
-        for argument, given in (("epsilon", epsilon), ("conversion_delta", conversion_delta)):
-            if given is not None:
-                raise ParameterError(argument, given, "None: an odometer has no bound", "leave it out")
-        return make_filter(accountant, 0, budget_units(delta, "delta"), None)
     conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
+    if accountant == "odometer":
+        if epsilon is not None:
+            raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
+        return make_filter(accountant, 0, budget_units(delta, "delta"), conversion)
     return make_filter(accountant, budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), conversion)
 
 
@@ -134,7 +133,7 @@ def _check_agreement(
     asked = [("epsilon", epsilon, terms[0]), ("delta", delta, terms[1])]
     if conversion_delta is not None:
         # 0, which no ledger that converts has, where this one converts nothing.
-        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp") else 0
+        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp", "odometer") else 0
         asked.append(("conversion_delta", budget_units(conversion_delta, "delta", "conversion_delta"), stored))
     for name, given, stored in asked:
         if given is not None and given != stored:

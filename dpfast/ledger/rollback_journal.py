@@ -1,10 +1,12 @@
 """What a crash leaves beside a ledger's file, and how the ledger goes on from there.
 
-SQLite writes the pages that a transaction will change into a journal and waits for the disk; then it changes the
-file and waits; then it clears the journal's header and waits, which is the commit. So whatever was acknowledged
-stands in the file itself, and a journal with a header means a charge that nobody was told of. SQLite alone would
-then play the journal back, whatever it holds: one from an earlier charge, put back by a backup or a hand, would take
-later charges away, and the seals would be in order. So that is done here, under the lock, by this rule:
+SQLite writes the pages that a transaction will change into a journal and waits for the disk; then it writes the
+journal's header and waits; then it changes the file and waits; then it clears the header and waits, which is the
+commit. (The journal's file stays, since to make and remove one waits for the folder twice more: half of the time of a
+charge.) So whatever was acknowledged stands in the file itself, and a journal with a header means a charge that nobody
+was told of. SQLite alone would then play the journal back, whatever it holds: one from an earlier charge, put back by
+a backup or a hand, would take later charges away, and the seals would be in order. So that is done here, under the
+lock, by this rule:
 
 - The file as it stands is read in full. If it is in order, it stays, and the journal is removed. It holds every
   acknowledged charge, and perhaps the one that was cut off, which then counts.
@@ -48,10 +50,10 @@ def journal_of(path: Path) -> Path:
 
 
 def was_left(path: Path) -> bool:
-    """Return whether there is a journal with anything in its header; to be asked under the lock."""
+    """Return whether there is a journal that begins with anything but zeros; to be asked under the lock."""
     try:
         with open(journal_of(path), "rb", buffering=0) as journal:
-            return any(journal.read(_HEADER.size))
+            return any(journal.read(len(_MAGIC)))
     except FileNotFoundError:
         return False
 
@@ -72,7 +74,7 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
         If it cannot be brought in order, or is an older copy.
 
     """
-    now, before = counter_of(os.pread(descriptor, 100, 0)), _counter_in(journal_of(path))
+    now, before = _counter_of(os.pread(descriptor, 100, 0)), _counter_in(journal_of(path))
     ahead = None if before is None or now is None else (before - now) % _COUNTERS
     if ahead is not None and 0 < ahead < _COUNTERS // 2:
         raise LedgerError(
@@ -107,7 +109,7 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
         connection.execute("ROLLBACK")
 
 
-def counter_of(page: bytes) -> int | None:
+def _counter_of(page: bytes) -> int | None:
     """Return SQLite's change counter, from the beginning of the first page."""
     return int(_COUNTER.unpack_from(page)[0]) if len(page) >= _COUNTER.size else None
 
@@ -136,5 +138,5 @@ def _counter_among(file: BinaryIO, records: int, nonce: int, size: int) -> int |
         if int.from_bytes(record[-4:]) != check:
             break
         if int.from_bytes(record[:4]) == 1:
-            return counter_of(page)
+            return _counter_of(page)
     return None

@@ -199,7 +199,7 @@ class SqliteStore(DurableStore):
             state = _state_of(file)
         if self._connection is None:
             self._connection = connected(self._path, "rw")
-            self._connection.execute("PRAGMA journal_mode = PERSIST")
+            self._connection.execute("PRAGMA journal_mode = PERSIST")  # see rollback_journal.py
             self._process, self._file = os.getpid(), state
         return self._connection
 

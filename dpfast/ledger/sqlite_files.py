@@ -54,11 +54,7 @@ SCHEMA = (
 
 
 def connected(path: Path, mode: str) -> sqlite3.Connection:
-    """Return a connection that waits for the disk, and keeps its journal in SQLite's rollback mode.
-
-    A charge waits for the disk four times: for the journal's pages, its header, the file, and the header's clearing,
-    which is the commit. The journal's file stays, so that no charge changes the folder, which would take another two.
-    """
+    """Return a connection that waits for the disk wherever a loss of power could undo something."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode={mode}",
         uri=True,

@@ -27,22 +27,31 @@ class Blocks:
 
     Attributes
     ----------
-    firsts, widths, scores, lefts : int64
-        Each block's first point, how many it has, their score, and how many values are to the left (of cells).
+    firsts, widths, units, scores, lefts : int64
+        Each block's first point, how many it has, how much each counts (in cells, where there are any), their score,
+        and how many values are to the left (of cells).
 
     """
 
-    __slots__ = ("firsts", "lefts", "scores", "widths")
+    __slots__ = ("firsts", "lefts", "scores", "units", "widths")
 
     def __init__(
         self,
         firsts: NDArray[np.int64],
         widths: NDArray[np.int64],
+        units: NDArray[np.int64],
         scores: NDArray[np.int64],
         lefts: NDArray[np.int64],
     ) -> None:
-        held = widths > 0
-        self.firsts, self.widths, self.scores, self.lefts = firsts[held], widths[held], scores[held], lefts[held]
+        held = (widths > 0) & (units > 0)
+        self.firsts, self.widths, self.units = firsts[held], widths[held], units[held]
+        self.scores, self.lefts = scores[held], lefts[held]
+
+    def size(self, part: slice) -> int:
+        """Return how much the points of some blocks count together."""
+        return sum(
+            width * unit for width, unit in zip(self.widths[part].tolist(), self.units[part].tolist(), strict=True)
+        )
 
 
 def node_blocks(values: NDArray[np.signedinteger], low: int, high: int, p: int, d: int, cells: int) -> Blocks:
@@ -71,6 +80,7 @@ def node_blocks(values: NDArray[np.signedinteger], low: int, high: int, p: int, 
         return Blocks(
             np.insert(gap_firsts, after, distinct),
             np.insert(gap_widths, after, 1),
+            np.ones(gap_widths.size + after.size, np.int64),
             np.insert(gap_scores, after, scores),
             np.insert(gap_lefts, after, lt),
         )
@@ -81,15 +91,16 @@ def node_blocks(values: NDArray[np.signedinteger], low: int, high: int, p: int, 
     lefts = np.arange(values.size)
     after = np.repeat(np.arange(1, distinct.size + 1), counts)
     return Blocks(
-        np.insert(gap_firsts * cells, after, np.repeat(distinct, counts) * cells + cell),
-        np.insert(gap_widths * cells, after, following - cell),
+        np.insert(gap_firsts, after, np.repeat(distinct, counts)),
+        np.insert(gap_widths, after, 1),
+        np.insert(np.full(gap_widths.size, cells), after, following - cell),
         np.insert(gap_scores, after, -np.abs(d * lefts - target)),
         np.insert(gap_lefts, after, lefts),
     )
 
 
 def exact_draw(blocks: Blocks, slope: Fraction, block_bits: Bits, place_bits: Bits) -> tuple[int, int]:
-    """Return the point (cell) that two words choose, and how many values are to its left.
+    """Return the point that words choose, and how many values are to the left of the cell.
 
     Parameters
     ----------
@@ -104,7 +115,7 @@ def exact_draw(blocks: Blocks, slope: Fraction, block_bits: Bits, place_bits: Bi
     count = block_bits.known
     best = int(blocks.scores.max())
     gaps = best - blocks.scores
-    points = int(blocks.widths.sum())
+    points = blocks.size(slice(None))
     with PRECISION:
         chosen = None
         while chosen is None:
@@ -128,16 +139,17 @@ def _chosen(blocks: Blocks, gaps: NDArray[np.int64], slope: Fraction, leading: i
     the blocks of larger weights lie together.
     """
     # Anything of this size will do; it need not be exact.
-    widest = (count + math.log2(float(blocks.widths.max()))) * math.log(2) / float(slope)
+    largest = float(blocks.widths.max()) * float(blocks.units.max())
+    widest = (count + math.log2(largest)) * math.log(2) / float(slope)
     near = np.flatnonzero(gaps <= min(widest, 2.0**62))
     first, last = int(near[0]), int(near[-1])
     exact = fmpq(slope.numerator, slope.denominator)
 
     def weight(block: int) -> arb:
-        return int(blocks.widths[block]) * (-arb(exact * int(gaps[block]))).exp()
+        return int(blocks.widths[block]) * int(blocks.units[block]) * (-arb(exact * int(gaps[block]))).exp()
 
     def lump(part: slice) -> arb:
-        points = int(blocks.widths[part].sum())
+        points = blocks.size(part)
         if not points:
             return arb(0)
         most = points * (-arb(exact * int(gaps[part].min()))).exp()

@@ -76,6 +76,11 @@ class SelectionTable:
                             return floors
                 extra *= 2
 
+    @property
+    def median(self) -> int:
+        """The fewest units that show a key with a probability of at least 1/2."""
+        return int(np.searchsorted(self.thresholds, np.uint64(1 << (_WORD - 1))))
+
     def shows(self, units: int, bits: Bits) -> bool:
         """Return whether U < p_n, U the number with these bits after the binary point."""
         if units >= self.thresholds.size:

@@ -74,7 +74,7 @@ class _Drawing:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the points of one node in every group, and how many of its values are on the left."""
         groups = starts.size
-        words = np.empty(2 * groups, np.uint64)
+        words = np.empty(3 * groups, np.uint64)
         self._words.fill(self._drawn, words)
         points, parts = np.full(groups, -1, np.int64), np.zeros(groups, np.int64)
         farthest = (math.log(self._points * (node.cells or 1)) + 50 * math.log(2)) / (slope * node.d)
@@ -118,11 +118,10 @@ class _Drawing:
         for group in np.flatnonzero(points < 0).tolist():
             own = self._values[starts[group] : stops[group]]
             blocks = node_blocks(own, int(lows[group]), int(highs[group]), node.p, node.d, node.cells)
-            first = 2 * (self._drawn * groups + group)
-            tails = [Tail(self._keystream, first + j, int(words[2 * group + j]), 64) for j in range(2)]
-            place, part = exact_draw(blocks, Fraction(slope), *tails)
-            points[group] = place // node.cells if node.cells else place
-            parts[group] = part
+            first = 3 * (self._drawn * groups + group)
+            block, high, low = (int(word) for word in words[3 * group : 3 * group + 3])
+            tails = Tail(self._keystream, first, block, 64), Tail(self._keystream, first + 1, high << 64 | low, 128)
+            points[group], parts[group] = exact_draw(blocks, Fraction(slope), *tails)
         self._drawn += 1
         return points, parts
 
@@ -143,7 +142,7 @@ def draw_quantiles(
 
     Guarantee
         Each node is drawn by the exponential mechanism, exactly, so that a group costs what ``calibration`` says; and
-        two words are read for each node of each group, whatever the values are.
+        three words are read for each node of each group, whatever the values are.
 
     Parameters
     ----------

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
 from dpfast.columns import BLOCK_ROWS, Column, borrow
-from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
+from dpfast.columns.grid import MANTISSA, PublicGrid, check_bounds, public_grid
 from dpfast.columns.ranks import read_quantiles
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.counting import clip_integers, round_floats
+from dpfast.kernels.counting import clip_integers, number_floats, round_floats
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.grouped_points import Collector, GroupedPoints, in_stretches
 from dpfast.mechanisms.quantile_nodes import draw_quantiles
@@ -69,8 +69,10 @@ def quantiles(
         The number of groups, which is public; needed with ``groups``.
     grid
         The distance between points, a power of two. By default 1 for integers, or more where there would be more than
-        2**36 points; for floats such that there are 2**20 to 2**21 points. Bounds and values are rounded to the
-        nearest point.
+        2**60 points. For floats such that there are 2**59 points or up to twice as many, evenly spaced, and closer
+        ones near zero: 2**16 for each halving of the magnitude. So bounds that are too wide by any factor do not blur
+        values. A coarser grid helps where a group has so few values that a quantile is lost between the bounds, and
+        where many values are equal. Bounds and values are rounded to the nearest point.
     max_rows_per_group
         The most rows of one privacy unit in a group. The caller sees to it.
     neighbors
@@ -107,7 +109,7 @@ def quantiles(
     evenly over 2**16 cells of the point, one of which is drawn with it by the score -abs(left - q n).
 
     The point is found from certified partial sums of weights near the quantile's rank, and in ball arithmetic where
-    these leave a doubt. Each quantile of each group uses up two words, whatever the values are.
+    these leave a doubt. Each quantile of each group uses up three words, whatever the values are.
 
     References
     ----------
@@ -142,7 +144,7 @@ def quantiles(
     calibration = Calibration(tree, share, rows, relation, alone=len(grouped) == 1)
     drawn = draw_quantiles(grouped, points.points, calibration, random_source(random))
     drawn = drawn[:, order] + (points.lower - 1)
-    released = drawn * int(points.step) if whole and points.exponent >= 0 else drawn * points.step
+    released = drawn * int(points.step) if whole and points.exponent >= 0 else points.values(drawn)
     if single:
         released = released[:, 0]
     return released if groups is not None else released[0].item() if single else released[0]
@@ -216,6 +218,11 @@ def place_points(
     """Write the number of each value's nearest point, from 1 on, 0 for null and NaN."""
     valid = np.ones(values.size, np.uint8) if missing is None else (~missing).view(np.uint8)
     centre = grid.lower - 1
+    if grid.doublings:
+        floats = values.astype(np.float64, copy=False)
+        shape = MANTISSA, grid.finest, grid.doublings
+        number_floats(floats, valid, *shape, grid.lower, grid.upper, centre, out)
+        return
     if values.dtype.kind == "f":
         half = -grid.exponent // 2
         factors = 2.0**half, 2.0 ** (-grid.exponent - half)

@@ -8,7 +8,6 @@ from dpfast.planner.blueprint import (
     Blueprint,
     DrawnModes,
     DrawnQuantiles,
-    KeyShare,
     NoisyMeasure,
     Part,
     PlannedQuery,
@@ -16,6 +15,7 @@ from dpfast.planner.blueprint import (
 from dpfast.planner.charged import Charged
 from dpfast.planner.drawing_up import draw_up
 from dpfast.planner.explanation import error_frame, explain, measure_frame
+from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, ReleasedCount, Weights
 from dpfast.planner.workload_blueprint import WorkloadBlueprint, draw_up_workload
 from dpfast.planner.workload_explanation import consider_frame, explain_workload, workload_error_frame
 from dpfast.planner.workload_reading import AskedWorkload, read_workload
@@ -30,8 +30,12 @@ __all__ = [
     "DrawnQuantiles",
     "KeyShare",
     "NoisyMeasure",
+    "NoisyUnits",
+    "OneByOne",
     "Part",
     "PlannedQuery",
+    "ReleasedCount",
+    "Weights",
     "WorkloadBlueprint",
     "consider_frame",
     "draw_up",

@@ -11,11 +11,11 @@ from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.additive import thread_count
 from dpfast.mechanisms.gaussian import gaussian_kernel
-from dpfast.mechanisms.key_selection import SelectionTable
 from dpfast.mechanisms.laplace import laplace_kernel
 from dpfast.mechanisms.modes import count_error, count_slope
 from dpfast.mechanisms.quantile_tree import Calibration, QuantileTree, rank_error
 from dpfast.planner.charged import Charged
+from dpfast.planner.key_share import KeyShare
 from dpfast.queries import Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Blueprint",
     "DrawnModes",
     "DrawnQuantiles",
-    "KeyShare",
     "Mechanism",
     "NoisyMeasure",
     "Part",
@@ -231,25 +230,6 @@ class PlannedQuery:
         return columns_of(self.name, self.query)
 
 
-@dataclass(frozen=True)
-class KeyShare:
-    """How keys are selected privately: each key's table, and what selecting all of them costs."""
-
-    table: SelectionTable
-    keys_per_unit: int
-    charge: Charge
-
-    @property
-    def epsilon_units(self) -> int:
-        """Its share of epsilon."""
-        return self.charge.epsilon_units
-
-    @property
-    def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
-
-
 @dataclass(frozen=True, kw_only=True)
 class Blueprint(Charged):
     """What a release by group will do and cost, from schema and parameters alone.
@@ -277,7 +257,7 @@ class Blueprint(Charged):
     @property
     def charges(self) -> tuple[Charge, ...]:
         """What the ledger is charged, in one call: the selection of keys, then every measure."""
-        selection = () if self.key_share is None else (self.key_share.charge,)
+        selection = () if self.key_share is None else self.key_share.charges
         return *selection, *(part.charge for part in self.parts)
 
     @property

@@ -14,6 +14,7 @@ import polars as pl
 from dpfast.errors import ParameterError
 from dpfast.ledger import Budget
 from dpfast.ledger.filters import ConcentratedBudget
+from dpfast.planner.key_share import KeyShare
 from dpfast.queries import Query
 
 __all__ = ["caveats", "read_population"]
@@ -21,6 +22,8 @@ __all__ = ["caveats", "read_population"]
 LARGEST_EPSILON = 10.0
 #: rho = 1 is an epsilon of about 8 at delta 1e-6.
 LARGEST_RHO = 1.0
+#: Without a population: so many units for one key are more than most data have.
+MANY_UNITS = 1000
 #: Without a population: one in 100,000.
 LARGEST_DELTA = 1e-5
 
@@ -40,6 +43,7 @@ def caveats(
     queries: Iterable[tuple[str, Query]],
     data: object,
     keys: pl.DataFrame | None,
+    key_share: KeyShare | None,
 ) -> tuple[str, ...]:
     """Return the warnings, each a sentence without its full stop.
 
@@ -53,6 +57,8 @@ def caveats(
         By name.
     data, keys
         As they were given; only whether they are one and the same object is looked at.
+    key_share
+        How keys are selected, if they are.
 
     """
     found = []
@@ -84,4 +90,29 @@ def caveats(
             "keys is the data itself: which keys occur in the data is then published as it is; leave keys out to "
             "select them privately"
         )
+    if key_share is not None:
+        found.extend(_few_keys(key_share, population))
     return tuple(found)
+
+
+def _few_keys(key_share: KeyShare, population: int | None) -> list[str]:
+    """Return the warning that keys need more units than there are, or than most data sets have for a key."""
+    needed, mend = key_share.needed, "raise epsilon or delta, lower max_groups, or give public keys"
+    if population is None:
+        if needed.fewest < MANY_UNITS:
+            return []
+        return [
+            f"a key needs {needed.fewest} units or more to be shown with probability 1/2: keys of fewer will mostly be "
+            f"missing; say population= if the number of units is public; {mend}"
+        ]
+    if needed.fewest > population:
+        return [
+            f"probably no key will be shown: one needs {needed.fewest} units or more to be shown with probability 1/2, "
+            f"and there are {population}; {mend}"
+        ]
+    if needed.most > population:
+        return [
+            f"probably no key will be shown but where units stay below their bounds: one needs from {needed.fewest} to "
+            f"{needed.most} units to be shown with probability 1/2, and there are {population}; {mend}"
+        ]
+    return []

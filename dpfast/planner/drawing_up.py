@@ -16,7 +16,6 @@ from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
 from dpfast.planner.blueprint import (
     Blueprint,
-    KeyShare,
     Mechanism,
     NoisyMeasure,
     Part,
@@ -25,15 +24,10 @@ from dpfast.planner.blueprint import (
     describe,
 )
 from dpfast.planner.caveats import caveats, read_population
-from dpfast.planner.noise import (
-    modes_of,
-    noise_of_epsilon,
-    noise_of_rho,
-    quantiles_of,
-    selection_of_epsilon,
-    selection_of_rho,
-)
+from dpfast.planner.key_share import KeyShare, Weights
+from dpfast.planner.noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
 from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
+from dpfast.planner.selecting import KeyBudget, best_apart, divided_delta, read_key_selection, tested_count
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
 from dpfast.queries import (
     Bins,
@@ -50,6 +44,9 @@ from dpfast.queries import (
 
 __all__ = ["draw_up"]
 
+#: A selection apart from the count is taken where it needs fewer than this part of the units.
+_WORTH = 2 / 3
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -60,16 +57,18 @@ class _Task:
     unit: PrivacyUnit
     groups: int | None
     by: str
+    mechanism: str
+    key_selection: str
+
+    @property
+    def count(self) -> str | None:
+        """The name of the first count of rows that is asked, if any is."""
+        return next((name for name, query in self.queries.items() if query.kind == "count"), None)
 
     @property
     def selects(self) -> bool:
         """Whether keys are selected."""
         return self.groups is None
-
-    @property
-    def selection(self) -> list[Fraction]:
-        """The even weight of the selection of keys, if there is one."""
-        return [Fraction(1)] * self.selects
 
     def description(self, name: str, measure: Measure) -> str:
         """Return what a measure's charge is for."""
@@ -80,10 +79,15 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Draft:
-    """One way to plan it: every query's measures with noise, and the selection's share of the budget."""
+    """One way to plan it: every query's measures with noise, and the selection of keys.
+
+    ``selection`` is the selection's share of the budget, ``tested`` the selection by a released count, which has none.
+    """
 
     parts: list[tuple[Part, ...]]
-    selection_units: int
+    kind: Mechanism
+    selection: KeyBudget | None
+    tested: KeyShare | None
     #: The logarithm of what is to be small.
     error: float
 
@@ -103,6 +107,7 @@ def draw_up(
     max_rows_per_group: int | None,
     neighbors: str,
     mechanism: str,
+    key_selection: object,
     population: object,
     dataset: str | None,
     schema: Mapping[str, Any] | None,
@@ -128,6 +133,9 @@ def draw_up(
     if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
         raise ParameterError("split", split, allowed, 'write for example split={"n": 1, "delay": 3}')
+    rule_of_keys = read_key_selection(
+        key_selection, selects=groups is None, counts=any(query.kind == "count" for query in queries.values())
+    )
     people = read_population(population)
     name = read_dataset(dataset, data)
 
@@ -137,8 +145,11 @@ def draw_up(
     grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
-    task = _Task(queries, measures, unit, groups, ", ".join(map(name_of, entries)) or "nothing")
-    planned, key_share = _plan_noise(task, budget, rule, mechanism)
+    by_names = ", ".join(map(name_of, entries)) or "nothing"
+    task = _Task(queries, measures, unit, groups, by_names, mechanism, rule_of_keys)
+    planned, key_share = _plan_noise(task, budget, rule)
+    if key_share is not None and isinstance(key_share.rule, Weights):
+        aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
         PlannedQuery(name, query, parts, _is_whole(query, columns))
         for (name, query), parts in zip(queries.items(), planned, strict=True)
@@ -152,13 +163,12 @@ def draw_up(
         key_share=key_share,
         split=str(rule),
     )
-    return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys))
+    return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys, key_share))
 
 
-def _plan_noise(
-    task: _Task, budget: GivenBudget, rule: Split, mechanism: str
-) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
-    """Return every query's measures with the least noise, and the selection of keys."""
+def _plan_noise(task: _Task, budget: GivenBudget, rule: Split) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
+    """Return every query's measures with the least noise, and the selection of keys that needs the fewest units."""
+    mechanism = task.mechanism
     # What a budget is split into at most: each share may be halved for a mean.
     pieces = 2 * (len(task.queries) + task.selects)
     if budget.units < pieces:
@@ -168,66 +178,108 @@ def _plan_noise(
         few = f"at least {pieces}e-18, to be split into parts"
         allowed = few if budget.delta_units else "above 0 for Gaussian noise"
         raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
-    drafts = []
+    kinds: list[Mechanism] = []
     if mechanism in ("auto", "laplace"):
-        drafts.append(_draft(task, budget, rule, "laplace"))
+        kinds.append("laplace")
     if mechanism == "gaussian" or (mechanism == "auto" and is_split):
-        drafts.append(_draft(task, budget, rule, "gaussian"))
-    draft = min(drafts, key=lambda draft: draft.error)
-    if not task.selects:
+        kinds.append("gaussian")
+    draft = min((_draft(task, budget, rule, kind) for kind in kinds), key=lambda draft: draft.error)
+    if draft.selection is None:
         return draft.parts, None
     description = f"selection of keys by {task.by}"
-    if budget.kind == "rho":
-        share = selection_of_rho(task.unit, draft.selection_units, budget.delta_units, description)
-    else:
-        spent_delta = sum(part.delta_units for parts in draft.parts for part in parts)
-        left = budget.delta_units - spent_delta
-        share = selection_of_epsilon(task.unit, draft.selection_units, left, description)
-    return draft.parts, share
+    apart = best_apart(task.unit, draft.selection, task.key_selection, mechanism, description)
+    if task.count is None or task.key_selection not in ("auto", "count"):
+        assert apart is not None
+        return draft.parts, apart
+    # The count's noise is chosen with its threshold, that of the others as if there were none.
+    tested = min(
+        (_draft(task, budget, rule, draft.kind, test) for test in kinds),
+        key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
+    )
+    assert tested.tested is not None
+    # A count that is its own test has the selection's budget too, and about half the noise: worth some units.
+    if apart is not None and apart.needed.typical < _WORTH * tested.tested.needed.typical:
+        return draft.parts, apart
+    return tested.parts, tested.tested
 
 
-def _draft(task: _Task, budget: GivenBudget, rule: Split, mechanism: Mechanism) -> _Draft:
-    """Return the plan with one kind of noise for all measures."""
+def _draft(
+    task: _Task, budget: GivenBudget, rule: Split, mechanism: Mechanism, test: Mechanism | None = None
+) -> _Draft:
+    """Return the plan with one kind of noise for all measures.
+
+    With ``test``, the first count has this kind of noise and the selection's share, and is the test of its group.
+    """
+
+    def kind_of(name: str) -> Mechanism:
+        return test if test is not None and name == task.count else mechanism
+
     stakes = {
-        name: [_stake(task.queries[name], measure, task.unit, mechanism) for measure in measures]
+        name: [_stake(task.queries[name], measure, task.unit, kind_of(name)) for measure in measures]
         for name, measures in task.measures.items()
     }
     weights = weights_of(rule, stakes, budget=budget.kind)
     of_queries = [sum(parts, Fraction(0)) for parts in weights]
     mean = sum(of_queries, Fraction(0)) / len(of_queries)
     selection = [mean if rule.keys is None else rule.keys] * task.selects
+    names = [name for name, measures in task.measures.items() for _ in measures]
     flat = [weight for parts in weights for weight in parts]
+    tested = None if test is None or task.count is None else names.index(task.count)
+    if tested is not None:
+        flat[tested] += selection.pop()
     shares = portions(budget.units, [*selection, *flat])
     if not all(shares):
         raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
-    if mechanism == "gaussian" and budget.kind == "epsilon":
-        # The exponential mechanism needs none.
-        even = [
-            Fraction(not measure.selects, len(measures)) for measures in task.measures.values() for measure in measures
-        ]
-        takers = [*task.selection, *even]
-        deltas = portions(budget.delta_units, takers)[task.selects :] if any(takers) else [0] * len(flat)
-    else:
-        deltas = [0] * len(flat)
-    pairs = iter(zip(shares[task.selects :], deltas, strict=True))
+    of_keys = shares.pop(0) if selection else 0
+    left, deltas = _deltas(task, budget, [kind_of(name) for name in names])
+    if tested is not None:
+        left, deltas[tested] = left + deltas[tested], 0
+        if test == "gaussian" and budget.kind == "epsilon":
+            deltas[tested], left = divided_delta(shares[tested], left, task.unit.max_groups)
+    pairs = iter(zip(shares, deltas, strict=True))
 
     def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
-        description, query = task.description(name, measure), task.queries[name]
+        description, query, kind = task.description(name, measure), task.queries[name], kind_of(name)
         if isinstance(query, QuantileQuery):
             return quantiles_of(query, measure, task.unit, task.groups, (budget.kind, share[0]), description)
         if measure.kind == "choices":
             return modes_of(measure, task.unit, (budget.kind, share[0]), description)
         sensitivity = Sensitivity.of(measure, task.unit)
         if budget.kind == "rho":
-            noise = noise_of_rho(sensitivity, mechanism, share[0], description)
+            noise = noise_of_rho(sensitivity, kind, share[0], description)
         else:
-            noise = noise_of_epsilon(sensitivity, mechanism, *share, description)
-        return NoisyMeasure(measure, sensitivity, mechanism, *noise)
+            noise = noise_of_epsilon(sensitivity, kind, *share, description)
+        return NoisyMeasure(measure, sensitivity, kind, *noise)
 
     parts = [
         tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()
     ]
-    return _Draft(parts, shares[0] if task.selects else 0, _error(parts, stakes, rule))
+    error = _error(parts, stakes, rule)
+    if tested is None:
+        return _Draft(parts, mechanism, KeyBudget(budget.kind, of_keys, left) if task.selects else None, None, error)
+    assert task.count is not None
+    count = parts[list(task.queries).index(task.count)][0]
+    assert isinstance(count, NoisyMeasure)
+    rule_of_keys = tested_count(task.count, tested, count, task.unit, left, f"selection of keys by {task.by}")
+    return _Draft(parts, mechanism, None, rule_of_keys, error)
+
+
+def _deltas(task: _Task, budget: GivenBudget, kinds: Sequence[Mechanism]) -> tuple[int, list[int]]:
+    """Return delta split evenly: what the selection of keys gets, and every measure.
+
+    Only Gaussian noise that is planned by epsilon needs one; the exponential mechanism needs none.
+    """
+    measures = [(measure, len(some)) for some in task.measures.values() for measure in some]
+    if budget.kind == "rho":
+        return budget.delta_units, [0] * len(measures)
+    takers = [
+        Fraction(kind == "gaussian" and not measure.selects, beside)
+        for (measure, beside), kind in zip(measures, kinds, strict=True)
+    ]
+    if not task.selects and not any(takers):
+        return 0, [0] * len(measures)
+    selection, *deltas = portions(budget.delta_units, [Fraction(task.selects), *takers])
+    return selection, deltas
 
 
 def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechanism) -> Stake:
@@ -302,6 +354,6 @@ def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
     if isinstance(query, QuantileQuery):
-        return [points_measure(query, whole=_is_whole(query, columns))[0]]
+        return [points_measure(query, whole=_is_whole(query, columns))]
     numerator = sum_measure(query, whole=_is_whole(query, columns))
     return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]

@@ -46,7 +46,7 @@ _RAREST = 1e-12
 
 def _measure(part: Part) -> str:
     if isinstance(part, DrawnQuantiles):
-        return f"{part.measure.points} points, {part.step:g} apart"
+        return part.measure.grid.describe()
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
     what = _MEASURES[part.measure.kind]
@@ -218,11 +218,7 @@ def _explain_keys(blueprint: Blueprint) -> str:
             f"{blueprint.groups} public keys, each shown, zeros included ({blueprint.aggregation.route} route); "
             f"noise drawn by {drawn}"
         )
-    return (
-        f"selected privately: epsilon {to_float(share.epsilon_units):.6g}, delta {to_float(share.delta_units):.6g} "
-        f"over {share.keys_per_unit} keys a unit; a key is shown for certain from {share.table.thresholds.size} "
-        "units on"
-    )
+    return share.explain()
 
 
 def _explain_part(query: str, part: Part) -> str:

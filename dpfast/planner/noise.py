@@ -10,12 +10,11 @@ import math
 from typing import Literal, TypeAlias
 
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
+from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
 from dpfast.accounting.balls import as_written
-from dpfast.accounting.events import ExponentialMechanism, KeySelection
+from dpfast.accounting.events import ExponentialMechanism
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.mechanisms.key_selection import selection_table
 from dpfast.mechanisms.noise import (
     declared_amounts,
     gaussian_of_delta,
@@ -24,7 +23,7 @@ from dpfast.mechanisms.noise import (
     laplace_of_rho,
 )
 from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
-from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, KeyShare, Mechanism
+from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, Mechanism
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
 __all__ = [
@@ -32,8 +31,7 @@ __all__ = [
     "noise_of_epsilon",
     "noise_of_rho",
     "quantiles_of",
-    "selection_of_epsilon",
-    "selection_of_rho",
+    "written_below",
 ]
 
 #: More would change nothing, as weights are below exp(-700) already.
@@ -160,7 +158,7 @@ def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple
     """
     kind, units = share
     if kind == "epsilon":
-        each = min(_written_below(units // draws), LARGEST_DRAW_EPSILON)
+        each = min(written_below(units // draws), LARGEST_DRAW_EPSILON)
         if not each > 0:
             allowed = f"at least {draws}e-18 for this query: a unit pays for {draws} draws"
             raise ParameterError("epsilon", units / UNITS_PER_ONE, allowed, "raise epsilon, or lower max_groups")
@@ -185,57 +183,9 @@ def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple
     return each, Charge(*basic.cost(event), description, event, draws)
 
 
-def _written_below(units: int) -> float:
+def written_below(units: int) -> float:
     """Return the largest float that, as the decimal it denotes, is no more than an amount."""
     value = to_float(units)
     while as_written(value) * UNITS_PER_ONE > units:
         value = math.nextafter(value, 0.0)
     return value
-
-
-def _selection(unit: PrivacyUnit, epsilon: float, delta: float, charge: tuple[int, int], description: str) -> KeyShare:
-    """Return the selection of keys at (epsilon, delta) for all the keys of a unit (Soundness rule 18)."""
-    kappa = unit.max_groups * (2 if unit.neighbors == "replace" else 1)
-    table = selection_table(as_written(epsilon) / kappa, as_written(delta) / kappa)
-    event = KeySelection(epsilon, delta)
-    return KeyShare(table, unit.max_groups, Charge(*charge, description, event))
-
-
-def selection_of_epsilon(unit: PrivacyUnit, epsilon: int, delta: int, description: str) -> KeyShare:
-    """Return the private selection of keys that a share of (epsilon, delta) allows.
-
-    Guarantee
-        The table is for exactly the event's epsilon and delta, read as the decimals that they denote, and these
-        are at most the share.
-
-    Raises
-    ------
-    ParameterError
-        delta is 0, or the share is so small that there is no table.
-
-    """
-    return _selection(unit, _written_below(epsilon), _written_below(delta), (epsilon, delta), description)
-
-
-def selection_of_rho(unit: PrivacyUnit, rho: int, delta: int, description: str) -> KeyShare:
-    """Return the private selection of keys that a share of rho, and delta beside it, allow.
-
-    Guarantee
-        As for `selection_of_epsilon`; the event's rho, e tanh(e / 2), is at most the share. Its epsilon e is
-        found by halving.
-
-    """
-    share = rho / UNITS_PER_ONE
-    below = _written_below(delta)
-
-    def fits(epsilon: float) -> bool:
-        return zcdp.cost(KeySelection(epsilon, below or 0.5))[0] <= rho
-
-    # e**2 / 2 >= rho >= e - 2.
-    low, high = math.sqrt(2 * share), share + 2
-    while not fits(low):
-        low *= 1 - 2.0**-40
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    epsilon = charge_units(low, "epsilon", "rho")
-    return _selection(unit, low, below, (epsilon, delta), description)

@@ -49,7 +49,7 @@ class AskedWorkload:
 
     def warnings(self, blueprint: Charged) -> tuple[str, ...]:
         """Return what the parameters give reason to warn of."""
-        return caveats(blueprint.budget, self.population, [], self.data, self.keys)
+        return caveats(blueprint.budget, self.population, [], self.data, self.keys, None)
 
 
 def read_workload(

@@ -66,6 +66,10 @@ def ahp(
     cluster before it if that raises the squared distances from the cluster's mean by less than the variance of one
     more measurement.
 
+    A spike, a cell that holds far more than the others, has a cluster of its own from about 30 scales of the noise that
+    the whole budget would buy (30 / epsilon records), and then the noise of half of the budget
+    (tests/synthesis/test_spikes.py: measured, not proved).
+
     References
     ----------
     Zhang, Chen, Xu, Meng, Xie (2014).

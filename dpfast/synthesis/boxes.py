@@ -43,6 +43,10 @@ class Boxes:
         """Return some of the boxes."""
         return Boxes(self.lower[which], self.upper[which])
 
+    def joined(self, other: Boxes) -> Boxes:
+        """Return these boxes and others."""
+        return Boxes(np.concatenate([self.lower, other.lower]), np.concatenate([self.upper, other.upper]))
+
     def split(self, parts: NDArray[np.int64]) -> Boxes:
         """Return all boxes split along each axis into so many parts (boxes by axes), as even as whole cells allow.
 

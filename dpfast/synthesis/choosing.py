@@ -58,7 +58,8 @@ def estimate_histogram(
     Returns
     -------
     Estimate
-        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative where a strategy in closed form was.
+        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative where a strategy in closed form was; its
+        records come from `Estimate.table`, where none is.
 
     Raises
     ------
@@ -122,4 +123,13 @@ def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | N
     counts = prepared.counts.reshape(task.workload.shape)
     rounds = pl.DataFrame({"method": [best.strategy.name], "rmse": [best.rmse]})
     histogram = draw_cells(best.strategy, best.noise, counts, prepared.source, threads)
-    return Estimate(histogram, task.workload, task.budget.spent, rounds=rounds, entry=prepared.entry)
+    public = None if task.neighbors == "add_remove" else max(float(prepared.records), 0.0)
+    return Estimate(
+        histogram,
+        task.workload,
+        task.budget.spent,
+        rounds=rounds,
+        entry=prepared.entry,
+        records=public,
+        deviations=lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload)),
+    )

@@ -19,7 +19,6 @@ from dpfast.mechanisms.calibration import laplace_scale
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.laplace import laplace
 from dpfast.queries import PrivacyUnit
-from dpfast.randomness import RandomSource
 from dpfast.strategies import hierarchy, identity
 from dpfast.strategies.choosing import Considered, consider
 from dpfast.strategies.matrix_mechanism import draw_cells
@@ -27,7 +26,7 @@ from dpfast.strategies.noise import Budget
 from dpfast.synthesis.bucketed import bucketed
 from dpfast.synthesis.budget import selection_for
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.preparing import Task
+from dpfast.synthesis.preparing import Prepared, Task
 from dpfast.workloads.workload import Workload
 
 __all__ = ["dawa", "interval_deviations", "partition"]
@@ -159,6 +158,11 @@ def dawa(
     The original measures the deviation from the mean, of which a record changes up to 2 (1 - 1 / length), and gives
     single cells no noise.
 
+    A spike, a cell that holds far more than its neighbours, drowns where the partition does not see it, as that has
+    0.15 of the budget: one of 300 scales of the noise that the whole budget would buy (300 / epsilon records) has a
+    bucket of its own, one of 30 mostly not (tests/synthesis/test_spikes.py). `dpf.ahp` and `dpf.adaptive_hierarchy`
+    find it.
+
     References
     ----------
     Li, Hay, Miklau (2014), sections 3 and 4. Dwork, Roth (2014), claim 3.9, for the minimum of noisy costs.
@@ -177,7 +181,7 @@ def dawa(
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     plan = _Plan.of(task)
     prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", ledger, random, threads)
-    return plan.run(prepared.counts, prepared.source, threads, prepared.entry)
+    return plan.run(prepared, threads)
 
 
 @dataclass(frozen=True)
@@ -203,8 +207,9 @@ class _Plan:
             raise ParameterError(task.budget.kind, given, allowed, "raise it, use coarser cells, or use dpf.ahp")
         return cls(task, scale)
 
-    def run(self, counts: NDArray[np.int64], random: RandomSource, threads: int | None, entry: int | None) -> Estimate:
-        task = self.task
+    def run(self, prepared: Prepared, threads: int | None) -> Estimate:
+        task, counts, random, entry = self.task, prepared.counts, prepared.source, prepared.entry
+        public = None if task.neighbors == "add_remove" else max(float(prepared.records), 0.0)
         # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
         costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
         noisy = laplace(costs, self.scale, random=random, threads=threads)
@@ -214,7 +219,7 @@ class _Plan:
         width = np.diff(edges)
         rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
         histogram = np.repeat(buckets / width, width)
-        return Estimate(histogram, task.workload, task.budget.spent, rounds=rounds, entry=entry)
+        return Estimate(histogram, task.workload, task.budget.spent, rounds=rounds, entry=entry, records=public)
 
     def strategy(self, edges: NDArray[np.int64]) -> Considered:
         """Return what measures the buckets, and the noise: from the public partition alone."""

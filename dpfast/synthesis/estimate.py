@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +18,13 @@ from dpfast.workloads import Workload
 
 if TYPE_CHECKING:
     from dpfast.ledger.filters import Budget, ConcentratedBudget
+    from dpfast.synthesis.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
 
 _MOST_RECORDS = 2**31
+#: Cells are rounded so many at a time.
+_CHUNK = 2**17
 
 
 class Estimate:
@@ -49,6 +52,11 @@ class Estimate:
     entry
         The number of the first charge in the ledger, or None without one.
 
+    Notes
+    -----
+    Cells may be negative where a method measures without bias, and answers then follow from them as they are. Records
+    cannot: they come from `table`, which is fitted to the answers.
+
     Examples
     --------
     >>> import numpy as np
@@ -70,6 +78,8 @@ class Estimate:
         complete: bool = True,
         rounds: pl.DataFrame | None = None,
         entry: int | None = None,
+        records: float | None = None,
+        deviations: Callable[[], NDArray[np.float64]] | None = None,
     ) -> None:
         self.histogram = np.ascontiguousarray(histogram, dtype=np.float64).reshape(workload.shape)
         self.workload = workload
@@ -78,6 +88,8 @@ class Estimate:
         self.rounds = pl.DataFrame() if rounds is None else rounds
         self.entry = entry
         self._answers: NDArray[np.float64] | None = None
+        self._records, self._deviations = records, deviations
+        self._table: NonnegativeTable | None = None
 
     @property
     def answers(self) -> NDArray[np.float64]:
@@ -86,37 +98,61 @@ class Estimate:
             self._answers = np.asarray(self.workload.answer(self.histogram), dtype=np.float64)
         return self._answers
 
+    @property
+    def table(self) -> NonnegativeTable:
+        """The table without negative cells that records are drawn from.
+
+        Where no cell of the estimate is negative, its ``histogram`` is the estimate's. Else it is fitted to the answers
+        and the number of records, in units of their noise where that is known: see `NonnegativeTable`, which says also
+        how it was fitted, and how far its answers are from the estimate's. (To set negative cells to 0 would be another
+        thing: where a million cells hold a few thousand records, what noise adds to all empty ones is most of what is
+        left.) Fitted once, when it is first asked for: post-processing.
+        """
+        from dpfast.synthesis.nonnegative import fit_table  # not at the top: numba takes long to import
+
+        if self._table is None:
+            deviations = None if self._deviations is None or self.histogram.min() >= 0.0 else self._deviations()
+            self._table = fit_table(self.histogram, self.workload, self.answers, self._records, deviations)
+        return self._table
+
     def counts(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
         """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.
 
-        Systematic sampling: one uniform number moves a comb of n teeth along the cells, laid end to end. The mean of
-        every cell is exact, and so is that of every query; of consecutive cells the sum strays by less than 1, where
-        that of independent records strays by sqrt(n).
+        Shares are those of `table`. Their rounding (`dpfast.kernels.dependent_rounding`) keeps the mean of every cell,
+        and so of every query, exact. The numbers up to any cell of the flattened table stray by less than 1 in sum, and
+        the variance of any other sum of cells is at most that of independent roundings.
 
         Parameters
         ----------
         n
-            How many records; the estimate's total, rounded, if not given.
+            How many records; the table's total, rounded, if not given: 0 where the estimated total is 0 or less. Where
+            it is, and n is given, shares are those of the positive cells, and of all cells alike if there are none.
         random
             None, or a `dpfast.testing.SeededRandom`.
 
         """
-        weights = np.maximum(self.histogram.reshape(-1), 0.0)
-        ends = np.cumsum(weights)
-        total = float(ends[-1])
+        from dpfast.kernels.dependent_rounding import round_in_order  # not at the top: numba takes long to import
+
+        weights = self.table.histogram.reshape(-1)
+        total = float(weights.sum())
         if n is None:
             n = round(min(total, _MOST_RECORDS))
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= _MOST_RECORDS:
             raise ParameterError("n", n, f"a whole number from 0 to {_MOST_RECORDS}", "write for example n=50_000")
+        source = random_source(random)
         if not total > 0.0:
-            weights = np.ones(weights.size)
-            ends = np.cumsum(weights)
-            total = float(ends[-1])
-        start = int.from_bytes(random_source(random).key()[:6], "big") * 2.0**-48
-        teeth = np.floor(ends * (int(n) / total) + start).astype(np.int64)
-        teeth[-1] = int(n)
-        np.minimum(teeth, int(n), out=teeth)
-        counts: NDArray[np.int64] = np.diff(teeth, prepend=0)
+            weights = np.maximum(self.histogram.reshape(-1), 0.0)
+            weights = weights if weights.any() else np.ones(weights.size)
+            total = float(weights.sum())
+        words = Keystream(source.key()).words(Purpose.NOISE)
+        counts, held = np.empty(weights.size, np.int64), np.zeros(2)
+        for chunk, first in enumerate(range(0, weights.size, _CHUNK)):
+            expected = weights[first : first + _CHUNK] * (int(n) / total)
+            drawn = np.empty(expected.size, np.uint64)
+            words.fill(chunk, drawn)
+            round_in_order(expected, drawn, first, counts, held)
+        # The last cell that was held gets what is left: a record or none.
+        counts[int(held[0])] += int(n) - int(counts.sum())
         return counts.reshape(self.histogram.shape)
 
     def draw_cells(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
@@ -161,7 +197,8 @@ class Estimate:
         Returns
         -------
         polars.DataFrame
-            Each cell has its share of the records, rounded down or up (`counts`).
+            Each cell has its share of the records, rounded down or up (`counts`). The share is that of `table`: the
+            estimate's own where no cell of it is negative.
 
         Raises
         ------

@@ -236,7 +236,7 @@ def projection_mechanism(
     else:
         projection = project_answers(noisy, workload, records, body=body, **rest)
     released = ProjectedAnswers(
-        projection.histogram, workload, spending.spent, complete=projection.complete, entry=entry
+        projection.histogram, workload, spending.spent, complete=projection.complete, entry=entry, records=records
     )
     released.noisy, released.total, released.projection = noisy, records, projection
     released.mechanism, released.scale, released.events = (

@@ -16,6 +16,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from torn import flipped, found, journal_of
+
 from dpfast.errors import LedgerError
 from dpfast.ledger import Charge, Ledger
 
@@ -149,6 +151,52 @@ def killed_at_random(path, rounds):
         assert total + done <= now <= total + done + 1
         total = now
     return total
+
+
+def killed_and_damaged(path, rounds):
+    """Kill a child in mid-charge, then flip, cut, remove and exchange what it left: nothing acknowledged is lost.
+
+    Returns how often a hot journal was left, and how often what was damaged was refused.
+    """
+    generator = random.Random(rounds)
+    copy = path.with_name("copy.db")
+    seen = {"hot": 0, "refused": 0}
+    for number in range(rounds):
+        if number % 20 == 0:
+            path, total = path.with_name(f"{number}.db"), 0
+            Ledger.open(path, epsilon=1000, delta=0.5).close()
+            stale = []
+
+        def work(acknowledge, path=path):
+            ledger = Ledger.open(path)
+            while True:
+                ledger.charge(CHARGE, **ABOUT)
+                acknowledge()
+
+        before = path.read_bytes()
+        process, reading = in_child(work)
+        time.sleep(generator.uniform(0.005, 0.03))
+        os.kill(process, signal.SIGKILL)
+        least = total + acknowledged(process, reading)
+        main, journal = path.read_bytes(), journal_of(path).read_bytes() if journal_of(path).exists() else None
+        damaged = [(main, journal), (main, None), (main[: generator.randrange(len(main))], journal)]
+        damaged += [(flipped(main, generator.randrange(len(main)), generator.randrange(8)), journal) for _ in range(3)]
+        damaged += [(main, one) for one in stale]
+        if journal:
+            damaged += [(main, flipped(journal, generator.randrange(end))) for end in (28, 4096, len(journal))]
+            damaged.append((main, journal[: generator.randrange(len(journal))]))
+        if journal and any(journal[:8]):
+            seen["hot"] += 1
+            stale = [*stale[-1:], journal]
+            if least > total + 1:  # an older copy, which the journal tells
+                damaged.append((before, journal))
+        for one, other in damaged:
+            count = found(copy, one, other)
+            seen["refused"] += count is None
+            assert count is None or least <= count <= least + 1, (number, count, least)
+        total = entries(path)
+        assert least <= total <= least + 1
+    return "{hot} {refused}".format(**seen)
 
 
 def disk_full(path):

@@ -1,4 +1,7 @@
-"""The drawing kernels as the mechanisms call them, on words that a test chooses."""
+"""The drawing kernels as the mechanisms call them, on words that a test chooses.
+
+What a column gives is read-only there and here: for arrays that may be written to the kernels would be compiled anew.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +19,34 @@ def draw_narrow(words, scale, per_row=False):
     if per_row or not isinstance(scale, float):
         exact = np.full(words.size, scale)
         scales, offsets = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
-        prepare_discrete(exact, scales, offsets)
+        prepare_discrete(_read_only(exact), scales, offsets)
     else:
         exact, scales, offsets = scale, np.float32(scale), np.float32(discrete_offset(scale))
-    draw_laplace_f32(words, scales, offsets, exact, noise)
+    draw_laplace_f32(words, scales, offsets, _read_only(exact), noise)
     return noise
 
 
-def _placed(fraction):
-    """Return values on a grid of ones and its inverse, such that the values' fractions are those given."""
-    return (None, None) if fraction is None else (fraction, 1.0)
+def _read_only(array):
+    """Return a view as a column gives it; numbers and None as they are."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def draw_wide(words, scale, offset, fraction=None):
     """Return Laplace noise of 48-bit words (uint64: the sign, then 47 bits of U) by the wide kernel."""
     noise = np.empty(words.size, np.int32)
     high, low = (words >> np.uint64(16)).astype(np.uint32), words.astype(np.uint16)
-    draw_laplace_f64(high, low, scale, offset, fraction, None if fraction is None else 1.0, noise)
+    draw_laplace_f64(high, low, scale, offset, _read_only(fraction), None if fraction is None else 1.0, noise)
     return noise
 
 
 def offsets_per_row(scales):
     """Return the offsets that a column of scales is given (float64)."""
     same, offsets = np.empty(scales.size), np.empty(scales.size)
-    prepare_discrete(scales, same, offsets)
+    prepare_discrete(_read_only(scales), same, offsets)
     assert np.array_equal(same, scales)
     return offsets
 
@@ -51,6 +58,6 @@ def draw_normal(radius, angle, bits, scale, fraction=None):
     for words in (radius, angle):
         high = (words >> np.uint64(bits - 32)).astype(np.uint32)
         parts += [high, words.astype(np.uint16) if bits == 48 else None]
-    placed = None if fraction is None else 1.0
+    placed, fraction = None if fraction is None else 1.0, _read_only(fraction)
     draw_gaussian(*parts, scale, scale, fraction, fraction, placed, placed, noise[0], noise[1])
     return noise

@@ -71,7 +71,7 @@ def calibrated(tree, epsilon=Fraction(1)):
     return Calibration(tree, epsilon, 1, "add_remove", alone=True)
 
 
-@pytest.mark.parametrize("points", [2, 5, 661, 5000, 2**20 + 7, 2**33])
+@pytest.mark.parametrize("points", [2, 5, 661, 5000, 2**20 + 7, 2**33, 2**60 + 5])
 @pytest.mark.parametrize("quantiles", TREES.values(), ids=TREES)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 20), Fraction(2), Fraction(300)])
 def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles, epsilon, seed):
@@ -129,12 +129,12 @@ def test_words_choose_what_the_formula_says(monkeypatch, cells, seed):
         if cells:
             parts = sorted({*parts, int(generator.integers(0, PARTS + 1))})
         tree = quantile_tree(parts)
-        words = [int.from_bytes(generator.bytes(8), "big") for _ in range(2 * len(parts))]
+        words = [int.from_bytes(generator.bytes(8), "big") for _ in range(3 * len(parts))]
         monkeypatch.setattr(quantile_nodes, "Keystream", ChosenWords(words))
         drawn = draw_quantiles(grouped([values]), points, calibrated(tree), SeededRandom(1))
         node = tree.root
         slope = Fraction(calibrated(tree).slope(node)) * node.d
-        u, v = ((Fraction(word) + Fraction(1, 2)) / 2**64 for word in words[:2])
+        u, v = (words[0] + Fraction(1, 2)) / 2**64, ((words[1] << 64 | words[2]) + Fraction(1, 2)) / 2**128
         y, _ = chosen(values, 1, points, Fraction(node.p, node.d), node.cells, slope, u, v)
         assert drawn[0, node.quantile] == y
 
@@ -147,7 +147,7 @@ def test_a_word_at_a_boundary_reads_on(monkeypatch, refined, refine_all):
     tree = tree_of([0.5])
     for bit, expected in ((0, 1), (1, 2)):
         # U = 2**63 2**-64 = 1/2 exactly is the boundary; just below it, all bits are ones.
-        words = [2**63 - 1, 0] if bit == 0 else [2**63, 0]
+        words = [2**63 - 1, 0, 0] if bit == 0 else [2**63, 0, 0]
         extension = {0: (2**1024 - 1) ^ (1 << 100) if bit == 0 else 1 << 100}
         keystream = ChosenWords(words, extension)
         monkeypatch.setattr(quantile_nodes, "Keystream", keystream)
@@ -159,10 +159,10 @@ def test_a_word_at_a_boundary_reads_on(monkeypatch, refined, refine_all):
 
 
 def test_a_place_at_a_boundary_reads_on(monkeypatch, refined):
-    """V next to a third of three equal points: 64 bits leave it open, the 65th and later ones decide."""
-    third = (2**64 - 1) // 3
+    """V next to a third of three equal points: 128 bits leave it open, the 129th and later ones decide."""
+    third = (2**128 - 1) // 3
     for word, extension, expected in ((third, 0, 1), (third, 2**1024 - 1, 2), (third + 1, 0, 2)):
-        keystream = ChosenWords([12345, word], {1: extension})
+        keystream = ChosenWords([12345, word >> 64, word % 2**64], {1: extension})
         monkeypatch.setattr(quantile_nodes, "Keystream", keystream)
         drawn = draw_quantiles(grouped([[]]), 3, calibrated(tree_of([0.5])), SeededRandom(1))
         assert drawn[0, 0] == expected
@@ -210,7 +210,7 @@ def test_frequencies_of_three_quantiles(monkeypatch):
 
 
 def test_words_do_not_depend_on_the_values(monkeypatch):
-    """Two words a node and group, whatever is in the groups: the calls to the keystream are the same."""
+    """Three words a node and group, whatever is in the groups: the calls to the keystream are the same."""
     calls = []
     real = quantile_nodes.Keystream
 
@@ -232,7 +232,7 @@ def test_words_do_not_depend_on_the_values(monkeypatch):
         ids = np.arange(values.size) % 3
         dpf.quantiles(values, [0.1, 0.5, 0.9], bounds=(0, 100), epsilon=1, groups=ids, group_count=5)
         seen.add(tuple(calls))
-    assert seen == {tuple((chunk, 10, np.dtype(np.uint64)) for chunk in range(3))}
+    assert seen == {tuple((chunk, 15, np.dtype(np.uint64)) for chunk in range(3))}
 
 
 def test_results_do_not_depend_on_order_threads_or_chunks(monkeypatch, seed):

@@ -186,14 +186,15 @@ def test_each_key_gets_its_share(neighbors, factor, max_groups):
     """Soundness rule 18: the table is at (epsilon_k / kappa, delta_k / kappa), kappa doubled under replace."""
     unit = {} if max_groups is None else {"privacy_unit": "u", "max_groups": max_groups, "max_rows_per_group": 3}
     plan = dpf.plan(
-        FRAME, "k", n=dpf.count(), neighbors=neighbors, mechanism="laplace", epsilon=0.6, delta=1e-5, **unit
-    )
+        FRAME, "k", n=dpf.count(), neighbors=neighbors, mechanism="laplace", epsilon=0.6, delta=1e-5,
+        key_selection="optimal", **unit,
+    )  # fmt: skip
     share = plan._blueprint.key_share
     kappa = (max_groups or 1) * factor
     # Values cost extra: one query and the selection halve epsilon; delta is the selection's, the noise being Laplace.
     assert share.epsilon_units == 3 * 10**17
-    assert share.table.epsilon == Fraction(3, 10) / kappa
-    assert share.table.delta == Fraction(1, 10**5) / kappa
+    assert share.rule.table.epsilon == Fraction(3, 10) / kappa
+    assert share.rule.table.delta == Fraction(1, 10**5) / kappa
     assert plan._blueprint.epsilon_units == 6 * 10**17
     parts = [part for planned in plan._blueprint.queries for part in planned.parts]
     assert sum(part.epsilon_units for part in parts) + share.epsilon_units <= 6 * 10**17
@@ -211,7 +212,7 @@ def test_units_are_counted_not_rows(monkeypatch):
     for max_groups, expected in ((2, [2, 3]), (1, None)):
         plan = dpf.plan(
             frame, "k", n=dpf.count(), privacy_unit="u", max_groups=max_groups, max_rows_per_group=5,
-            epsilon=1, delta=1e-5,
+            epsilon=1, delta=1e-5, key_selection="optimal",
         )  # fmt: skip
         plan.run(dpf.Ledger(epsilon=1, delta=1e-5))
         counted = given.pop()
@@ -247,7 +248,15 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
 
 @pytest.mark.parametrize(
     ("arguments", "argument"),
-    [({"delta": 0.0}, "delta"), ({}, "delta"), ({"epsilon": 1e-7, "delta": 1e-9}, "epsilon")],
+    [
+        ({"delta": 0.0}, "delta"),
+        ({}, "delta"),
+        ({"delta": 0.0, "key_selection": "optimal"}, "delta"),
+        ({"epsilon": 1e-7, "delta": 1e-9, "key_selection": "optimal"}, "epsilon"),
+        ({"delta": 1e-9, "key_selection": "best"}, "key_selection"),
+        ({"delta": 1e-9, "key_selection": None}, "key_selection"),
+        ({"delta": 1e-9, "key_selection": "weighted", "keys": pl.DataFrame({"k": ["a"]})}, "key_selection"),
+    ],
 )
 def test_what_cannot_select_keys_is_refused(arguments, argument):
     with pytest.raises(ParameterError, match=rf"^{argument} "):

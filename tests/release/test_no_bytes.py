@@ -210,6 +210,7 @@ REFUSED = {
     "bins of a domain": lambda data: dpf.Domain({"k": dpf.bins("k", [0, 1])}).count(data),
     "integers of a domain": lambda data: dpf.Domain({"k": [1, 2]}).count(data),
     "noise": lambda data: dpf.laplace(data["k"], 1.0),
+    "a table of queries": lambda data: dpf.answer(data, value="k", epsilon=1, ledger=dpf.Ledger(epsilon=9)),
 }  # fmt: skip
 
 
@@ -222,3 +223,12 @@ def test_errors_about_a_dtype_do_not_show_what_it_holds(what):
     told = "".join(traceback.format_exception(caught.value))
     assert "SECRET" not in told
     assert "Enum" in told or "String" in told
+
+
+def test_errors_about_files_that_differ_do_not_show_what_a_dtype_holds(tmp_path):
+    data = pl.DataFrame({"k": pl.Series(["zebra", "SECRET-7"], dtype=pl.Enum(["SECRET-7", "zebra"]))})
+    data.with_columns(x=1).write_parquet(tmp_path / "0.parquet")
+    pl.DataFrame({"k": [1, 2], "x": 1}).write_parquet(tmp_path / "1.parquet")
+    with pytest.raises(DpfastError, match=r"of dtype Enum in the file .*of Int64 in") as caught:
+        dpf.plan(str(tmp_path / "*.parquet"), "k", n=dpf.count(), epsilon=1, delta=1e-6)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))

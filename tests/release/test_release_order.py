@@ -64,8 +64,13 @@ def events(monkeypatch):
 
 def test_first_the_charge_then_the_data_then_the_noise(events):
     stages = []
-    a_plan(keys=None, delta=1e-6, mechanism="gaussian").run(dpf.Ledger(1, 1e-5), progress=stages.append)
+    chosen = {"keys": None, "delta": 1e-6, "mechanism": "gaussian"}
+    a_plan(**chosen, key_selection="optimal").run(dpf.Ledger(1, 1e-5), progress=stages.append)
     assert events == ["charge", "aggregate", "select_keys", "gaussian_noise", "gaussian_noise"]
+    del events[:]
+    # The count that decides which keys are shown is drawn once.
+    a_plan(**chosen, key_selection="count").run(dpf.Ledger(1, 1e-5))
+    assert events == ["charge", "aggregate", "gaussian_noise", "gaussian_noise"]
     assert stages == ["charging the ledger", "reading and aggregating", "drawing the noise"]
 
 
@@ -101,8 +106,8 @@ def test_no_block_of_keystream_serves_twice(monkeypatch):
             privacy_unit="u", max_groups=1, max_rows_per_group=1, **queries,
         )  # fmt: skip
     assert len(set(keys)) == len(keys)
-    # One for each of the four measures, one for the selection, at least one for bounding; twice.
-    assert len(keys) >= 12
+    # One for each of the four measures, of which the count selects, at least one for bounding; twice.
+    assert len(keys) >= 10
     assert {key for key, _, _ in blocks} == set(keys)
     blocks.sort()
     for (key, first, length), (other, following, _) in pairwise(blocks):
@@ -217,7 +222,7 @@ def break_second_draw(monkeypatch):
 def test_a_failure_after_the_charge_leaves_a_dead_plan_and_its_charge(fault, monkeypatch):
     """Nothing is refunded, and nothing is drawn again for a charge that has been used."""
     ledger = dpf.Ledger(epsilon=1, delta=1e-6)
-    plan = a_plan(keys=None, delta=1e-7, mechanism="laplace")
+    plan = a_plan(keys=None, delta=1e-7, mechanism="laplace", key_selection="optimal")
     with monkeypatch.context() as patched:
         fault(patched)
         with pytest.raises((BrokenError, KeyboardInterrupt)):

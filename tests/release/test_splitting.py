@@ -19,7 +19,7 @@ import dpfast as dpf
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import as_written
-from dpfast.accounting.events import DiscreteLaplace, Gaussian, KeySelection, Laplace
+from dpfast.accounting.events import Approximate, DiscreteLaplace, Gaussian, KeySelection, Laplace
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.ledger.filters import ConcentratedBudget
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
@@ -138,12 +138,16 @@ def check_charges(plan, epsilon_units, delta_units):
             assert basic.cost(event) <= (part.epsilon_units, 0)
             assert part.delta_units == 0
     share = blueprint.key_share
-    if share is not None:
-        event = share.charge.event
+    if share is not None and share.rule.name != "optimal":
+        (lonely,) = [charge for charge in share.charges if type(charge.event) is Approximate]
+        assert basic.cost(lonely.event) <= (0, lonely.delta_units)
+    elif share is not None:
+        (charge,) = share.charges
+        event, table = charge.event, share.rule.table
         assert type(event) is KeySelection
         kappa = blueprint.unit.max_groups * (2 if blueprint.unit.neighbors == "replace" else 1)
-        assert share.table.epsilon * kappa == as_written(event.epsilon)
-        assert share.table.delta * kappa == as_written(event.delta)
+        assert table.epsilon * kappa == as_written(event.epsilon)
+        assert table.delta * kappa == as_written(event.delta)
         assert basic.cost(event)[0] <= share.epsilon_units
         assert basic.cost(event)[1] <= share.delta_units
 
@@ -158,7 +162,8 @@ def test_events_are_true_and_charges_within_the_budget(split, unit, keys):
             plan = a_plan(split=split, keys=keys, mechanism=mechanism, neighbors=neighbors, **unit)
             check_charges(plan, 7 * 10**17, 10**12)
             assert plan.epsilon == 0.7
-            assert len(plan._blueprint.charges) == 5 + (keys is None)
+            share = plan._blueprint.key_share
+            assert len(plan._blueprint.charges) == 5 + (0 if share is None else len(share.charges))
 
 
 @settings(deadline=None, max_examples=60)
@@ -215,13 +220,18 @@ def test_shares_by_weight_and_the_selection_of_keys():
     plan = a_plan(epsilon=0.8, split=weights)
     assert plan.to_frame()["epsilon"].to_list() == [0.1, 0.3, 0.2, 0.1, 0.1]
     # The selection gets what it would of an even split, or what it is given.
-    plan = a_plan(epsilon=1, split=weights, keys=None, mechanism="laplace")
+    optimal = {"keys": None, "mechanism": "laplace", "key_selection": "optimal"}
+    plan = a_plan(epsilon=1, split=weights, **optimal)
     assert plan._blueprint.key_share.epsilon_units == 2 * 10**17
     assert plan.to_frame()["epsilon"].sum() == pytest.approx(0.8)
-    plan = a_plan(epsilon=1, split={**weights, "keys": 2}, keys=None, mechanism="laplace")
+    plan = a_plan(epsilon=1, split={**weights, "keys": 2}, **optimal)
     assert plan._blueprint.key_share.epsilon_units == 2 * 10**17
-    plan = a_plan(epsilon=1, split={**weights, "keys": 8}, keys=None, mechanism="laplace")
+    plan = a_plan(epsilon=1, split={**weights, "keys": 8}, **optimal)
     assert plan._blueprint.key_share.epsilon_units == 5 * 10**17
+    # A count that is the test of its own group has the selection's share as well.
+    plan = a_plan(epsilon=1, split={**weights, "keys": 8}, keys=None, mechanism="laplace", key_selection="count")
+    assert plan._blueprint.key_share.epsilon_units == 0
+    assert plan.to_frame()["epsilon"].to_list() == pytest.approx([9 / 16, 3 / 16, 2 / 16, 1 / 16, 1 / 16])
 
 
 def total_error(plan):
@@ -272,7 +282,7 @@ def test_a_split_too_uneven_is_named():
 
 def test_a_basic_ledger_keeps_an_entry_a_measure_with_its_event():
     ledger = dpf.Ledger(epsilon=1, delta=1e-5)
-    plan = a_plan(keys=None, mechanism="laplace")
+    plan = a_plan(keys=None, mechanism="laplace", key_selection="optimal")
     release = plan.run(ledger)
     history = ledger.history()
     assert release.entry == 1

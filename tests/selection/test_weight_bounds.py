@@ -106,6 +106,7 @@ def test_weights(dtype, seed):
         scores = (spread * generator.uniform(0, 1, 1500)).astype(dtype)
         if dtype == "int64":
             scores += 2**62 + 1
+        scores.setflags(write=False)  # as columns give them: else the kernels would be compiled anew
         values = np.empty(scores.size)
         assert not weigh(scores, highest(scores), a, values)
         for x, value in zip(gaps_of(scores, a), values.tolist(), strict=True):
@@ -122,6 +123,7 @@ def test_extreme_scores():
     values = np.empty(3)
     for scores, a in (([1e308, -1e308, 1e308], 2.0**979), ([0.0, -5e-324, 0.0], 2.0**980)):
         scores = np.array(scores)
+        scores.setflags(write=False)
         assert not weigh(scores, highest(scores), a, values)
         assert values[0] == values[2] == 1.0
         assert values[1] <= 2.0**-1021 or scores[1] > -1
@@ -129,9 +131,12 @@ def test_extreme_scores():
         for place in range(3):
             scores = np.zeros(3)
             scores[place] = bad
+            scores.setflags(write=False)
             assert weigh(scores, highest(scores), 1.0, values)
-    assert highest(np.array([-3, 2**63 - 1, -(2**63)])) == 2**63 - 1
-    assert highest(np.array([3.5, -1.0], np.float32)) == 3.5
+    for scores, largest in (([-3, 2**63 - 1, -(2**63)], 2**63 - 1), (np.array([3.5, -1.0], np.float32), 3.5)):
+        scores = np.array(scores)
+        scores.setflags(write=False)
+        assert highest(scores) == largest
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000, 2047, 2048])
@@ -180,6 +185,7 @@ def test_ends_of_blocks_and_candidates(name, seed):
     inner = 0.0
     for block in range(len(ends) - 1):
         own = scores[block * BLOCK : (block + 1) * BLOCK]
+        own.setflags(write=False)
         weigh(own, weights.references[block], a, scratch)
         upto = np.cumsum(scratch[: own.size]) * unit[block]
         more = doubt + (BLOCK + 8) * U * float(ends[block + 1] - ends[block] + doubt)

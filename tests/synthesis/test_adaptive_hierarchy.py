@@ -15,7 +15,7 @@ from dpfast.errors import DataError, ParameterError
 from dpfast.kernels.families import fit_families, shrink_families
 from dpfast.synthesis.boxes import Boxes, PrefixSums
 from dpfast.synthesis.preparing import PARTS
-from dpfast.synthesis.trees import Noise
+from dpfast.synthesis.trees import Noise, Tree
 from dpfast.testing import SeededRandom
 
 shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
@@ -56,30 +56,37 @@ def test_prefix_sums_count_boxes_exactly(shape, seed):
 
 
 def recorded(monkeypatch, counts, **arguments):
-    """Run, and return (box's lower corner, upper corner, thousandths, count, scale) of all that was measured."""
-    asked, measured = [], []
-    count, add = PrefixSums.count, Noise.add
+    """Run, and return (its cells as a mask, thousandths, count, scale) of all that was measured."""
+    measured = []
+    measure, add = Tree._measure, Noise.add
+    exact = []
 
-    def counting(self, boxes):
-        asked.append(boxes)
-        return count(self, boxes)
+    def adding(self, values, parts, prepared):
+        exact.append(values)
+        return add(self, values, parts, prepared)
 
-    def adding(self, exact, parts, prepared):
-        boxes = asked[-1]
-        measured.extend(zip(boxes.lower, boxes.upper, parts.tolist(), exact.tolist(), self.scales(parts), strict=True))
-        return add(self, exact, parts, prepared)
+    def measuring(self, boxes, parts, starts=None):
+        result = measure(self, boxes, parts, starts)
+        runs = (
+            np.arange(len(boxes))
+            if starts is None
+            else np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(boxes))))
+        )
+        masks = np.zeros((parts.size, *counts.shape), np.int8)
+        for lower, upper, run in zip(boxes.lower, boxes.upper, runs, strict=True):
+            masks[(run, *map(slice, lower, upper))] += 1
+        measured.extend(zip(masks, parts.tolist(), exact.pop().tolist(), self._noise.scales(parts), strict=True))
+        return result
 
-    monkeypatch.setattr(PrefixSums, "count", counting)
+    monkeypatch.setattr(Tree, "_measure", measuring)
     monkeypatch.setattr(Noise, "add", adding)
     estimate = dpf.adaptive_hierarchy(counts, **arguments)
+    assert not exact, "all noise is added in one place"
     return estimate, measured
 
 
 def spent_on_cells(measured, shape) -> np.ndarray:
-    spent = np.zeros(shape, np.int64)
-    for lower, upper, parts, _, _ in measured:
-        spent[tuple(map(slice, lower, upper))] += parts
-    return spent
+    return sum((parts * mask.astype(np.int64) for mask, parts, _, _ in measured), np.zeros(shape, np.int64))
 
 
 def histograms(seed):
@@ -103,8 +110,9 @@ def test_what_holds_a_cell_costs_the_whole_budget_at_most(seed, monkeypatch, nei
             estimate, measured = recorded(patched, counts, **given_)
         assert (spent_on_cells(measured, counts.shape) == PARTS).all(), "no cell's budget is left over either"
         assert (spent_on_cells([*measured, measured[-1]], counts.shape) > PARTS).any(), "the mutant: a box once more"
-        for lower, upper, _, exact, _ in measured:
-            assert exact == counts[tuple(map(slice, lower, upper))].sum()
+        for mask, _, exact, _ in measured:
+            assert mask.max() == 1, "no cell is twice in what is measured at once"
+            assert exact == counts[mask == 1].sum()
         assert estimate.histogram.shape == counts.shape
         assert estimate.histogram.min() >= 0
 
@@ -115,14 +123,14 @@ def test_scales_are_what_the_thousandths_buy(seed, monkeypatch, neighbors, moved
     counts = np.repeat([0, 700, 3], [30, 40, 58])
     _, measured = recorded(monkeypatch, counts, epsilon=0.1, neighbors=neighbors, random=SeededRandom(seed))
     for cell in range(counts.size):
-        loss = sum(1 / Fraction(scale) for lower, upper, _, _, scale in measured if lower[0] <= cell < upper[0])
+        loss = sum(1 / Fraction(scale) for mask, _, _, scale in measured if mask[cell])
         assert Fraction(99, 1000) < loss * moved <= Fraction(1, 10)
 
 
 def test_scales_of_rho_are_what_the_thousandths_buy(seed, monkeypatch):
     _, measured = recorded(monkeypatch, np.full(64, 500), rho=0.1, neighbors="replace", random=SeededRandom(seed))
     for cell in range(64):
-        around = [scale for lower, upper, _, _, scale in measured if lower[0] <= cell < upper[0]]
+        around = [scale for mask, _, _, scale in measured if mask[cell]]
         cost = sum(1 / (2 * Fraction(scale) ** 2) for scale in around)
         assert Fraction(99, 1000) < 2 * cost <= Fraction(1, 10)
 
@@ -158,20 +166,24 @@ def test_fitted_families_are_the_nearest_that_have_their_sum(sizes, seed):
             assert not fitted[part].any()
 
 
-def naive_shrunk(values: np.ndarray, variance: float) -> np.ndarray:
-    """Shrink one family: of all ways of keeping the largest, the one with the least estimate of the error."""
+def naive_shrunk(values: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Shrink one family, and say what moved: of all ways of keeping the largest, the least estimate of the error."""
     size = values.size
     if size <= 3:
-        return values
+        return values, np.zeros(size, bool)
     order = np.argsort(-values)
-    options = [(2 * variance * size, values)]
+    options = [(2 * variance * size, values, np.zeros(size, bool))]
     for high in range(size):
-        rest = values[order[high:]]
-        price = 2 * variance * (1 + high + (high * np.log(size / high) if high else 0))
-        result = values.copy()
-        result[order[high:]] = rest.mean()
-        options.append((float(((rest - rest.mean()) ** 2).sum()) + price, result))
-    return min(options, key=lambda option: option[0])[1]
+        rest = order[high:]
+        price = 2 * variance * (high + (high * np.log(size / high) if high else 0))
+        moved = np.isin(np.arange(size), rest)
+        mean = values[rest].mean()
+        options.append(
+            (((values[rest] - mean) ** 2).sum() + price + 2 * variance, np.where(moved, mean, values), moved)
+        )
+        if high:
+            options.append(((values[rest] ** 2).sum() + price, np.where(moved, 0.0, values), moved))
+    return min(options, key=lambda option: option[0])[1:]
 
 
 @given(families, st.integers(0, 2**32))
@@ -181,10 +193,25 @@ def test_families_are_drawn_together_by_the_smaller_estimate_of_the_error(sizes,
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = generator.normal(0, 1, offsets[-1]) + 20 * (generator.random(offsets[-1]) < 0.2)
     variances = np.repeat(generator.uniform(0.2, 2, len(sizes)), sizes)
-    shrunk = np.empty(values.size)
-    shrink_families(values, variances, offsets, shrunk)
-    expected = [naive_shrunk(values[a:b], variances[a]) for a, b in itertools.pairwise(offsets)]
-    assert np.allclose(shrunk, np.concatenate(expected))
+    unions = generator.random(len(sizes)) < 0.5
+    shrunk, moved = np.empty(values.size), np.empty(values.size, bool)
+    sums, spreads = np.empty((2, len(sizes)))
+    shrink_families(values, variances, offsets, unions, shrunk, moved, sums, spreads)
+    for family, (first, last) in enumerate(itertools.pairwise(offsets)):
+        inner = last - unions[family]
+        expected, expected_moved = naive_shrunk(values[first:inner], variances[first])
+        assert np.allclose(shrunk[first:inner], expected)
+        assert (moved[first:inner] == expected_moved).all()
+        variance = variances[first] * (last - first)
+        if (expected_moved & (expected == 0)).any():
+            variance -= variances[first] * expected_moved.sum()
+        if unions[family]:
+            noise_alone = inner > first and values[inner] ** 2 < 2 * variances[first]
+            assert shrunk[inner] == (0.0 if noise_alone else values[inner])
+            assert not moved[inner]
+            variance -= variances[first] * noise_alone
+        assert np.isclose(sums[family], shrunk[first:last].sum())
+        assert np.isclose(spreads[family], variance)
 
 
 def test_a_spike_among_empty_cells_is_found(seed):

@@ -7,10 +7,12 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon
 from dpfast.accounting.balls import round_up
-from dpfast.accounting.pld.inversion import delta_bounds, epsilon_bounds
-from dpfast.accounting.pld.plan import Runs, alternatives, compose, has_samples
+from dpfast.accounting.capped import Capped
+from dpfast.accounting.events import runs
+from dpfast.accounting.pld.inversion import delta_bounds, epsilon_bounds, rough_tilt
+from dpfast.accounting.pld.plan import Resolution, Runs, alternatives, compose, has_samples, resolution_of
 from dpfast.accounting.pld.sampling import Direction
 
 __all__ = ["PLD"]
@@ -18,12 +20,14 @@ __all__ = ["PLD"]
 _FINEST = 3
 # Steps are halved while they are responsible for a larger relative gap than this.
 _WANTED_GAP = 5e-4
+# What lies below errs in the third order of the step, by more than what lies above where steps are coarse.
+_LOWER_FINER = 3.0
 
 Asked = Literal["epsilon", "delta"]
 
 
 @dataclass(frozen=True)
-class PLD(Accountant):
+class PLD(Capped):
     """The tight composition of a plan: epsilon and delta between two certified bounds.
 
     A report, not a filter. The curve belongs to one list of events, fixed before any answer is seen: where an
@@ -66,26 +70,30 @@ class PLD(Accountant):
     )
 
     def __post_init__(self, events: Events) -> None:
-        object.__setattr__(self, "_alternatives", alternatives(events))
+        listed = tuple(event.times(count) for event, count in runs(events).items())
+        object.__setattr__(self, "_alternatives", alternatives(listed))
+        self._keep_sums(listed)
 
     def __hash__(self) -> int:
         return hash(frozenset(frozenset(counts.items()) for counts in self._alternatives))
 
-    def epsilon(self, delta: float | Fraction) -> float:
-        """Return an upper bound of epsilon at `delta`, infinite where no epsilon will do."""
-        return self._bounds("epsilon", checked_delta(delta))[1]
-
     def epsilon_lower(self, delta: float | Fraction) -> float:
         """Return a lower bound of the least epsilon at `delta`: how far `epsilon` may be from it."""
-        return self._bounds("epsilon", checked_delta(delta))[0]
-
-    def delta(self, epsilon: float | Fraction) -> float:
-        """Return an upper bound of delta at `epsilon`."""
-        return self._bounds("delta", checked_epsilon(epsilon))[1]
+        target = checked_delta(delta)
+        return min(self._bounds("epsilon", target)[0], self.epsilon(target))
 
     def delta_lower(self, epsilon: float | Fraction) -> float:
         """Return a lower bound of the least delta at `epsilon`."""
-        return self._bounds("delta", checked_epsilon(epsilon))[0]
+        target = checked_epsilon(epsilon)
+        return min(self._bounds("delta", target)[0], self.delta(target))
+
+    def _epsilon(self, target: Fraction) -> float:
+        """Return an upper bound of epsilon at a delta, infinite where no epsilon will do."""
+        return self._bounds("epsilon", target)[1]
+
+    def _delta(self, target: Fraction) -> float:
+        """Return an upper bound of delta at an epsilon."""
+        return self._bounds("delta", target)[1]
 
     def _bounds(self, wanted: Asked, given: Fraction) -> tuple[float, float]:
         """Return both bounds: the largest over the parts a unit may lie in and over adding and removing it."""
@@ -106,15 +114,37 @@ def _refined(counts: Runs, direction: Direction, wanted: Asked, given: Fraction,
     down, above = -round_up(-given), round_up(given)
     bounds = epsilon_bounds if wanted == "epsilon" else delta_bounds
     if not has_samples(counts):
-        composition = compose(counts, direction, "upper", 0)
+        composition = compose(counts, direction, "upper", Resolution(0.0))
         lower, upper = bounds(composition, down)
         return (lower if down == above else bounds(composition, above, "lower")[0]), upper
-    low, up = 0.0, math.inf
-    for fineness in range(_FINEST + 1):
-        up = min(up, bounds(compose(counts, direction, "upper", fineness), down, "upper")[1])
+
+    def upper_at(resolution: Resolution, near: float | None) -> float:
+        return bounds(compose(counts, direction, "upper", resolution), down, "upper", near)[1]
+
+    rough = compose(counts, direction, "upper", Resolution(0.0))
+    tilt, epsilon, log_delta = rough_tilt(rough, wanted, down)
+    resolution = resolution_of(counts, tilt, epsilon, log_delta)
+    near: float | None = None
+    if known > 0.0:
+        # The direction that matters less mostly shows it at once.
+        up = upper_at(resolution.finer(0.25), None)
+        if up <= known:
+            return 0.0, up
+    low, up = 0.0, upper_at(resolution, None)
+    for _ in range(_FINEST + 1):
         if up <= known or up == math.inf:
             break
-        low = max(low, bounds(compose(counts, direction, "lower", fineness), above, "lower")[0])
+        if wanted == "epsilon" and up > 0.0:
+            near = up
+            # What was estimated for the first steps is known better now.
+            better = resolution_of(counts, tilt, up, log_delta)
+            if better.step < 0.7 * resolution.step:
+                resolution = Resolution(better.step, better.reach, resolution.fineness)
+                up = min(up, upper_at(resolution, near))
+        below = compose(counts, direction, "lower", resolution.finer(_LOWER_FINER))
+        low = max(low, bounds(below, above, "lower", near)[0])
         if up - low <= _WANTED_GAP * up:
             break
+        resolution = resolution.finer(2.0)
+        up = min(up, upper_at(resolution, near))
     return low, up

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpfast.accounting.pld.transforms import ROUNDING, Array, Family
+from dpfast.accounting.work import spend
 
 __all__ = ["Composition", "Line"]
 
@@ -16,6 +17,8 @@ __all__ = ["Composition", "Line"]
 _NEGLIGIBLE = -60.0
 _WORTH_SCREENING = 16
 _ELEMENTS_AT_ONCE = 2**17
+# What a complex value, its logarithm and its error are worth in the units of `work`.
+_VALUE_WORK = 6.0
 _FREQUENCIES_AT_ONCE = 2**13
 
 
@@ -77,6 +80,7 @@ class Composition:
         gaussian = self.squared_mean * tilts * (tilts + 1.0) / 2.0
         total, slack = gaussian, 8.0 * ROUNDING * gaussian
         for family in self.families:
+            spend(len(tilts) * family.size)
             logs = family.log_moments(tilts)
             total = total + logs @ family.counts
             size = np.abs(logs) + tilts[:, None] * np.abs(family.tops)
@@ -108,13 +112,14 @@ class Composition:
         for family in self.families:
             if len(kept) > _WORTH_SCREENING:
                 # What a cheap bound already shows to be negligible is not computed.
-                screened = logs.real + slack + float(family.counts[0]) * family.log_ceiling(tilt, u[kept])
+                screened = logs.real + slack + float(family.counts[0]) * family.log_ceiling(tilt, u[kept], period)
                 alive = screened > _NEGLIGIBLE
                 dropped += float(np.sum(weights[kept[~alive]] * np.exp(screened[~alive])))
                 kept, logs, slack = kept[alive], logs[alive], slack[alive]
             start, size = 0, 1
             while start < len(family.tops) and len(kept):
                 part = slice(start, start + size)
+                spend(_VALUE_WORK * len(kept) * size)
                 start, size = part.stop, max(1, min(2 * size, _ELEMENTS_AT_ONCE // len(kept)))
                 value = family.ratio(tilt, u[kept], part, period)
                 error = family.error(tilt, u[kept], part)

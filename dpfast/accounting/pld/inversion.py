@@ -32,6 +32,7 @@ import numpy as np
 
 from dpfast.accounting.pld.composition import Composition
 from dpfast.accounting.pld.transforms import ROUNDING, Array
+from dpfast.accounting.work import spend
 
 __all__ = ["Contour", "delta_bounds", "epsilon_bounds"]
 
@@ -40,10 +41,10 @@ Wanted = Literal["lower", "upper", "both"]
 _COARSE_TILTS = np.logspace(-9.0, 18.0, 109)
 _MOST_FREQUENCIES = 2**18
 # Wrap-around this small relative to the curve is nothing.
-_LOG_WRAPPED = -22.0
+_LOG_WRAPPED = -16.0
 _LONGEST_PERIOD = 2**22
-_SOLVED = 1e-7
-_SPREADS = np.logspace(-2.5, 3.0, 23)
+_SOLVED = 1e-6
+_SPREADS = np.logspace(-1.5, 2.0, 12)
 
 
 def _payoff(tilts: Array) -> Array:
@@ -64,6 +65,26 @@ def _best_tilt(objective: Callable[[Array], Array]) -> float:
         low, high = tilts[max(best - 1, 0)], tilts[min(best + 1, len(tilts) - 1)]
         tilts = np.geomspace(low, high, 17)
     return float(np.sqrt(low * high))
+
+
+def rough_tilt(
+    composition: Composition, wanted: Literal["epsilon", "delta"], given: float
+) -> tuple[float, float, float]:
+    """Return about the tilt of the line for a question, and about its epsilon and ln delta: nothing relies on them."""
+    if wanted == "epsilon":
+        log_delta = math.log(max(given, 1e-300))
+
+        def bound(tilts: Array) -> Array:
+            return np.asarray((composition.rough_log_moments(tilts) + _payoff(tilts) - log_delta) / tilts)
+
+        tilt = _best_tilt(bound)
+        return tilt, max(0.0, float(bound(np.array([tilt]))[0])), log_delta
+
+    def objective(tilts: Array) -> Array:
+        return np.asarray(composition.rough_log_moments(tilts) - tilts * given + _payoff(tilts))
+
+    tilt = _best_tilt(objective)
+    return tilt, given, float(objective(np.array([tilt]))[0])
 
 
 def chernoff_epsilon(composition: Composition, delta: float) -> float:
@@ -126,6 +147,7 @@ class Contour:
         fade = math.exp(-0.5 * composition.squared_mean * frequencies[-1] ** 2)
         cut = 0.0 if composition.lattice else 1.01 * fade / (math.pi * float(frequencies[-1]))
         self._cut = line.dropped + cut
+        self._prepare_kernel()
 
     def _largest_kernel(self, frequencies: Array) -> Array:
         """Return a bound on the magnitude of `_kernel` for every epsilon."""
@@ -134,17 +156,48 @@ class Contour:
             return np.full(len(frequencies), step / -math.expm1(-self.tilt * step))
         return np.asarray(1.0 / (np.hypot(self.tilt, frequencies) * np.hypot(self.tilt + 1.0, frequencies)))
 
-    def _kernel(self, epsilon: float) -> Array:
-        """Return the transform of the payoff, which `epsilon` shifts."""
+    def _prepare_kernel(self) -> None:
+        """Multiply the values with what of the payoff's transform is the same for every epsilon.
+
+        Without a lattice that is all: 1 / (z (z + 1)). On a lattice of step s the payoffs of its points beyond epsilon
+        add up to s exp(-zf) (A - exp(-f) B), where f is how far the first of them is, A = 1 / (1 - exp(-zs)) and
+        B = 1 / (1 - exp(-(z + 1)s)): with C = A - B = exp(-zs) (1 - exp(-s)) A B, which does not cancel,
+        s exp(-zf) (C + (1 - exp(-f)) B).
+        """
         z = self.tilt + 1j * self._frequencies
-        if not self._composition.lattice:
-            return np.asarray(1.0 / (z * (z + 1.0)))
-        # The sum of exp(-z x)(1 - exp(-x)) over what the lattice's points beyond epsilon exceed it by.
-        step = self._composition.step
-        first = math.ceil(epsilon / step) * step - epsilon
-        near = np.exp(-z * first) / -np.expm1(-z * step)
-        far = np.exp(-(z + 1.0) * first) / -np.expm1(-(z + 1.0) * step)
-        return np.asarray(step * (near - far))
+        if self._composition.lattice:
+            step = self._composition.step
+            far = step / -np.expm1(-(z + 1.0) * step)
+            kernels: list[Array] = [far * np.exp(-z * step) * -math.expm1(-step) / -np.expm1(-z * step), far]
+        else:
+            kernels = [1.0 / (z * (z + 1.0))]
+        self._parts = [(products.real.copy(), products.imag.copy()) for products in (self._values * k for k in kernels)]
+        magnitudes, sizes = np.abs(self._values), [np.abs(kernel) for kernel in kernels]
+        #: Of each kernel: the errors of the values, the magnitudes, and these times the frequencies, summed.
+        self._sums = [
+            (float(self._errors @ size), float(magnitudes @ size), float(magnitudes @ (size * self._frequencies)))
+            for size in sizes
+        ]
+
+    def _sum(self, epsilon: float) -> tuple[float, float]:
+        """Return the sum over all frequencies, and a bound on its error but for what was cut off."""
+        shares, first = [1.0], 0.0
+        if self._composition.lattice:
+            step = self._composition.step
+            first = math.ceil(epsilon / step) * step - epsilon
+            fade = math.exp(-self.tilt * first)
+            shares = [fade, fade * -math.expm1(-first)]
+        shift = self._composition.pivot - epsilon - first
+        spend(float(2 * len(self._frequencies)))
+        angles = self._frequencies * shift
+        cosines, sines = np.cos(angles), np.sin(angles)
+        losses = abs(self._composition.pivot) + abs(epsilon) + 2.0 * first
+        total = error = 0.0
+        for share, (real, imaginary), (errors, sizes, moments) in zip(shares, self._parts, self._sums, strict=True):
+            # 128 for each term's products and NumPy's pairwise sum of at most 2^20 of them.
+            total += share * float(np.sum(real * cosines - imaginary * sines))
+            error += share * (errors + ROUNDING * (128.0 * sizes + 4.0 * losses * moments))
+        return total, error
 
     def _spread(self, tilt: float, epsilon: float, expected: float) -> None:
         """Choose the period, and keep what bounds its wrap-around."""
@@ -179,14 +232,8 @@ class Contour:
         if self._hopeless:
             bound = scale + slack + float(_payoff(np.array([self.tilt]))[0])
             return -math.inf, min(0.0, bound) if not math.isnan(bound) else 0.0
-        shift = self._composition.pivot - epsilon
-        kernel = self._kernel(epsilon)
-        size = np.abs(kernel)
-        total = float(np.sum((self._values * kernel * np.exp(1j * self._frequencies * shift)).real))
-        losses = abs(self._composition.pivot) + abs(epsilon)
-        # 64 for each term's products and the pairwise sum of at most 2^20 of them.
-        rounding = ROUNDING * float(np.abs(self._values) @ (size * (64.0 + 4.0 * losses * self._frequencies)))
-        error = (float(self._errors @ size) + rounding + self._cut) * (1.0 + 2.0**-20)
+        total, error = self._sum(epsilon)
+        error = (error + self._cut) * (1.0 + 2.0**-20)
         upper = min(0.0, math.log(max(total + error, error)) + scale + slack)
         lower = -math.inf
         wrapped = self._wrapped(epsilon) - scale + slack
@@ -207,34 +254,42 @@ def _upper_epsilon(contour: Contour, log_delta: float, high: float, near: float 
     at_high = contour.log_bounds(high)[1] - log_delta
     if at_high > 0.0:
         return high
-    # Regula falsi, every third step a bisection: the curve is smooth but in rare cases nearly a step.
+    # Regula falsi, where the end that stays is halved in weight (Illinois), and every fourth step a bisection: the
+    # curve is smooth but in rare cases nearly a step.
+    weight_low = weight_high = 1.0
     for turn in range(100):
         if high - low <= _SOLVED * high:
             break
         middle = 0.5 * (low + high)
-        if turn % 3:
-            share = at_low / (at_low - at_high)
+        if turn % 4 != 3:
+            share = weight_low * at_low / (weight_low * at_low - weight_high * at_high)
             middle = low + (high - low) * min(max(share, 1e-3), 1.0 - 1e-3)
+            if turn > 4:
+                # Next to the root a step beyond it closes the interval.
+                middle = min(middle + 0.25 * _SOLVED * high, high)
         at_middle = contour.log_bounds(middle)[1] - log_delta
         if at_middle <= 0.0:
-            high, at_high = middle, at_middle
+            high, at_high, weight_high, weight_low = middle, at_middle, 1.0, 0.5 * weight_low
         else:
-            low, at_low = middle, at_middle
+            low, at_low, weight_low, weight_high = middle, at_middle, 1.0, 0.5 * weight_high
     return high
 
 
 def _lower_epsilon(contour: Contour, log_delta: float, upper: float) -> float:
     """Return an epsilon at which the lower bound of delta is above `delta`: the greatest, or nearly."""
-    above, step = upper, 1e-12 * upper
+    lower_log = contour.log_bounds(upper)[0]
+    missing = (log_delta - lower_log) / contour.tilt if math.isfinite(lower_log) else 0.0
+    above, step = upper, max(1e-9 * upper, 1.02 * missing)
     while True:
         low = above - step
         if low <= 0.0:
             return 0.0
         if contour.log_bounds(low)[0] > log_delta:
             break
-        above, step = low, 8.0 * step
+        above, step = low, 4.0 * step
+    # To a twentieth of what lies between the two bounds.
     for _ in range(30):
-        if above - low <= _SOLVED * above:
+        if above - low <= max(_SOLVED * above, 0.05 * (upper - low)):
             break
         middle = 0.5 * (low + above)
         if contour.log_bounds(middle)[0] > log_delta:
@@ -244,13 +299,18 @@ def _lower_epsilon(contour: Contour, log_delta: float, upper: float) -> float:
     return low
 
 
-def epsilon_bounds(composition: Composition, delta: float, wanted: Wanted = "both") -> tuple[float, float]:
-    """Return bounds of the least epsilon with delta(epsilon) <= delta, infinite where there is none."""
+def epsilon_bounds(
+    composition: Composition, delta: float, wanted: Wanted = "both", near: float | None = None
+) -> tuple[float, float]:
+    """Return bounds of the least epsilon with delta(epsilon) <= delta, infinite where there is none.
+
+    ``near`` is about that epsilon, where it is known already: it saves looking for it.
+    """
     share = _finite_share(delta, composition.log_finite, up=False)
     larger = _finite_share(delta, composition.log_finite_lower, up=True)
     if wanted != "both" or share == larger:
-        return _epsilons(composition, larger if wanted == "lower" else share, wanted)
-    return _epsilons(composition, larger, "lower")[0], _epsilons(composition, share, "upper")[1]
+        return _epsilons(composition, larger if wanted == "lower" else share, wanted, near)
+    return _epsilons(composition, larger, "lower", near)[0], _epsilons(composition, share, "upper", near)[1]
 
 
 def _finite_share(delta: float, log_finite: float, *, up: bool) -> float:
@@ -262,7 +322,7 @@ def _finite_share(delta: float, log_finite: float, *, up: bool) -> float:
     return (delta - infinite + (slack if up else -slack)) / math.exp(log_finite)
 
 
-def _epsilons(composition: Composition, share: float, wanted: Wanted) -> tuple[float, float]:
+def _epsilons(composition: Composition, share: float, wanted: Wanted, near: float | None) -> tuple[float, float]:
     """Return bounds of epsilon at what delta finite losses may use."""
     if share < 0.0:
         return math.inf, math.inf
@@ -272,6 +332,13 @@ def _epsilons(composition: Composition, share: float, wanted: Wanted) -> tuple[f
     if share == 0.0:
         return top * (1.0 - 32.0 * ROUNDING), top
     log_share = math.log(share)
+    if near is not None and near < top:
+        contour = Contour(composition, near, lambda tilt: min(1e-2, max(5e-5 * near * tilt, 1e-5)))
+        if wanted == "lower":
+            return _lower_epsilon(contour, log_share, near), top
+        if contour.log_bounds(1.02 * near)[1] <= log_share:
+            upper = _upper_epsilon(contour, log_share, 1.02 * near, 0.98 * near)
+            return (_lower_epsilon(contour, log_share, upper) if wanted == "both" else 0.0), upper
     first = min(chernoff_epsilon(composition, share), top)
     if first == 0.0:
         return 0.0, 0.0
@@ -283,7 +350,9 @@ def _epsilons(composition: Composition, share: float, wanted: Wanted) -> tuple[f
     return lower, upper
 
 
-def delta_bounds(composition: Composition, epsilon: float, wanted: Wanted = "both") -> tuple[float, float]:
+def delta_bounds(
+    composition: Composition, epsilon: float, wanted: Wanted = "both", near: float | None = None
+) -> tuple[float, float]:
     """Return bounds of delta(epsilon), both whichever are wanted."""
     low = up = 0.0
     if not composition.trivial and epsilon < composition.top:

@@ -24,6 +24,7 @@ from dpfast.accounting.pld.transforms import ROUNDING, Array
 
 __all__ = [
     "LARGEST_RATIO",
+    "LONGEST_REACH",
     "Pair",
     "connect_dots",
     "discrete_pair",
@@ -36,8 +37,8 @@ __all__ = [
 #: Noise narrower than a twentieth of the sensitivity is not discretised: densities would underflow.
 LARGEST_RATIO = 20.0
 
-# Tails beyond 14 standard deviations (7.8e-45) count as fully revealing.
-_REACH = 14.0
+#: Tails beyond 14 standard deviations (7.8e-45) count as fully revealing, or beyond fewer where that is small enough.
+LONGEST_REACH = 14.0
 _CELLS_PER_UNIT = 32
 
 # Gauss-Legendre on [0, 1]. The remainder, 3.5e-10 width^16 max|f^(16)|, is by Cauchy's estimate on a disc of radius
@@ -76,10 +77,14 @@ class Cells:
     """A bound on the mass outside cells and atoms, in either distribution."""
 
 
-def gaussian_cells(mean: float, log_ratios: Array) -> Cells:
-    """Cut N(mean, 1) against N(0, 1) where the ratio has the given logarithms, and every 1/32 besides."""
-    steps = math.ceil((2.0 * _REACH + mean) * _CELLS_PER_UNIT)
-    edges = -_REACH + np.arange(steps + 1) / _CELLS_PER_UNIT
+def gaussian_cells(mean: float, log_ratios: Array, reach: float = LONGEST_REACH) -> Cells:
+    """Cut N(mean, 1) against N(0, 1) where the ratio has the given logarithms, and every 1/32 besides.
+
+    What is more than ``reach`` below 0 or above the mean counts as fully revealing: its mass, in either
+    distribution, is at most that of both tails of one.
+    """
+    steps = math.ceil((2.0 * reach + mean) * _CELLS_PER_UNIT)
+    edges = -reach + np.arange(steps + 1) / _CELLS_PER_UNIT
     wanted = (log_ratios + 0.5 * mean**2) / mean
     edges = np.union1d(edges, wanted[(wanted > edges[0]) & (wanted < edges[-1])])
     nothing = np.zeros(0)
@@ -91,7 +96,7 @@ def gaussian_cells(mean: float, log_ratios: Array) -> Cells:
         mean,
         lambda x: mean * x - 0.5 * mean**2,
         Pair(nothing, nothing, nothing, 0.0, nothing),
-        1.001 * math.erfc(_REACH / math.sqrt(2.0)),
+        1.001 * math.erfc(reach / math.sqrt(2.0)),
     )
 
 

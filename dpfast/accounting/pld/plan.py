@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -47,7 +48,14 @@ from dpfast.accounting.pld.transforms import (
 )
 from dpfast.errors import ParameterError
 
-__all__ = ["LARGEST_ALTERNATIVES", "alternatives", "compose", "has_samples"]
+__all__ = ["LARGEST_ALTERNATIVES", "Resolution", "alternatives", "compose", "has_samples", "resolution_of"]
+
+# A lattice of step s raises ln M(t) of each run by about s^2 t (t + 1) / 12: this much of epsilon, relatively.
+_WANTED_SHIFT = 5e-5
+# The share of delta that the tails of sampled Gaussians may take.
+_TAIL_SHARE = 1e-6
+# A step is never finer than this share of the spread of one run's loss, nor coarser than that one.
+_FINEST_SHARE, _COARSEST_SHARE = 0.004, 0.16
 
 #: Parts of partitions a unit may lie in, taken together over all partitions.
 LARGEST_ALTERNATIVES = 64
@@ -188,11 +196,44 @@ class _Table:
         return [kind(columns[0], counts, *columns[1:])]
 
 
-def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Composition:
-    """Return the composition of runs; `fineness` counts the halvings of cells for sampled mechanisms."""
+@dataclass(frozen=True)
+class Resolution:
+    """How finely the losses of mechanisms on samples are cut."""
+
+    step: float
+    """Of the lattice for the losses of sampled Gaussians; 0 for none: a thousand losses anywhere."""
+    reach: float = pairs.LONGEST_REACH
+    """Standard deviations beyond which a sampled Gaussian counts as fully revealing."""
+    fineness: int = 0
+    """How often cells of all other noise are halved."""
+
+    def finer(self, times: float) -> Resolution:
+        """Return steps that are so many times shorter; other cells are halved once where there are that many."""
+        return Resolution(self.step / times, self.reach, self.fineness + (times >= 2.0))
+
+
+def resolution_of(counts: Runs, tilt: float, epsilon: float, log_delta: float) -> Resolution:
+    """Return a resolution that costs about `_WANTED_SHIFT` of epsilon, at about this tilt, epsilon and delta.
+
+    Only the tightness of a bound depends on it, never whether it is one. Connecting the dots moves ln M(t) in the
+    second order of the step, all runs together by count s^2 t (t + 1) / 12, and epsilon by that over t; the
+    tails beyond the reach add at most count rate P(tail) to delta.
+    """
+    spread, count = _spread(counts)
+    if not count:
+        return Resolution(1.0)
+    step = math.sqrt(12.0 * _WANTED_SHIFT * max(epsilon, 1e-12) / (count * (tilt + 1.0)))
+    step = min(max(step, _FINEST_SHARE * spread, 2.0**-18), max(_COARSEST_SHARE * spread, 2.0**-18))
+    # P(tail) <= exp(-reach^2 / 2).
+    allowed = log_delta + math.log(_TAIL_SHARE) - math.log(count)
+    return Resolution(step, min(max(math.sqrt(-2.0 * min(allowed, -8.0)), 4.0), pairs.LONGEST_REACH))
+
+
+def compose(counts: Runs, direction: Direction, side: Side, resolution: Resolution) -> Composition:
+    """Return the composition of runs, those on samples at a resolution."""
     laplaces, responses, ranges, discretes = _Table(), _Table(), _Table(), _Table()
     sampled: list[Atoms] = []
-    step = _step(counts) / 2.0**fineness
+    step = resolution.step
     squared_means: list[float] = []
     log_finite: list[float] = []
     # One order for equal plans, so that they get equal figures.
@@ -219,10 +260,16 @@ def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Co
                 if event.epsilon > 0.0:
                     responses.add(count, event.epsilon, 0.0)
             case PoissonSubsampled(Gaussian() as inner, rate):
-                losses = gaussian_losses(inner.sensitivity / inner.scale, rate, direction, side, step)
-                sampled.append(Lattice(losses, step, count))
+                mean = inner.sensitivity / inner.scale
+                if step > 0.0:
+                    losses = gaussian_losses(mean, rate, direction, side, step, resolution.reach)
+                    sampled.append(Lattice(losses, step, count))
+                else:
+                    cells = pairs.gaussian_cells(mean, np.zeros(0))
+                    dots = pairs.connect_dots(cells) if side == "upper" else pairs.merge_cells(cells)
+                    sampled.append(Atoms(sampled_losses(dots, rate, direction), count))
             case PoissonSubsampled():
-                pair = _pair(event.event, side, fineness)  # type: ignore[arg-type]
+                pair = _pair(event.event, side, resolution.fineness)  # type: ignore[arg-type]
                 sampled.append(Atoms(sampled_losses(pair, event.rate, direction), count))
             case _:
                 raise AssertionError(event)
@@ -245,8 +292,8 @@ def compose(counts: Runs, direction: Direction, side: Side, fineness: int) -> Co
     )
 
 
-def _step(counts: Runs) -> float:
-    """Return a step for the losses of sampled Gaussians: small beside their spread, and never tiny."""
+def _spread(counts: Runs) -> tuple[float, int]:
+    """Return the standard deviation of the loss of one sampled Gaussian, about, and how many there are."""
     total, spread = 0, 0.0
     points = np.linspace(-8.0, 8.0, 257)
     density = np.exp(-0.5 * points**2)
@@ -260,7 +307,7 @@ def _step(counts: Runs) -> float:
                 spread += count * float(density @ (loss - density @ loss) ** 2)
             case _:
                 pass
-    return max(0.03 * math.sqrt(spread / total), 2.0**-18) if total else 1.0
+    return (math.sqrt(spread / total) if total else 0.0), total
 
 
 def _pair(event: Single, side: Side, fineness: int) -> pairs.Pair:

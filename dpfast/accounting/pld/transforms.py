@@ -46,6 +46,11 @@ class Family(ABC):
         self.more = tuple(values[order] for values in more)
         self.pivot = float(np.sum(self.counts * self.tops))
 
+    @property
+    def size(self) -> int:
+        """How many values one tilt takes."""
+        return len(self.tops)
+
     @abstractmethod
     def scaled(self, z: Array, part: slice) -> Array:
         """Return M(z) exp(-z top) for a column of real or complex z, one mechanism per column."""
@@ -68,7 +73,7 @@ class Family(ABC):
         """Return bounds on the errors of `log_moments`, apart from the final sum's."""
         return self.error(tilts, np.zeros(len(tilts)), slice(None))
 
-    def log_ceiling(self, tilt: float, frequencies: Array) -> Array:
+    def log_ceiling(self, tilt: float, frequencies: Array, period: float) -> Array:
         """Return a cheap bound on ln abs(ratio) of the first mechanism."""
         return np.zeros(len(frequencies))
 

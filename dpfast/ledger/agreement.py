@@ -1,0 +1,196 @@
+"""Whether an event is as private as its charge says: a ledger must not count less than what runs.
+
+A ledger that adds up epsilons counts the charge, one that adds up rho or divergences the event. Where the event
+costs more than the charge by every theorem that is known here, one of the two is wrong, and both are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.accounting import basic
+from dpfast.accounting.accountant import Accountant
+from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
+from dpfast.accounting.events import (
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    Partitioned,
+    PoissonSubsampled,
+    Single,
+    runs,
+)
+from dpfast.errors import ParameterError, Words
+
+__all__ = ["check_columns", "check_event"]
+
+Floats = NDArray[np.float64]
+
+# A scale is a float, rounded once or twice on its way from an epsilon, and profiles are evaluated in floats.
+_ROUNDED = 1.0 + 2.0**-49
+_NEARLY = 1.0 + 1e-9
+
+
+def check_event(event: Single, epsilon_units: int, delta_units: int) -> None:
+    """Refuse an event that is not (epsilon, delta)-private, for amounts in units of 1e-18.
+
+    Guarantee
+        An event passes only if some theorem says that it is (epsilon, delta)-private, where its figure may be above
+        the charge by the rounding of floats (a relative 1e-9 of delta, 2**-49 of epsilon): basic composition, the
+        Gaussian profile, the conversions of zCDP and of Rényi divergences, or the lower bound of the privacy loss
+        distribution, which is of the worst mechanism that the event allows.
+
+    Raises
+    ------
+    ParameterError
+        The event costs more, or its parameters are out of their ranges (unpickling goes around their check).
+
+    Examples
+    --------
+    >>> from dpfast.accounting.events import Laplace
+    >>> check_event(Laplace(1.0), 10**18, 0)
+    >>> check_event(Laplace(1.0), 10**15, 0)
+    Traceback (most recent call last):
+    ...
+    dpfast.errors.ParameterError: event must be one that is private at the epsilon 0.001 and delta 0 that are charged \
+(got Laplace(scale=1.0, sensitivity=1.0)); charge what it costs, or draw more noise
+
+    """
+    if not _agrees(event, epsilon_units, delta_units):
+        raise ParameterError(
+            "event",
+            event,
+            f"one that is private at the epsilon {to_float(epsilon_units):g} and delta {to_float(delta_units):g} that "
+            "are charged",
+            "charge what it costs, or draw more noise",
+        )
+
+
+def _check_fields(event: Event) -> None:
+    """Read all parameters again, since unpickling goes around their check."""
+    replace(event)
+    inner = event.events if isinstance(event, Partitioned) else ()
+    for part in (event.event,) if isinstance(event, PoissonSubsampled) else inner:
+        for single in runs(part):
+            _check_fields(single)
+
+
+@lru_cache(maxsize=4096)
+def _agrees(event: Single, epsilon_units: int, delta_units: int) -> bool:
+    _check_fields(event)
+    if basic.Basic.applies(event):
+        own_epsilon, own_delta = basic.cost(event)
+        if own_epsilon <= epsilon_units * Fraction(_ROUNDED) + 1 and own_delta <= delta_units:
+            return True
+    if not delta_units:
+        return False
+    epsilon, allowed = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(delta_units, UNITS_PER_ONE) * Fraction(_NEARLY)
+    return any(_own_delta(accountant, event, epsilon) <= allowed for accountant in _profiles())
+
+
+def _own_delta(accountant: type[Accountant], event: Single, epsilon: Fraction) -> float:
+    """Return what an accountant says of an event at an epsilon, rounded down where it can be; 1 for nothing."""
+    if not accountant.applies(event):
+        return 1.0
+    profile = accountant(event)
+    lower = getattr(profile, "delta_lower", profile.delta)
+    return float(lower(epsilon))
+
+
+def _profiles() -> tuple[type[Accountant], ...]:
+    # Not at the top: what has an epsilon, and is charged it, does without them. From the fastest to the tightest.
+    from dpfast.accounting.gdp import GDP
+    from dpfast.accounting.pld import PLD
+    from dpfast.accounting.rdp import RDP
+    from dpfast.accounting.zcdp import ZCDP
+
+    return GDP, ZCDP, RDP, PLD
+
+
+def check_columns(
+    kind: type,
+    parameters: dict[str, Floats],
+    epsilon: Floats | None,
+    delta: Floats | None,
+) -> None:
+    """Refuse columns of events of which one is not private at what its row is charged.
+
+    Guarantee
+        As for `check_event`, row by row, by the events' profiles in closed form: 1 - exp((epsilon - e)/2) for
+        Laplace noise, the tails of discrete Laplace and of Gaussian noise, (exp(e/2) - exp(epsilon/2))**2 /
+        (exp(e) - 1) for a bounded range e, and (exp(e) - exp(epsilon)) / (exp(e) + 1) for whatever is e-private.
+
+    Raises
+    ------
+    ParameterError
+        Some row's event costs more.
+
+    """
+    if epsilon is None:
+        return
+    columns = [*parameters.values(), epsilon, *(() if delta is None else (delta,))]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        if kind is Gaussian:
+            wrong = np.ones(epsilon.size, np.bool_) if delta is None else _gaussians_above(*columns)
+        else:
+            own = parameters["scale"] if "scale" in parameters else parameters["epsilon"]
+            own = parameters["sensitivity"] / own if "scale" in parameters else own
+            wrong = own > epsilon * _ROUNDED
+            if delta is not None and wrong.any():
+                rows = np.flatnonzero(wrong)
+                profile = _profile(kind, own[rows], epsilon[rows], *(column[rows] for column in parameters.values()))
+                wrong[rows] = ~(profile <= delta[rows] * _NEARLY)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        given = ", ".join(f"{name} {float(column[row])!r}" for name, column in parameters.items())
+        raise ParameterError(
+            f"parameters[{row}]",
+            Words(f"a {kind.__name__} of {given}"),
+            f"such that its event is private at the epsilon {float(epsilon[row])!r} and delta "
+            f"{0.0 if delta is None else float(delta[row])!r} that are charged",
+            "charge what it costs, or draw more noise",
+        )
+
+
+def _profile(kind: type, own: Floats, epsilon: Floats, first: Floats, *more: Floats) -> Floats:
+    """Return delta at ``epsilon``, below ``own``, the event's own; ``first`` is a scale where there is one."""
+    gap = own - epsilon
+    if kind is Laplace:
+        return np.asarray(-np.expm1(-gap / 2.0))
+    if kind is ExponentialMechanism:
+        return np.asarray(np.expm1(-gap / 2.0) ** 2 / -np.expm1(-own))
+    if kind is DiscreteLaplace:
+        # Noise x has the loss (sensitivity - 2x) / scale: the mass of what is above epsilon, less the other's.
+        base, sensitivity = np.exp(-1.0 / first), more[0]
+        last = np.ceil((sensitivity - epsilon * first) / 2.0) - 1.0
+        below = np.where(last >= 0.0, 1.0 - base ** (last + 1.0) / (1.0 + base), base**-last / (1.0 + base))
+        return np.asarray(below - np.exp(epsilon) * base ** (sensitivity - last) / (1.0 + base))
+    return np.asarray(-np.expm1(-gap) / (1.0 + np.exp(-own)))
+
+
+def _gaussians_above(scale: Floats, sensitivity: Floats, epsilon: Floats, delta: Floats) -> NDArray[np.bool_]:
+    """Return which Gaussian events have a delta above the one charged: Phi(m/2 - e/m) - exp(e) Phi(-m/2 - e/m)."""
+    mean = sensitivity / scale
+    if (epsilon == epsilon[0]).all() and (delta == delta[0]).all():
+        # Of equal charges the event of the least noise decides for all: delta grows with the mean.
+        worst = int(np.argmax(mean))
+        if not _gaussians_above_each(mean[worst:][:1], epsilon[:1], delta[:1])[0]:
+            return np.zeros(epsilon.size, np.bool_)
+    return _gaussians_above_each(mean, epsilon, delta)
+
+
+def _gaussians_above_each(mean: Floats, epsilon: Floats, delta: Floats) -> NDArray[np.bool_]:
+    near, far = ((epsilon / mean + sign * mean / 2.0) / math.sqrt(2.0) for sign in (-1.0, 1.0))
+    above, beside = (np.array(list(map(math.erfc, x.tolist()))) / 2.0 for x in (near, far))
+    beside = np.where(beside > 0.0, np.exp(epsilon) * beside, 0.0)
+    # The argument of erfc, x, is off by a few roundings of its two terms, which change the tail by 2x times as much.
+    error = 2.0**-48 * (above + beside) * (1.0 + far * far)
+    return np.asarray(above - beside - error > delta * _NEARLY)
