@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 README = Path(__file__).parent.parent / "README.md"
@@ -57,27 +58,45 @@ def outputs(tmp_path_factory):
     return shown, names, folder
 
 
-def test_the_first_release_is_worth_showing(outputs):
-    """A route of 314 needs its aircraft: of the busiest fifty, few are missing in any run.
+def test_the_first_releases_are_worth_showing(outputs):
+    """In Python and from the command line, each shows about 90 of 314 routes.
 
-    False-failure rate: below 1e-9; a run shows PLACE routes on average, and each is decided on its own.
+    False-failure rate: 5e-8. Given the flights that are kept, each route is shown or not on its own; a sum of
+    independent draws with the mean 90 is below 40 with probability at most exp(-50 + 40 ln(90 / 40)) = 2.3e-8
+    (Chernoff's bound).
     """
-    shown, names, _ = outputs
-    release = names["release"]
-    assert release.frame.height >= 30
+    shown, _, folder = outputs
+    text = next(text for text in shown if "Release of 2 queries by carrier, dest" in text)
+    height = re.search(r"^shape: \((\d+), \d+\)$", text, re.MULTILINE)
+    assert height is not None
+    assert int(height[1]) >= 40
+    assert pl.read_parquet(folder / "routes.parquet").height >= 40
 
 
-def test_what_readme_prints(outputs):
+def test_every_block_shows_its_result(outputs):
     shown, names, folder = outputs
-    everything = "\n".join(shown)
-    assert all(text.strip() for text in shown), "a block that shows nothing"
+    assert len(shown) == 7
+    assert all(text.strip() for text in shown)
+    text = "\n".join(shown)
     for part in (
-        "a key is shown",
-        "illness",
+        "flights_lower",
+        "answer_upper",
         "late_p50",
         "usual",
-        "synthetic.parquet",
-        "rmse",
+        "zCDP",
         "epsilon 0.5, delta 0",
+        "synthetic.parquet",
     ):
-        assert part in everything, part
+        assert part in text, part
+    assert "Error" not in text
+    assert pl.read_csv(folder / "most-common.csv").height == 6
+    assert pl.read_parquet(folder / "synthetic.parquet").height == 50_000
+    carriers = pl.read_csv(folder / "carriers.csv")
+    assert carriers.height >= 8
+    assert names["domain"].records(names["estimate"], 10_000).columns == ["sex", "age", "status"]
+
+
+def test_every_name_in_a_block_was_given_before():
+    """The blocks need nothing that README does not give: no block before dpfast demo --data reads a file."""
+    kinds = [code for _, code in blocks()]
+    assert "dpfast demo --data" in kinds[0]
