@@ -354,7 +354,7 @@ COMPARISONS = (
         rounds=1,
     ),
     Comparison(
-        "Footers of 10^4 Parquet files", "Polars, one by one", 10**4, files.footers, 1.2, at_least=False, rounds=3
+        "Footers of 10^4 Parquet files", "Polars, one by one", 10**4, files.footers, 1.5, at_least=False, rounds=3
     ),
     Comparison(
         "Sum of 10^7 rows by unit, within 300 MB",

@@ -247,7 +247,9 @@ def plan(
     key_selection
         How keys are selected where none are given: ``"auto"`` for what needs the fewest units to show a key, which
         `Plan.explain` says. ``"count"``: the first count is itself the test, with the selection's share of the budget:
-        a group is shown where its noisy count reaches a threshold. ``"weighted"``: each unit shares one unit of weight
+        a group is shown where its noisy count reaches a threshold, which is post-processing of the count; so counts
+        that are shown are too high on average near the threshold, and their intervals hold for counts that are shown
+        or not, taken together. ``"weighted"``: each unit shares one unit of weight
         among its keys, whose noisy sums are compared with a threshold; ``"iterated"`` in three rounds, each without
         the keys shown before (DP-SIPS). ``"threshold"``: the same with the number of units. ``"optimal"``: the
         optimal rule for one key, at a share of the budget for each of a unit's keys.
@@ -286,8 +288,9 @@ def plan(
 
     References
     ----------
-    Dwork, Roth (2014), theorems 3.6 and 3.16 and appendix A; Desfontaines, Voss, Gipson, Mandayam (2022) for
-    keys; Wilson et al. (2020) for bounding what a unit contributes.
+    Dwork, Roth (2014), theorems 3.6 and 3.16 and appendix A; Desfontaines, Voss, Gipson, Mandayam (2022), Gopi,
+    Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin (2020) and Swanberg, Desfontaines, Haney (2023) for keys; Wilson et al.
+    (2020) for bounding what a unit contributes.
 
     Examples
     --------

@@ -42,11 +42,11 @@ RUN = """
 
 
 def write(path: Path, rows: int, units: int) -> None:
-    """Write rows of which every fourth is of one unit, in row groups of 200,000."""
+    """Write rows of which every fourth is of one unit, in row groups of 50,000."""
     writer, generator = None, np.random.default_rng(1)
-    for _ in range(0, rows, 200_000):
-        unit = np.where(generator.random(200_000) < 0.25, 0, generator.integers(0, units, 200_000))
-        values = {"key": generator.integers(0, 100, 200_000), "unit": unit, "value": generator.random(200_000)}
+    for _ in range(0, rows, 50_000):
+        unit = np.where(generator.random(50_000) < 0.25, 0, generator.integers(0, units, 50_000))
+        values = {"key": generator.integers(0, 100, 50_000), "unit": unit, "value": generator.random(50_000)}
         names = pl.format("unit {}", "unit").alias("unit")
         table = pl.DataFrame(values).with_columns(names).to_arrow()
         writer = writer or pq.ParquetWriter(path, table.schema)
@@ -69,10 +69,11 @@ def peak(path: Path, group: str, free: int) -> int:
     return 1024 * int(kilobytes)
 
 
+@pytest.mark.long
 def test_a_release_by_unit_stays_within_its_memory(tmp_path):
     """A limit near what a small part of the rows takes: without it the same release takes much more."""
-    write(tmp_path / "rows.parquet", 4_000_000, 400_000)
-    free = 150_000_000
+    write(tmp_path / "rows.parquet", 20_000_000, 2_000_000)
+    free = 360_000_000
     assert peak(tmp_path / "rows.parquet", "", free) < free
     assert peak(tmp_path / "rows.parquet", "", 2**40) > free
 

@@ -100,6 +100,8 @@ class PublicGrid:
 
 def number_of(value: Fraction, finest: int, doublings: int) -> int:
     """Return the number of the point nearest to a value."""
+    if not value:
+        return 0
     size = abs(value)
     # Off by one at most: numerator and denominator have this many bits more or one fewer.
     doubled = size.numerator.bit_length() - size.denominator.bit_length() - (MANTISSA + finest)

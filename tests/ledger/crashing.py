@@ -135,7 +135,6 @@ def killed_in_creation(path):
 def killed_at_random(path, rounds):
     generator = random.Random(1)
     total = entries(path)
-    slower = 1.0
     for _ in range(rounds):
 
         def work(acknowledge):
@@ -145,14 +144,14 @@ def killed_at_random(path, rounds):
                 acknowledge()
 
         process, reading = in_child(work)
-        time.sleep(slower * generator.uniform(0.002, 0.03))
+        # Mostly after the first charge, whenever a busy machine comes to it.
+        first = len(os.read(reading, 1)) if generator.random() < 0.7 else 0
+        time.sleep(generator.uniform(0.002, 0.03))
         os.kill(process, signal.SIGKILL)
-        done = acknowledged(process, reading)
+        done = first + acknowledged(process, reading)
         now = entries(path)
         assert total + done <= now <= total + done + 1
         total = now
-        # A machine that is busy comes to no charge so soon.
-        slower = 1.0 if total else min(2.0 * slower, 256.0)
     return total
 
 
@@ -178,9 +177,10 @@ def killed_and_damaged(path, rounds):
 
         before = path.read_bytes()
         process, reading = in_child(work)
-        time.sleep(generator.uniform(0.005, 0.03))
+        first = len(os.read(reading, 1)) if generator.random() < 0.7 else 0
+        time.sleep(generator.uniform(0.002, 0.03))
         os.kill(process, signal.SIGKILL)
-        least = total + acknowledged(process, reading)
+        least = total + first + acknowledged(process, reading)
         main, journal = path.read_bytes(), journal_of(path).read_bytes() if journal_of(path).exists() else None
         damaged = [(main, journal), (main, None), (main[: generator.randrange(len(main))], journal)]
         damaged += [(flipped(main, generator.randrange(len(main)), generator.randrange(8)), journal) for _ in range(3)]

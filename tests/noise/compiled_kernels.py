@@ -40,8 +40,9 @@ def call_every_route() -> None:
         dpf.exponential(np.zeros(150_000, dtype), 1.0)
         dpf.exponential_draws(np.zeros(rows, dtype), 1.0, rows)
     dpf.noisy_top_k(np.zeros((3, 50_000)), 2, 1.0)
-    dpf.noisy_top_k(np.zeros(70_000), 20_000, 1.0)
+    dpf.noisy_top_k(np.zeros(300_000), 200_000, 1.0)  # tens of pairs are open after 31 bits, none with e**-40
     dpf.noisy_max_with_gap(np.zeros((rows, 3)), 1.0)
+    dpf.noisy_max_with_gap(np.zeros((3, 50_000)), 1.0)  # a row in two chunks, whose gap is rounded by itself
     dpf.exponential(np.zeros(rows), 1.0, groups=np.arange(rows)[::-1])
     import pyarrow as pa
 

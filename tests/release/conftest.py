@@ -29,7 +29,9 @@ def released():
     """Plan and run on a ledger with room for it."""
 
     def run(data, by=None, **arguments):
-        settled = {"epsilon": 1.0, "delta": 0.0 if arguments.get("keys") is not None or by is None else 1e-6}
+        selects = arguments.get("keys") is None and by not in (None, [], ())
+        settled = {"key_selection": "optimal"} if selects else {}
+        settled |= {"epsilon": 1.0, "delta": 1e-6 if selects else 0.0}
         return dpf.release(data, by, ledger=dpf.Ledger(epsilon=1e6, delta=0.9), **{**settled, **arguments})
 
     return run

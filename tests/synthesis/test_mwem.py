@@ -141,7 +141,8 @@ def test_records_have_every_cells_share(table):
         assert abs(count - share * cell) < 1.0
     for start, stop in ((0, 7), (5, 48), (11, 30)):
         drawn = estimate.counts(333).reshape(-1)[start:stop].sum()
-        assert abs(drawn - estimate.histogram.reshape(-1)[start:stop].sum() * 333 / estimate.histogram.sum()) < 1.0
+        off = abs(drawn - estimate.histogram.reshape(-1)[start:stop].sum() * 333 / estimate.histogram.sum())
+        assert off < (1.0 if start == 0 else 2.0), "sums up to a cell stray by less than 1, so others by less than 2"
     assert estimate.to_frame().height == round(estimate.histogram.sum())
     assert estimate.to_frame(0).height == 0
     assert estimate.to_frame(40, random=SeededRandom(2)).equals(estimate.to_frame(40, random=SeededRandom(2)))
