@@ -497,6 +497,26 @@ def test_a_file_that_changes_during_the_run_is_named(tmp_path, suffix, damage):
             dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), epsilon=0.5)
 
 
+@pytest.mark.parametrize("suffix", TYPED)
+@pytest.mark.parametrize("way", ["files", "folders"])
+@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 2}])
+def test_a_file_damaged_behind_a_good_footer_is_named(tmp_path, suffix, way, unit):
+    """No footer tells of it, so it costs the charge; the line says which file to write again."""
+    places = [tmp_path / (f"day={i}" if way == "folders" else f"{i}") for i in range(3)]
+    paths = [write(place, [frame(2000).with_columns(x=pl.col("x") * 7919 % 10_007)], suffix)[0] for place in places]
+    data = bytearray(paths[1].read_bytes())
+    middle = range(len(data) // 4, len(data) // 2)
+    data[middle.start : middle.stop] = bytes(255 - data[i] for i in middle)
+    paths[1].write_bytes(data)
+    plan = dpf.plan(tmp_path, by="k", keys=KEYS, total=dpf.sum("x", bounds=(0, 9)), epsilon=0.5, dataset="d", **unit)
+    ledger = dpf.Ledger(epsilon=1.0)
+    with pytest.raises(DpfastError, match=rf"the file '.*1/0\.{suffix}' is damaged; write it again") as caught:
+        plan.run(ledger)
+    assert caught.value.__context__ is None
+    assert "\n" not in str(caught.value)
+    assert ledger.spent.epsilon == 0.5
+
+
 def test_a_scan_of_ones_own_is_not_looked_into(tmp_path):
     """What polars.scan_parquet is given is its maker's; the docstring of open_source says so."""
     paths = write(tmp_path, [frame(), frame().with_columns(pl.col("x").cast(pl.String))], "parquet")
