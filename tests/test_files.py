@@ -320,6 +320,37 @@ def test_a_folder_holds_files_of_one_kind(tmp_path):
     assert "scan_delta" in refused(tmp_path / "table")
 
 
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_file_that_is_named_twice_is_refused(tmp_path, suffix):
+    """A row of it would count as two, where the noise is for one: by any two names of it."""
+    schema = CSV if suffix.startswith("csv") else None
+    (path,) = write(tmp_path / "d", [frame()], suffix)
+    every = [[path, path], [path.parent, path], [path, str(path.parent / "*")], [path, path.as_uri()]]
+    for make, name in ((Path.symlink_to, "soft"), (Path.hardlink_to, "hard")):
+        other = tmp_path / name / f"b.{suffix}"
+        other.parent.mkdir()
+        make(other, path)
+        every += [[path, other], [path.parent, other.parent]]
+    (tmp_path / "linked").symlink_to(path.parent)
+    for data in [*every, [path.parent, tmp_path / "linked"]]:
+        assert "files that are given once each" in refused(data, schema)
+
+
+def test_no_row_is_shown_of_what_is_not_taken_as_data():
+    secret = pl.DataFrame({"name": ["secret"]})
+    parts = [secret, secret["name"], secret.to_numpy(), secret.to_arrow(), secret.lazy(), secret.to_dicts()]
+    parts += [secret.rows(), secret.to_dict(as_series=False), b"secret"]
+    for part in parts:
+        for data in ([part], (part, "a.parquet"), {"data": part}, {"data": [part]}):
+            with pytest.raises(ParameterError, match=r"^data must be a DataFrame") as caught:
+                open_source(data)
+            assert "secret" not in str(caught.value)
+    # Of any argument: what is a column is not shown.
+    for part in parts[:5]:
+        for argument in ([part], {"keys": (part,)}):
+            assert "secret" not in str(ParameterError("keys", argument, "a frame"))
+
+
 # Folders that name columns.
 
 

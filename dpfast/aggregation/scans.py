@@ -44,6 +44,7 @@ def scan_files(files: list[NamedFile], schema: Declared | None) -> ScannedFiles:
             pins.append(FilePin.of(file.path))
         except OSError:
             raise ParameterError("data", file.path, "an existing file") from None
+    _refuse_twice([file.path for file in files if file.is_remote], [(pin.state[:2], pin.path) for pin in pins])
     if len(kinds) > 1:
         raise ParameterError("data", [file.path for file in files], "files of one kind")
     kind = kinds.pop()
@@ -52,6 +53,17 @@ def scan_files(files: list[NamedFile], schema: Declared | None) -> ScannedFiles:
         return ScannedFiles(frame, tuple(pins), counted=False, scan_one=scan_some)
     frame, scan_one, refused = _scan_typed(files, kind, schema or {})
     return ScannedFiles(frame, tuple(pins), counted=True, scan_one=scan_one, refused=refused)
+
+
+def _refuse_twice(addresses: list[str], places: list[tuple[tuple[int, int], str]]) -> None:
+    """Refuse a file that is named twice, by links or by overlapping patterns: one row of it would count as two."""
+    met: set[object] = set()
+    for identity, path in [*((address, address) for address in addresses), *places]:
+        if identity in met:
+            raise ParameterError(
+                "data", path, "files that are given once each", "is it a link, or named by two patterns? leave it out"
+            )
+        met.add(identity)
 
 
 def _scan_typed(

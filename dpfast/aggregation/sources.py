@@ -13,7 +13,7 @@ import polars as pl
 from dpfast.aggregation.paths import SUFFIXES, FilePin, name_files
 from dpfast.aggregation.scans import scan_files
 from dpfast.columns.tables import frame_of_table
-from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
 
 __all__ = ["Source", "missing_column", "open_source", "refuse_pattern"]
 
@@ -163,7 +163,9 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
         _refuse_objects(data)
         return Source(frame_of_table(data))
     mend = "convert it first: polars.DataFrame(data)" if hasattr(data, "__arrow_c_stream__") else ""
-    raise ParameterError("data", data, _ALLOWED, mend)
+    # What was meant as data may hold rows.
+    given = Words(f"a {type(data).__name__}") if isinstance(data, (list, tuple, dict, bytes)) else data
+    raise ParameterError("data", given, _ALLOWED, mend)
 
 
 def refuse_pattern(name: str) -> None:
