@@ -45,14 +45,23 @@ def _lengths(values: Floats, low: float, high: float) -> Floats:
 def _one(
     values: Floats, lengths: Floats, q: float, bounds: tuple[float, float], slope: float, runs: int, generator
 ) -> Floats:
-    """Draw a quantile of sorted values: an interval by the exponential mechanism, and a number in it."""
+    """Draw a quantile of sorted values: an interval by the exponential mechanism, and a number in it.
+
+    ``lengths`` are those of the intervals between values, and of one more on either side that may reach further.
+    """
     rank = q * values.size
     near = _near(rank, lengths, slope)
     if near.size == 0:
         return np.full(runs, bounds[0])
-    chosen = near[_choose(lengths[near] - slope * np.abs(near - rank), runs, generator)]
-    ends = np.concatenate([[bounds[0]], values, [bounds[1]]])
-    return generator.uniform(ends[chosen], ends[chosen + 1])
+    lows = np.where(near > 0, values[np.maximum(near - 1, 0)], bounds[0]) if values.size else np.array([bounds[0]])
+    highs = (
+        np.where(near < values.size, values[np.minimum(near, values.size - 1)], bounds[1])
+        if values.size
+        else np.array([bounds[1]])
+    )
+    with np.errstate(divide="ignore"):
+        chosen = _choose(np.log(highs - lows) - slope * np.abs(near - rank), runs, generator)
+    return generator.uniform(lows[chosen], highs[chosen])
 
 
 def smith(
@@ -95,11 +104,7 @@ def approximate_quantiles(
         own = values[start:stop]
         count = len(range(*run.indices(runs)))
         if low < high:
-            lengths = inner[start : stop + 1].copy()
-            with np.errstate(divide="ignore"):
-                lengths[0] = np.log((own[0] if own.size else high) - low)
-                lengths[-1] = np.log(high - (own[-1] if own.size else low))
-            drawn = _one(own, lengths, q, (low, high), slope, count, generator)
+            drawn = _one(own, inner[start : stop + 1], q, (low, high), slope, count, generator)
         else:
             drawn = np.full(count, low)
         found[run, middle] = drawn
