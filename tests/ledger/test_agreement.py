@@ -98,7 +98,7 @@ def test_what_has_a_profile(event, accountant, delta):
         (ExponentialMechanism(1.0), lambda e: (math.exp(0.5) - math.exp(e / 2)) ** 2 / math.expm1(1.0)),
         (DiscreteLaplace(3.0, 3), lambda e: PLD(DiscreteLaplace(3.0, 3)).delta(e)),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 0.9])
 def test_less_epsilon_for_some_delta(event, least, epsilon):

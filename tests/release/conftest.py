@@ -29,7 +29,7 @@ def released():
     """Plan and run on a ledger with room for it."""
 
     def run(data, by=None, **arguments):
-        selects = arguments.get("keys") is None and bool(by)
+        selects = arguments.get("keys") is None and by not in (None, [], ())
         settled = {"key_selection": "optimal"} if selects else {}
         settled |= {"epsilon": 1.0, "delta": 1e-6 if selects else 0.0}
         return dpf.release(data, by, ledger=dpf.Ledger(epsilon=1e6, delta=0.9), **{**settled, **arguments})
