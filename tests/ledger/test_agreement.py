@@ -151,6 +151,32 @@ def test_equal_gaussian_rows():
         ChargeColumns(Gaussian, parameters, np.ones(9), np.full(9, 1e-5))
 
 
+WORSE_PAIRS = [
+    Partitioned((ExponentialMechanism(0.1).times(100), Pure(0.1))),
+    Partitioned((PermuteAndFlip(0.1).times(9),)),
+    PoissonSubsampled(ExponentialMechanism(0.5), 0.1),
+]
+
+
+@pytest.mark.parametrize("event", WORSE_PAIRS, ids=repr)
+def test_a_pair_that_is_worse_than_its_event(event, monkeypatch):
+    """What is below such a pair's curve says nothing of the event: neither does it refuse, nor let pass."""
+    profile = PLD(event)
+    epsilon = 0.3 * basic.cost(event)[0] / 1e18
+    delta = profile.delta(epsilon)
+    # What rho allows passes, although the lower bound of the pair's curve may be above.
+    at_rho = ZCDP(event).epsilon(1e-6)
+    assert (
+        isinstance(event, PoissonSubsampled)
+        or type(event.events[0].event) is not ExponentialMechanism
+        or (at_rho < profile.epsilon_lower(1e-6))
+    )
+    monkeypatch.setattr(PLD, "delta_lower", None)
+    Charge.of(at_rho, 1e-6, event=event)
+    Charge.of(epsilon, delta, "by the upper bound", event=event)
+    refused(epsilon, min(delta, ZCDP(event).delta(epsilon)) * 0.5, event)
+
+
 def test_what_adds_up_rho_alone():
     """Without amounts the event alone is charged, and a ledger that counts amounts refuses it."""
     for event in (Gaussian(1.0), ZeroConcentrated(0.5)):
