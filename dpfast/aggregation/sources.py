@@ -141,7 +141,8 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
     ------
     ParameterError
         If a file is missing, empty, cut short, not to be read or of another kind, or a pattern matches nothing or a
-        folder: the file is named.
+        folder: the file is named. If one file is named twice, by links or overlapping patterns: each of its rows
+        would count twice.
     ColumnError
         If a CSV file comes without ``schema``, or ``schema`` names a column that the file lacks; if a table
         has columns that cannot become Polars' without looking at their values.
