@@ -87,7 +87,8 @@ class SqliteStore(DurableStore):
         self._file: tuple[int, ...] | None = None
         self.working = threading.RLock()
         self.is_working = False
-        _STORES.add(self)
+        with _FORKING:  # a fork would not stop a store that comes while it goes through them
+            _STORES.add(self)
         self._open()
 
     @classmethod
