@@ -255,6 +255,11 @@ def gap_chunk(
                     if decided:
                         for k in range(found):
                             winners[row, k], won[row, k] = first + places[k], words[places[k]]
+                        if found == 2:
+                            one, two = places[0], places[1]
+                            half = half_difference(scores[one], scores[two])
+                            steps = _round_gap(half, words[one], words[two], at(a, row), at(grid, row), EXPONENTIAL)
+                            gaps[row] = np.float64(steps)
                     else:
                         opened[left_open : left_open + found] = places[:found]
                         left_open += found
@@ -265,4 +270,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9843261eaf3b37f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
