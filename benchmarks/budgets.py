@@ -181,8 +181,8 @@ def composition(mixed: bool) -> Callable[[int], Prepared]:
 def training(size: int) -> Prepared:
     """Steps of private training: Gaussian noise of scale 1 on a Poisson sample of a thousandth, ``size`` of them.
 
-    The peer gives its upper bound alone, at the interval of losses that its own tests use; ours gives both bounds,
-    at most a relative 5e-4 apart.
+    The peer gives its upper bound alone, its losses in steps of 1e-4; ours gives both bounds, at most a relative 5e-4
+    apart.
     """
     from dp_accounting.pld import privacy_loss_distribution as peer
 

@@ -37,7 +37,7 @@ def _shown(given: object) -> str:
     plain = kind in (str, bytes, int, float, complex, bool, type(None), tuple, list, dict)
     scalar = kind.__module__ in {"decimal", "fractions", "numpy", "datetime"} and not getattr(given, "ndim", 0)
     text = given if isinstance(given, Words) else f"a {kind.__name__}"
-    if plain or scalar:
+    if (plain or scalar) and not _holds_columns(given):
         try:
             text = repr(given)
         except Exception:  # a number of too many digits, or what a list holds
@@ -49,6 +49,18 @@ def _shown(given: object) -> str:
         if len(text) <= _SHOWN_CHARACTERS
         else f"{text[:_SHOWN_HEAD]}...{text[_SHOWN_HEAD + 3 - _SHOWN_CHARACTERS :]}"
     )
+
+
+def _holds_columns(given: object, depth: int = 4) -> bool:
+    """Return whether a list or dict has a frame, column or array in it, whose ``__repr__`` would show values."""
+    if isinstance(given, dict):
+        given = list(given.values())
+    if isinstance(given, (list, tuple)):
+        return depth == 0 or any(_holds_columns(part, depth - 1) for part in given)
+    if isinstance(given, type):
+        return False
+    names = ("__array__", "__arrow_c_stream__", "__arrow_c_array__", "__dataframe__", "collect_schema")
+    return getattr(given, "ndim", 1) != 0 and any(hasattr(given, name) for name in names)
 
 
 class DpfastError(Exception):

@@ -132,6 +132,7 @@ class RunOnce(ABC, Generic[_Result]):
             )
         charged.aggregation.check_source()
         progress("charging the ledger")
+        _refuse_fork(process)  # else it would pay for what it may not keep
         entries = ledger.charge_many(
             charged.charges,
             dataset=charged.dataset or ledger.identity.dataset or "data",
@@ -140,16 +141,22 @@ class RunOnce(ABC, Generic[_Result]):
         )
         self._entry = entries[0]
         progress("reading and aggregating")
+        _refuse_fork(process)  # the engine's threads are not in a fork
         exact = charged.aggregation.run(_bounding_words)
         progress("drawing the noise")
+        _refuse_fork(process)
         result = self._finish(exact, self._entry)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
-        if os.getpid() != process:
-            raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
+        _refuse_fork(process)
         return result
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")
+
+
+def _refuse_fork(process: int) -> None:
+    if os.getpid() != process:
+        raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
 
 
 def _silent(stage: str) -> None:

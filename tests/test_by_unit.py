@@ -58,7 +58,7 @@ def within(monkeypatch):
     return set_room
 
 
-def data(rows: int = 1500, units: int = 40, seed: int = 7) -> pl.DataFrame:
+def data(rows: int = 1500, units: int = 12, seed: int = 7) -> pl.DataFrame:
     generator = np.random.default_rng(seed)
     frame = pl.DataFrame(
         {
@@ -105,7 +105,12 @@ UNITS = {
 MEASURES = [ROWS, SUM, POINTS, Measure("values", "c"), choices_measure(dpf.mode("c", candidates=["red", "blue"]))]
 
 
-@pytest.mark.parametrize("unit", UNITS)
+OFTEN = ("int8", "uint64", "long string", "categorical", "null")
+
+
+@pytest.mark.parametrize(
+    "unit", [unit if unit in OFTEN else pytest.param(unit, marks=pytest.mark.long) for unit in UNITS]
+)
 def test_spilling_changes_no_figure(within, tmp_path, unit):
     """With bounds that bind nothing the choice is none: every source, every kind of keys, every measure."""
     frame = data().with_columns(UNITS[unit].alias("u"))

@@ -320,6 +320,37 @@ def test_a_folder_holds_files_of_one_kind(tmp_path):
     assert "scan_delta" in refused(tmp_path / "table")
 
 
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_file_that_is_named_twice_is_refused(tmp_path, suffix):
+    """A row of it would count as two, where the noise is for one: by any two names of it."""
+    schema = CSV if suffix.startswith("csv") else None
+    (path,) = write(tmp_path / "d", [frame()], suffix)
+    every = [[path, path], [path.parent, path], [path, str(path.parent / "*")], [path, path.as_uri()]]
+    for make, name in ((Path.symlink_to, "soft"), (Path.hardlink_to, "hard")):
+        other = tmp_path / name / f"b.{suffix}"
+        other.parent.mkdir()
+        make(other, path)
+        every += [[path, other], [path.parent, other.parent]]
+    (tmp_path / "linked").symlink_to(path.parent)
+    for data in [*every, [path.parent, tmp_path / "linked"]]:
+        assert "files that are given once each" in refused(data, schema)
+
+
+def test_no_row_is_shown_of_what_is_not_taken_as_data():
+    secret = pl.DataFrame({"name": ["secret"]})
+    parts = [secret, secret["name"], secret.to_numpy(), secret.to_arrow(), secret.lazy(), secret.to_dicts()]
+    parts += [secret.rows(), secret.to_dict(as_series=False), b"secret"]
+    for part in parts:
+        for data in ([part], (part, "a.parquet"), {"data": part}, {"data": [part]}):
+            with pytest.raises(ParameterError, match=r"^data must be a DataFrame") as caught:
+                open_source(data)
+            assert "secret" not in str(caught.value)
+    # Of any argument: what is a column is not shown.
+    for part in parts[:5]:
+        for argument in ([part], {"keys": (part,)}):
+            assert "secret" not in str(ParameterError("keys", argument, "a frame"))
+
+
 # Folders that name columns.
 
 
@@ -495,6 +526,26 @@ def test_a_file_that_changes_during_the_run_is_named(tmp_path, suffix, damage):
     if not suffix.startswith("csv"):
         with pytest.raises(ParameterError):
             dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), epsilon=0.5)
+
+
+@pytest.mark.parametrize("suffix", TYPED)
+@pytest.mark.parametrize("way", ["files", "folders"])
+@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 2}])
+def test_a_file_damaged_behind_a_good_footer_is_named(tmp_path, suffix, way, unit):
+    """No footer tells of it, so it costs the charge; the line says which file to write again."""
+    places = [tmp_path / (f"day={i}" if way == "folders" else f"{i}") for i in range(3)]
+    paths = [write(place, [frame(2000).with_columns(x=pl.col("x") * 7919 % 10_007)], suffix)[0] for place in places]
+    data = bytearray(paths[1].read_bytes())
+    middle = range(len(data) // 4, len(data) // 2)
+    data[middle.start : middle.stop] = bytes(255 - data[i] for i in middle)
+    paths[1].write_bytes(data)
+    plan = dpf.plan(tmp_path, by="k", keys=KEYS, total=dpf.sum("x", bounds=(0, 9)), epsilon=0.5, dataset="d", **unit)
+    ledger = dpf.Ledger(epsilon=1.0)
+    with pytest.raises(DpfastError, match=rf"the file '.*1/0\.{suffix}' is damaged; write it again") as caught:
+        plan.run(ledger)
+    assert caught.value.__context__ is None
+    assert "\n" not in str(caught.value)
+    assert ledger.spent.epsilon == 0.5
 
 
 def test_a_scan_of_ones_own_is_not_looked_into(tmp_path):

@@ -81,10 +81,10 @@ def test_a_release_by_unit_stays_within_its_memory(tmp_path):
 @pytest.mark.long
 def test_a_release_by_unit_within_a_control_group(tmp_path):
     """In 600 MB in all, a file of 10^8 rows, and every limit is found without being told."""
-    group = Path("/sys/fs/cgroup/memory/dpfast-test")
+    group = Path(f"/sys/fs/cgroup/memory/dpfast-test-{os.getpid()}")
     limit = "memory.limit_in_bytes"
     if not group.parent.exists():
-        group, limit = Path("/sys/fs/cgroup/dpfast-test"), "memory.max"
+        group, limit = Path(f"/sys/fs/cgroup/dpfast-test-{os.getpid()}"), "memory.max"
     try:
         group.mkdir()
     except OSError:

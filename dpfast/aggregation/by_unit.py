@@ -11,8 +11,8 @@ that no other unit reads, and each choice is uniform; so both have the same law.
 nothing but when it is handled. How much is spilled shows in time and on the disk, which are outside the guarantee.
 
 What stays in memory: tables of one number for each group and measure, the keys, of quantiles and modes over very
-many cells the points that are kept, 4 to 12 bytes each, and for keys that are selected by weights the groups that
-units keep, 4 bytes each and 8 for each unit.
+many cells the points that are kept, 4 to 12 bytes each. The groups that units keep, for keys that are selected by
+weights, go to a second file once rows are spilled, and are read from it part by part (`KeptGroups`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dpfast.aggregation import memory
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.guarding import check_rows
+from dpfast.aggregation.holdings import KeptGroups
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
@@ -94,7 +95,7 @@ class _OutgrownError(Exception):
     """Rows take more than the memory that they may."""
 
 
-def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, list[Holdings], list[Any]]:
+def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, KeptGroups | None, list[Any]]:
     """Return the units and rows kept in each group, which groups units keep, and the measures of the rows kept."""
     room = memory.room_for_rows()
     folder = find_folder()
@@ -108,6 +109,7 @@ def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, list[H
         tables.add(units, number, groups, values, words)
         return tables.results()
     assert folder is not None
+    tables = _Tables(rows, folder)
     with SpillFile(folder) as file:
         parts = _Parts(file, room)
         check_rows(rows.source, feed(rows.source.frame, rows.exprs, _dealer(rows, parts), in_order=True))
@@ -119,10 +121,10 @@ def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, list[H
 class _Tables:
     """What the kept rows of all parts add up to."""
 
-    def __init__(self, rows: UnitRows) -> None:
+    def __init__(self, rows: UnitRows, folder: str | None = None) -> None:
         self.rows = rows
         self._kept: BoundedRows | None = None
-        self._holdings: list[Holdings] = []
+        self._holdings = KeptGroups(folder) if rows.lists_groups else None
         self._groups = np.empty(0, np.int32)
         self._scatter = Scatter(rows.groups, self._slots_of, rows.contributions) if rows.marks_rows else None
 
@@ -155,8 +157,8 @@ class _Tables:
 
     def hold(self, holdings: Holdings) -> None:
         """Add the groups that units keep, where they are wanted."""
-        if self.rows.lists_groups:
-            self._holdings.append(holdings)
+        if self._holdings is not None:
+            self._holdings.add(holdings)
 
     def scatter(self, groups: np.ndarray, values: pl.DataFrame) -> None:
         """Add the values of rows of these groups, -1 for rows not kept."""
@@ -164,7 +166,7 @@ class _Tables:
             self._groups = groups
             self._scatter.add(values)
 
-    def results(self) -> tuple[BoundedRows, list[Holdings], list[Any]]:
+    def results(self) -> tuple[BoundedRows, KeptGroups | None, list[Any]]:
         """Return the tables; nothing can be added afterwards."""
         if self._kept is None:
             self.count(np.zeros(self.rows.groups, np.int64), np.zeros(self.rows.groups, np.int64))

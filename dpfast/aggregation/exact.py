@@ -21,6 +21,7 @@ from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
 from dpfast.aggregation.guarding import check_rows, read_guarded
+from dpfast.aggregation.holdings import KeptGroups
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of, plan_keys, prepare_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
@@ -29,7 +30,6 @@ from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.spilling import check_disk
 from dpfast.aggregation.units import express_unit
 from dpfast.errors import ColumnError, DpfastError, ParameterError
-from dpfast.mechanisms.key_weights import Holdings
 from dpfast.queries import Bins, Measure
 
 __all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
@@ -107,7 +107,7 @@ class Aggregates:
     keys: pl.DataFrame
     units: np.ndarray | None
     measures: list[Any]
-    holdings: tuple[Holdings, ...] = ()
+    holdings: KeptGroups | tuple[()] = ()
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
@@ -315,7 +315,7 @@ class Aggregation:
             public.given.filter(kept),
             bounded.units[kept],
             [column[kept] for column in measures],
-            tuple(part.renumbered(places) for part in holdings),
+            () if holdings is None else holdings.renumbered(places),
         )
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:

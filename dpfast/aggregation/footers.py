@@ -21,7 +21,7 @@ from dpfast.errors import ParameterError, Words
 
 __all__ = ["CommonColumns", "common_dtype", "find_partition", "group_files", "read_schemas", "shorten_path"]
 
-_MAGIC = {"parquet": ((b"PAR1",), "a Parquet file"), "ipc": ((b"ARROW1",), "an Arrow file")}
+_MAGIC = {"parquet": (b"PAR1", "a Parquet file"), "ipc": (b"ARROW1", "an Arrow file")}
 _READERS = 8
 _MOST_GROUPS = 64
 _FLOATS = {16: getattr(pl, "Float16", pl.Float32), 32: pl.Float32, 64: pl.Float64}
@@ -72,7 +72,9 @@ def _check_beginning(path: str, kind: str) -> None:
     if not beginning:
         raise _unusable(path, "that is not empty (0 bytes)", "leave it out, or write it again")
     if kind in _MAGIC and not beginning.startswith(_MAGIC[kind][0]):
-        raise _unusable(path, f"that is {_MAGIC[kind][1]}, as its name says", "rename it, or write it again")
+        raise ParameterError(
+            "data", path, f"{_MAGIC[kind][1]}, as its name says", "rename it, write it again, or leave it out"
+        )
 
 
 def _unusable(path: str, allowed: str, mend: str = "") -> ParameterError:
@@ -186,7 +188,7 @@ def group_files(
             "data",
             Words(f"files of {len(groups)} different schemas"),
             f"files of at most {_MOST_GROUPS} different schemas",
-            "write them again with one",
+            "write them again with one schema: the same columns, in the same order, of the same dtypes",
         )
     return list(groups.values())
 

@@ -27,15 +27,15 @@ def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
     Raises
     ------
     DpfastError
-        If the data cannot be read to its end, or a file changed since it was opened, which is named. Otherwise
-        the message is fixed, and no traceback holds the engine's error, which may quote the data (Soundness
-        rule 3). That it is raised is one bit: of files that is their damage, of a user's LazyFrame whether its
-        expressions fail, which must therefore be total.
+        If the data cannot be read to its end, or a file changed since it was opened. The file that changed, or
+        that cannot be read by itself, is named; the words are fixed otherwise, and no traceback holds the engine's
+        error, which may quote the data (Soundness rule 3). What is raised tells which file's bytes are damaged, and
+        of a user's LazyFrame, in one bit, whether its expressions fail, which must therefore be total.
     MemoryError
         If there is not enough memory; without NumPy's message, which shows a number of rows.
 
     """
-    memory = False
+    memory = engine = False
     try:
         with _without_warnings():
             made = read()
@@ -43,7 +43,9 @@ def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
         raise
     except MemoryError:
         memory = True
-    except (Exception, pl.exceptions.PanicException):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        engine = True
+    except Exception:
         pass
     else:
         changed = source.changed()
@@ -54,13 +56,23 @@ def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
     if memory:
         raise MemoryError("not enough memory to aggregate the data")
     changed = source.changed()
-    raise DpfastError(_UNREADABLE) if changed is None else _changed(changed)
+    if changed is not None:
+        raise _changed(changed)
+    with _without_warnings():
+        damaged = source.damaged() if engine else None
+    raise DpfastError(_UNREADABLE) if damaged is None else _damaged(damaged)
 
 
 def _changed(path: str) -> DpfastError:
     """Return the error for a file that changed, whose name is public."""
     return DpfastError(
         f"the data changed while it was read, so that the aggregates are of no one state of it: {shorten_path(path)}"
+    )
+
+
+def _damaged(path: str) -> DpfastError:
+    return DpfastError(
+        f"the data cannot be read to its end: the file {shorten_path(path)} is damaged; write it again, or leave it out"
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -26,6 +27,7 @@ class ScannedFiles:
     frame: pl.LazyFrame
     pins: tuple[FilePin, ...]
     counted: bool
+    scan_one: Callable[[str], pl.LazyFrame]
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -42,17 +44,32 @@ def scan_files(files: list[NamedFile], schema: Declared | None) -> ScannedFiles:
             pins.append(FilePin.of(file.path))
         except OSError:
             raise ParameterError("data", file.path, "an existing file") from None
+    _refuse_twice([file.path for file in files if file.is_remote], [(pin.state[:2], pin.path) for pin in pins])
     if len(kinds) > 1:
         raise ParameterError("data", [file.path for file in files], "files of one kind")
     kind = kinds.pop()
     if kind == "csv":
-        return ScannedFiles(_scan_csv(files, schema), tuple(pins), counted=False)
-    frame, refused = _scan_typed(files, kind, schema or {})
-    return ScannedFiles(frame, tuple(pins), counted=True, refused=refused)
+        frame, scan_some = _scan_csv(files, schema)
+        return ScannedFiles(frame, tuple(pins), counted=False, scan_one=scan_some)
+    frame, scan_one, refused = _scan_typed(files, kind, schema or {})
+    return ScannedFiles(frame, tuple(pins), counted=True, scan_one=scan_one, refused=refused)
 
 
-def _scan_typed(files: list[NamedFile], kind: str, schema: Declared) -> tuple[pl.LazyFrame, dict[str, str]]:
-    """Return a lazy scan of files that know their dtypes, and the columns in which they differ."""
+def _refuse_twice(addresses: list[str], places: list[tuple[tuple[int, int], str]]) -> None:
+    """Refuse a file that is named twice, by links or by overlapping patterns: one row of it would count as two."""
+    met: set[object] = set()
+    for identity, path in [*((address, address) for address in addresses), *places]:
+        if identity in met:
+            raise ParameterError(
+                "data", path, "files that are given once each", "is it a link, or named by two patterns? leave it out"
+            )
+        met.add(identity)
+
+
+def _scan_typed(
+    files: list[NamedFile], kind: str, schema: Declared
+) -> tuple[pl.LazyFrame, Callable[[str], pl.LazyFrame], dict[str, str]]:
+    """Return a lazy scan of files that know their dtypes, what scans one, and the columns in which they differ."""
     partition, placed = find_partition(files)
     for name in schema:
         if name not in partition:
@@ -63,10 +80,11 @@ def _scan_typed(files: list[NamedFile], kind: str, schema: Declared) -> tuple[pl
     if kind == "parquet":
         options["extra_columns"] = "ignore"
     open_scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
-    schemas = read_schemas(files, kind, lambda path: open_scan(path, **options))
+    scan_one = partial(open_scan, **options)
+    schemas = read_schemas(files, kind, scan_one)
     common = CommonColumns.of(files, schemas)
     if partition:
-        options |= {"hive_partitioning": True, "hive_schema": placed, "try_parse_hive_dates": False}
+        options = options | {"hive_partitioning": True, "hive_schema": placed, "try_parse_hive_dates": False}
     parsing = [_parse_folder(name, schema.get(name, common.dtypes.get(name))) for name in partition]
     own = {name: dtype for name, dtype in common.dtypes.items() if name not in placed}
     scans = []
@@ -75,7 +93,8 @@ def _scan_typed(files: list[NamedFile], kind: str, schema: Declared) -> tuple[pl
         if partition or len(files) > 1:
             scan = scan.select([_widen(name, held[name], dtype) for name, dtype in own.items()] + parsing)
         scans.append(scan)
-    return _together(scans), {name: line for name, line in common.refused.items() if name not in partition}
+    refused = {name: line for name, line in common.refused.items() if name not in partition}
+    return _together(scans), scan_one, refused
 
 
 def _widen(name: str, held: pl.DataType, dtype: pl.DataType) -> pl.Expr:
@@ -101,8 +120,10 @@ def _parse_folder(name: str, dtype: pl.DataType | type[pl.DataType] | None) -> p
     return pl.col(name).cast(wanted, strict=False)
 
 
-def _scan_csv(files: list[NamedFile], schema: Declared | None) -> pl.LazyFrame:
-    """Return a lazy scan of CSV files in which no dtype is inferred and no field can fail."""
+def _scan_csv(
+    files: list[NamedFile], schema: Declared | None
+) -> tuple[pl.LazyFrame, Callable[[str | list[str]], pl.LazyFrame]]:
+    """Return a lazy scan of CSV files in which no dtype is inferred and no field can fail, and what scans some."""
     if schema is None:
         raise ColumnError(
             "a CSV file does not know its dtypes, and inferring them would let one row change them; "
@@ -145,7 +166,7 @@ def _scan_csv(files: list[NamedFile], schema: Declared | None) -> pl.LazyFrame:
                 )
     parsing = [pl.col(name) if expr is None else expr for name, expr in parsed.items()]
     groups = group_files(files, headers, {}, strict=True)
-    return _together([scan(paths).select(parsing) for paths, _ in groups])
+    return _together([scan(paths).select(parsing) for paths, _ in groups]), scan
 
 
 def _parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:

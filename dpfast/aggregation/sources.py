@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -13,7 +13,7 @@ import polars as pl
 from dpfast.aggregation.paths import SUFFIXES, FilePin, name_files
 from dpfast.aggregation.scans import scan_files
 from dpfast.columns.tables import frame_of_table
-from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
 
 __all__ = ["Source", "missing_column", "open_source", "refuse_pattern"]
 
@@ -35,6 +35,8 @@ class Source:
         Whether the engine knows the number of rows without reading them (Parquet and Arrow files).
     refused
         Columns that some files have and others lack, or have of another kind, with the line that says so.
+    scan_one
+        Opens one of the files by itself, with its own columns.
 
     """
 
@@ -42,6 +44,7 @@ class Source:
     pins: tuple[FilePin, ...] = ()
     counted: bool = False
     refused: Mapping[str, str] = field(default_factory=dict, repr=False)
+    scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
 
     def collect_schema(self) -> pl.Schema:
         """Return the names and dtypes of the columns."""
@@ -63,6 +66,16 @@ class Source:
     def changed(self) -> str | None:
         """Return the first file that changed since it was opened, or None."""
         return next((pin.path for pin in self.pins if not pin.holds()), None)
+
+    def damaged(self) -> str | None:
+        """Return the first file that cannot be read to its end by itself, or None; reads all columns of all before."""
+        if self.scan_one is not None:
+            for pin in self.pins:
+                try:
+                    self.scan_one(pin.path).sink_batches(lambda batch: None, engine="streaming")
+                except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+                    return pin.path
+        return None
 
     def require(self, names: Iterable[str | None]) -> None:
         """Refuse columns in which the files differ.
@@ -128,7 +141,8 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
     ------
     ParameterError
         If a file is missing, empty, cut short, not to be read or of another kind, or a pattern matches nothing or a
-        folder: the file is named.
+        folder: the file is named. If one file is named twice, by links or overlapping patterns: each of its rows
+        would count twice.
     ColumnError
         If a CSV file comes without ``schema``, or ``schema`` names a column that the file lacks; if a table
         has columns that cannot become Polars' without looking at their values.
@@ -137,7 +151,7 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
     files = name_files(data)
     if files is not None:
         scan = scan_files(files, schema)
-        return Source(scan.frame, scan.pins, scan.counted, scan.refused)
+        return Source(scan.frame, scan.pins, scan.counted, scan.refused, scan.scan_one)
     if schema is not None:
         raise ParameterError("schema", schema, "left out", "it declares the columns of CSV files only")
     if isinstance(data, pl.LazyFrame):
@@ -150,7 +164,9 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
         _refuse_objects(data)
         return Source(frame_of_table(data))
     mend = "convert it first: polars.DataFrame(data)" if hasattr(data, "__arrow_c_stream__") else ""
-    raise ParameterError("data", data, _ALLOWED, mend)
+    # What was meant as data may hold rows.
+    given = Words(f"a {type(data).__name__}") if isinstance(data, (list, tuple, dict, bytes)) else data
+    raise ParameterError("data", given, _ALLOWED, mend)
 
 
 def refuse_pattern(name: str) -> None:

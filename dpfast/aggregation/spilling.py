@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -66,6 +66,10 @@ class SpillFile:
 
     def __repr__(self) -> str:
         return "SpillFile(private)"
+
+    def closer(self) -> Callable[[], None]:
+        """Return what closes the file, and does not keep this object alive."""
+        return self._file.close
 
     def write(self, frame: pl.DataFrame) -> tuple[int, int]:
         """Append a frame of numbers and strings, and return its place."""

@@ -7,10 +7,11 @@ anywhere, or go on in another transaction: entries are only ever added at the ot
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from dpfast.ledger.earlier import completed
 from dpfast.ledger.encoding import seal
 
 __all__ = ["Walk"]
@@ -30,11 +31,13 @@ class Walk:
         The first seal, which no entry has.
     entries, last_seal
         What the head says: how many charges there are, and the seal of the last entry.
+    lengths
+        By account, of how many sums a cost consists today.
 
     """
 
-    def __init__(self, ledger: str, entries: int, last_seal: str) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: str, entries: int, last_seal: str, lengths: Mapping[str, int]) -> None:
+        self._ledger, self._lengths = ledger, lengths
         self._expected: str | None = last_seal
         self._held: Sequence[Any] | None = None
         #: The first number that was read so far.
@@ -76,5 +79,6 @@ class Walk:
         if seal(before, *row[:-1]) != row[-1]:
             raise ValueError(f"entry {row[0]}")
         account, cost = row[4], _cost(row[7])
+        cost = completed(cost, self._lengths.get(account, len(cost)))
         sofar = self.spent.setdefault(account, (0,) * len(cost))
         self.spent[account] = tuple(map(sum, zip(sofar, cost, strict=True)))

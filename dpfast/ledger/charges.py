@@ -92,7 +92,13 @@ class Charge:
         self.check()
 
     def check(self) -> None:
-        """Refuse amounts out of range (again, since unpickling goes around ``__init__``)."""
+        """Refuse amounts out of range (again, since unpickling goes around ``__init__``), or below the event's cost."""
+        self._check_fields()
+        # Without amounts it is one for ledgers that add up rho, which count the event alone.
+        if self.event is not None and (self.epsilon_units or self.delta_units):
+            check_event(self.event, self.epsilon_units, self.delta_units)
+
+    def _check_fields(self) -> None:
         _check_units(self.epsilon_units, "epsilon_units", LARGEST_EPSILON_UNITS)
         _check_units(self.delta_units, "delta_units", LARGEST_DELTA_UNITS)
         if self.epsilon_units == 0 and self.delta_units == 0 and type(self.event) not in _WITHOUT_EPSILON:
@@ -100,12 +106,20 @@ class Charge:
         check_text(self.description, "description", empty=True)
         if type(self.count) is not int or not (1 <= self.count < 2**63):
             raise ParameterError("count", self.count, "a whole number from 1 to below 2**63")
-        if self.event is not None:
-            if type(self.event) not in _SINGLES:
-                raise ParameterError("event", self.event, "an event of dpfast.accounting.events that runs once")
-            # Without amounts it is one for ledgers that add up rho, which count the event alone.
-            if self.epsilon_units or self.delta_units:
-                check_event(self.event, self.epsilon_units, self.delta_units)
+        if self.event is not None and type(self.event) not in _SINGLES:
+            raise ParameterError("event", self.event, "an event of dpfast.accounting.events that runs once")
+
+    @classmethod
+    def recorded(
+        cls, epsilon_units: int, delta_units: int, description: str, event: Single | None, count: int
+    ) -> Charge:
+        """Return a charge as it stands in a ledger, where an earlier dpfast let an event cost more than its charge."""
+        charge = object.__new__(cls)
+        names = (one.name for one in fields(cls))
+        for name, value in zip(names, (epsilon_units, delta_units, description, event, count), strict=True):
+            object.__setattr__(charge, name, value)
+        charge._check_fields()
+        return charge
 
     @classmethod
     def of(
@@ -199,8 +213,24 @@ class ChargeColumns:
         beside = {"charged_epsilon": self.epsilon, "charged_delta": self.delta}
         return self.parameters | {name: column for name, column in beside.items() if column is not None}
 
+    @classmethod
+    def recorded(cls, kind: type, columns: dict[str, NDArray[np.float64]], description: str) -> ChargeColumns:
+        """Return columns as they stand in a ledger, where an earlier dpfast let events cost more than their rows."""
+        parameters = dict(columns)
+        epsilon, delta = parameters.pop("charged_epsilon", None), parameters.pop("charged_delta", None)
+        charges = object.__new__(cls)
+        values = (kind, parameters, epsilon, delta, description, dict[str, int]())
+        for name, value in zip((one.name for one in fields(cls)), values, strict=True):
+            object.__setattr__(charges, name, value)
+        charges._check_fields()
+        return charges
+
     def check(self) -> None:
-        """Refuse columns of other kinds, lengths and ranges, and add the charges up."""
+        """Refuse columns of other kinds, lengths and ranges, or below the events' costs, and add the charges up."""
+        self._check_fields()
+        check_columns(self.kind, self.parameters, self.epsilon, self.delta)
+
+    def _check_fields(self) -> None:
         from dpfast.kernels.calibrating import LIMB_BITS, sum_amounts  # not at the top: most ledgers do without numba
 
         if COLUMN_KINDS.get(getattr(self.kind, "__name__", "")) is not self.kind:
@@ -225,7 +255,6 @@ class ChargeColumns:
                 raise ParameterError(name, Words("a column"), "positive finite numbers")
         if self.kind is events.DiscreteLaplace and not _whole(self.parameters["sensitivity"]):
             raise ParameterError("sensitivity", Words("a column"), "whole numbers for DiscreteLaplace")
-        check_columns(self.kind, self.parameters, self.epsilon, self.delta)
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""

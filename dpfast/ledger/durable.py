@@ -8,7 +8,6 @@ everywhere. Amounts are decimal text: 64 bits end at 9.22 in epsilon.
 
 from __future__ import annotations
 
-import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +18,13 @@ from dpfast.errors import DpfastError, LedgerError
 from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, no_allotment
 from dpfast.ledger.chain import Walk
 from dpfast.ledger.charges import Item
+from dpfast.ledger.earlier import earlier_filter
 from dpfast.ledger.encoding import COLUMNS, entry_of, row_of, seal
 from dpfast.ledger.filters import Filter, filter_of
+from dpfast.ledger.head import SEALS, Head, account_row, units_of, write_account
 from dpfast.ledger.partitioned import PARTITIONS, PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
-__all__ = ["DurableStore", "Head", "account_row"]
+__all__ = ["DurableStore"]
 
 Result = TypeVar("Result")
 #: A connection of the standard library's kind (PEP 249), with ``execute`` and ``executemany`` of its own.
@@ -39,7 +40,6 @@ _LINKED = (
 _NEWEST, _NEWEST_BYTES = 10_000, 2**24
 #: What is read in one transaction where everything is read: others charge in between.
 _PORTION = 50_000
-_SEALS = 2**256
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,55 +49,6 @@ class _Known:
     number: int
     seal: str
     state: PartitionState
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The one row that says which ledger this is, and how far its chain has come.
-
-    Its seal also covers all accounts, by the sum of their seals: whatever decides the budget is of one moment. The
-    heads of an earlier format do not (``accounts`` is None).
-    """
-
-    ledger: str
-    identity: Identity
-    entries: int
-    last_seal: str
-    accounts: int | None = 0
-
-    @property
-    def row(self) -> tuple[object, ...]:
-        """The whole row."""
-        who = self.identity
-        parts = self.ledger, who.dataset, who.privacy_unit, who.neighbors, self.entries, self.last_seal
-        beside = () if self.accounts is None else (f"{self.accounts:064x}",)
-        return (*parts, seal(*parts, *beside))
-
-    def with_account(self, row: Sequence[str], instead: Sequence[str] | None = None) -> Head:
-        """Return the head over one more account, or over another state of one."""
-        before = 0 if instead is None else int(instead[-1], 16)
-        return replace(self, accounts=((self.accounts or 0) + int(row[-1], 16) - before) % _SEALS)
-
-    def write(self, connection: Connection) -> None:
-        """Put this row in the place of the one that is there."""
-        connection.execute(
-            "UPDATE head SET (ledger, dataset, privacy_unit, neighbors, entries, last_seal, seal) = (?,?,?,?,?,?,?)",
-            self.row,
-        )
-
-
-def account_row(ledger: str, name: str, account: Account) -> tuple[str, ...]:
-    """Return the row of an account of a ledger, sealed."""
-    parts = (name, account.filter.accountant, _text(account.filter.terms), _text(account.spent))
-    return (*parts, seal(ledger, *parts))
-
-
-def _text(units: Sequence[int]) -> str:
-    return json.dumps([str(unit) for unit in units])
-
-
-def _units(text: str) -> tuple[int, ...]:
-    return tuple(map(int, json.loads(text)))
 
 
 class DurableStore(ABC):
@@ -206,9 +157,7 @@ class DurableStore(ABC):
             rows.append(row)
         connection.executemany(f"INSERT INTO entry VALUES ({', '.join('?' * len(COLUMNS))})", rows)
         changed = account_row(head.ledger, name, after)
-        connection.execute(
-            "UPDATE account SET accountant = ?, terms = ?, spent = ?, seal = ? WHERE name = ?", (*changed[1:], name)
-        )
+        write_account(connection, changed)
         head = head.with_account(changed, instead=account_row(head.ledger, name, before))
         self._now = replace(head, identity=after.identity, entries=after.entries, last_seal=last_seal)
         self._now.write(connection)
@@ -291,7 +240,7 @@ class DurableStore(ABC):
     def _seals(self, connection: Connection) -> int:
         """Return the sum of the seals of all accounts."""
         try:
-            return sum(int(row[0], 16) for row in connection.execute("SELECT seal FROM account")) % _SEALS
+            return sum(int(row[0], 16) for row in connection.execute("SELECT seal FROM account")) % SEALS
         except (TypeError, ValueError):
             raise self._damaged("an account has no seal") from None
 
@@ -343,9 +292,15 @@ class DurableStore(ABC):
     def _account_of(self, head: Head, row: Sequence[Any]) -> Account:
         if len(row) != 5 or seal(head.ledger, *row[:-1]) != row[-1]:
             raise self._damaged(f"its account {row[0]!r} is not as it was sealed")
-        _, accountant, terms, spent, _ = row
-        rule = PartitionFilter.of(_units(terms)) if accountant == PARTITIONS else filter_of(accountant, _units(terms))
-        return Account(rule, _units(spent), head.entries, head.identity)
+        name, accountant, terms, spent = row[0], row[1], units_of(row[2]), units_of(row[3])
+        rule: Filter
+        if accountant == PARTITIONS:
+            rule = PartitionFilter.of(terms)
+        elif head.accounts is None:
+            rule = earlier_filter(self.place, name, accountant, terms, spent)
+        else:
+            rule = filter_of(accountant, terms)
+        return Account(rule, spent, head.entries, head.identity)
 
     def _check_seen(self, connection: Connection, head: Head) -> None:
         """Refuse a ledger that was exchanged for another one or for an older copy of itself."""
@@ -374,6 +329,7 @@ class DurableStore(ABC):
         """Verify what is stored, as far as opening does; all of it where it is brought from an earlier format."""
         self._transact(lambda connection: self._verify(connection, _NEWEST))
         if self._now.accounts is None:
+            self._transact(lambda connection: self._verify(connection, None))
             try:
                 self._transact(self._modernise, writing=True)
             except LedgerError as error:
@@ -384,13 +340,17 @@ class DurableStore(ABC):
     def _modernise(self, connection: Connection) -> None:
         head = self._head(connection)
         if head.accounts is None:
-            self._verify(connection, None)
+            walk = self._verify(connection, None)
+            for row in connection.execute("SELECT * FROM account").fetchall():
+                account = self._account_of(head, row)
+                spent = walk.spent.get(row[0], account.filter.nothing)
+                write_account(connection, account_row(head.ledger, row[0], replace(account, spent=spent)))
             self._now = replace(head, accounts=self._seals(connection))
             self._now.write(connection)
             self._set_format(connection)
             self._known = {}
 
-    def _verify(self, connection: Connection, most: int | None) -> None:
+    def _verify(self, connection: Connection, most: int | None) -> Walk:
         """Read the head, the accounts and the newest entries; where these are all there are, add them up."""
         walk, accounts = self._walk(connection)
         size = 0
@@ -401,6 +361,7 @@ class DurableStore(ABC):
         if walk.is_complete:
             self._check_sums(walk, accounts)
         self._check_storage(connection, whole=walk.is_complete)
+        return walk
 
     def _walk(self, connection: Connection) -> tuple[Walk, dict[str, Account]]:
         """Return the beginning of a walk, and the accounts at that moment."""
@@ -409,7 +370,8 @@ class DurableStore(ABC):
         accounts = {row[0]: self._account_of(head, row) for row in rows}
         if MAIN not in accounts:
             raise self._damaged("its account is missing")
-        return Walk(head.ledger, head.entries, head.last_seal), accounts
+        lengths = {name: len(account.filter.nothing) for name, account in accounts.items()}
+        return Walk(head.ledger, head.entries, head.last_seal, lengths), accounts
 
     def _walked(self, connection: Connection, walk: Walk, most: int | None) -> Iterator[Sequence[Any]]:
         """Yield so many older rows that are sure, or all."""
@@ -433,5 +395,6 @@ class DurableStore(ABC):
         if not walk.spent.keys() <= accounts.keys():
             raise self._damaged("an entry is of an account that there is not")
         for name, account in accounts.items():
-            if walk.spent.get(name, account.filter.nothing) != account.spent:
+            # One of an earlier format has fewer sums.
+            if walk.spent.get(name, account.filter.nothing)[: len(account.spent)] != account.spent:
                 raise self._damaged("its entries do not add up to its accounts")

@@ -76,7 +76,7 @@ def entry_of(row: Sequence[Any]) -> Entry:
     item: AnyItem
     if payload is None:
         fact: Any = from_text(event) if event else None
-        item = Charge(int(epsilon), int(delta), description, fact, count)
+        item = Charge.recorded(int(epsilon), int(delta), description, fact, count)
     else:
         of_partitions = _OF_PARTITIONS.get(event)
         item = (
@@ -127,5 +127,4 @@ def _unpacked(kind: type, payload: bytes, description: str) -> ChargeColumns:
     runs = columns.pop("run", None)
     if runs is not None:
         columns = {name: np.repeat(column, runs) for name, column in columns.items()}
-    epsilon, delta = columns.pop("charged_epsilon", None), columns.pop("charged_delta", None)
-    return ChargeColumns(kind, columns, epsilon, delta, description)
+    return ChargeColumns.recorded(kind, columns, description)

@@ -43,6 +43,9 @@ _WORK, _MOST_WORK = 5e6, {"privacy loss distribution": 2.5e7}
 _ADAPTIVE_DELTAS = (
     "no guarantee: charged in several calls at a delta below what events may have, so deltas may depend on answers"
 )
+_UNDERSTATED = (
+    "no guarantee: an earlier dpfast recorded a charge of less than its event costs, and this adds charges up"
+)
 
 #: More distinct parameters than these are rounded to fewer before they are composed.
 _MOST_DISTINCT = 1000
@@ -84,7 +87,8 @@ def report(
 
     Guarantee
         Where ``holds`` is true, all answers together are (epsilon, delta)-differentially private at that
-        figure. It is true for the filter's own budget (row "budget", whose delta is the ledger's). It is true for
+        figure. It is true for the filter's own budget (row "budget", whose delta is the ledger's), unless an
+        earlier dpfast recorded a charge of less than its event costs where charges are added up. It is true for
         basic composition, whose sum of epsilons bounds the loss at any time apart from the events' deltas: if a
         single call charged everything, or at a delta that is at least what these deltas may come to, whatever is
         asked (the sum on the path taken does not bound what an analyst expected to spend who chose deltas by the
@@ -98,12 +102,14 @@ def report(
     rule = account.filter
     total = rule.total
     at = Fraction(rule.terms[1], UNITS_PER_ONE) if delta is None else checked_delta(delta)
-    rows: list[tuple[str, float | None, bool, str]] = [
-        ("budget", total.epsilon, True, f"the ledger's own bound, at delta {total.delta:g}, whatever is still asked")
-    ]
+    agree = all(_agrees(entry.item) for entry in entries)
+    note = f"the ledger's own bound, at delta {total.delta:g}, whatever is still asked"
+    if not agree and rule.accountant == "basic":
+        note = _UNDERSTATED
+    rows: list[tuple[str, float | None, bool, str]] = [("budget", total.epsilon, note != _UNDERSTATED, note)]
     one_call = len({entry.call for entry in entries}) <= 1
     facts = _facts(entries) if entries else []
-    sums = _plain_sums(entries, rule.accountant) if facts else None
+    sums = _plain_sums(entries, rule.accountant) if facts and agree else None
     plain = math.inf
     if sums is not None:
         within = sums[1] <= at * UNITS_PER_ONE
@@ -125,6 +131,16 @@ def report(
         note = "" if one_call else "no guarantee: charged in several calls, so parameters may depend on answers"
         rows.append((name, min(figure, plain), one_call, note))
     return pl.DataFrame(rows, schema=_REPORT_SCHEMA, orient="row")
+
+
+def _agrees(item: AnyItem) -> bool:
+    """Return whether an entry's events cost no more than was charged for them."""
+    try:
+        if isinstance(item, (Charge, ChargeColumns)):
+            item.check()
+    except ParameterError:
+        return False
+    return True
 
 
 def _asked(accountants: Iterable[str]) -> set[str]:

@@ -24,7 +24,8 @@ import psycopg
 
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account
-from dpfast.ledger.durable import DurableStore, Head, account_row
+from dpfast.ledger.durable import DurableStore
+from dpfast.ledger.head import Head, account_row
 from dpfast.ledger.postgresql_server import FORMAT, FORMAT_BEFORE, SCHEMA, Server, Session, reason_of
 from dpfast.ledger.turns import Turns
 

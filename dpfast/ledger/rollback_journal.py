@@ -11,8 +11,10 @@ lock, by this rule:
 - The file as it stands is read in full. If it is in order, it stays, and the journal is removed. It holds every
   acknowledged charge, and perhaps the one that was cut off, which then counts.
 - Otherwise the crash came in the middle of changing the file. The journal is played back if it is that of the last
-  charge, which the change counter tells: SQLite raises the counter with each transaction, and the journal holds the
-  page with the counter from before. Then everything is read again, and refused if it is not in order.
+  charge of this ledger. The change counter tells the one: SQLite raises it with each transaction, and the journal
+  holds the page with the counter from before. The ledger's name in the journal's copy of the head tells the other,
+  since a journal may hold all pages of a small ledger. Then everything is read again, and refused if it is not in
+  order.
 - A journal that is ahead of the file shows that the file is an older copy, which is refused.
 
 What cannot be seen here is an older copy of the file that has no journal beside it, or the journal of its own time:
@@ -27,7 +29,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
@@ -42,6 +44,9 @@ _HEADER = struct.Struct(">8s5I")  # magic, records, nonce, pages before, sector,
 _COUNTER = struct.Struct(">24xI")
 _EVERY = 200  # SQLite's checksum adds up every 200th byte of a page, from its end
 _COUNTERS = 2**32
+#: The first page has the counter; the first table, the head, begins on the second (sqlite_files.SCHEMA).
+_FIRST, _HEAD = 1, 2
+_NAME = 32  # hexadecimal digits
 
 
 def journal_of(path: Path) -> Path:
@@ -74,7 +79,8 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
         If it cannot be brought in order, or is an older copy.
 
     """
-    now, before = _counter_of(os.pread(descriptor, 100, 0)), _counter_in(journal_of(path))
+    pages = _pages_in(journal_of(path))
+    now, before = _counter_of(os.pread(descriptor, 100, 0)), _counter_of(pages.get(_FIRST, b""))
     ahead = None if before is None or now is None else (before - now) % _COUNTERS
     if ahead is not None and 0 < ahead < _COUNTERS // 2:
         raise LedgerError(
@@ -90,6 +96,12 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
     if not in_order and ahead not in (0, _COUNTERS - 1):
         raise LedgerError(
             f"the ledger {str(path)!r} is damaged, and the journal beside it is not that of its last charge; do not "
+            "release anything on it: restore its newest copy and charge again what that copy lacks"
+        )
+    head = pages.get(_HEAD)
+    if not in_order and head is not None and not _is_same(head, os.pread(descriptor, len(head), len(head))):
+        raise LedgerError(
+            f"the ledger {str(path)!r} is damaged, and the journal beside it is of another ledger; do not "
             "release anything on it: restore its newest copy and charge again what that copy lacks"
         )
     if in_order:
@@ -114,21 +126,34 @@ def _counter_of(page: bytes) -> int | None:
     return int(_COUNTER.unpack_from(page)[0]) if len(page) >= _COUNTER.size else None
 
 
-def _counter_in(journal: Path) -> int | None:
-    """Return the change counter from before a journal's transaction, or None where the journal does not hold it."""
+def _is_same(head: bytes, torn: bytes) -> bool:
+    """Return whether the ledger's name, the first column of the only row of one page, stands in another one as well."""
+    place = int.from_bytes(head[8:10])
+    for _ in range(2):  # the row's length and number, in bytes of which the last one alone is below 128
+        while head[place : place + 1] > b"\x7f":
+            place += 1
+        place += 1
+    start = place + int.from_bytes(head[place : place + 1])
+    name = head[start : start + _NAME]
+    return len(name) == _NAME and name in torn
+
+
+def _pages_in(journal: Path) -> dict[int, bytes]:
+    """Return the pages with the counter and the head from before a journal's transaction, as far as it holds them."""
     with open(journal, "rb") as file:
         header = file.read(_HEADER.size)
         if len(header) < _HEADER.size:
-            return None
+            return {}
         magic, records, nonce, _, sector, size = _HEADER.unpack(header)
         if magic != _MAGIC or not 512 <= size <= 65536 or not 32 <= sector <= 65536:
-            return None
+            return {}
         file.seek(sector)
         # A header that was cut off before its last part says 0; pages are there all the same.
-        return _counter_among(file, records or _COUNTERS, nonce, size)
+        return dict(_records_of(file, records or _COUNTERS, nonce, size))
 
 
-def _counter_among(file: BinaryIO, records: int, nonce: int, size: int) -> int | None:
+def _records_of(file: BinaryIO, records: int, nonce: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the first page and the head's, up to the first record that is not in order."""
     for _ in range(records):
         record = file.read(size + 8)
         if len(record) < size + 8:
@@ -137,6 +162,6 @@ def _counter_among(file: BinaryIO, records: int, nonce: int, size: int) -> int |
         check = (nonce + sum(page[size - _EVERY : 0 : -_EVERY])) % _COUNTERS
         if int.from_bytes(record[-4:]) != check:
             break
-        if int.from_bytes(record[:4]) == 1:
-            return _counter_of(page)
-    return None
+        number = int.from_bytes(record[:4])
+        if number in (_FIRST, _HEAD):
+            yield number, page

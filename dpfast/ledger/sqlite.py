@@ -25,8 +25,9 @@ from typing import TypeVar
 
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account
-from dpfast.ledger.durable import DurableStore, Head, account_row
+from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.file_lock import after_fork_in_child, check_place, hold
+from dpfast.ledger.head import Head, account_row
 from dpfast.ledger.rollback_journal import journal_of, recover, was_left
 from dpfast.ledger.sqlite_files import (
     APPLICATION_ID,
@@ -86,7 +87,8 @@ class SqliteStore(DurableStore):
         self._file: tuple[int, ...] | None = None
         self.working = threading.RLock()
         self.is_working = False
-        _STORES.add(self)
+        with _FORKING:  # a fork would not stop a store that comes while it goes through them
+            _STORES.add(self)
         self._open()
 
     @classmethod

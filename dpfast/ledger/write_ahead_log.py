@@ -6,6 +6,8 @@ whatever shows that it once held more is refused:
 
 - a header, or a whole frame, whose checksum is wrong although a half of its salt is this log's (frames from before the
   log was last begun anew have neither half);
+- a log of another ledger, or of an earlier time than the file: the chain that it brings must have come through the
+  head that stands in the file;
 - fewer committed frames than the index beside the log (``-shm``), where a crash left it, says there are; where there
   is no index, a log that ends in the middle of a charge.
 
@@ -46,16 +48,37 @@ def is_ahead(page: bytes) -> bool:
 def convert(path: Path, verify: Callable[[sqlite3.Connection], object]) -> None:
     """Bring the log into the file, once both are in order, and leave write-ahead mode; to be called alone."""
     _check(path)
-    with closing(connected(path, "rw")) as connection:
+    with closing(connected(path, "ro&immutable=1")) as connection:  # without the log
+        in_file = _head(path, connection)
+    # Only to be read: SQLite would bring the log into the file upon closing, whatever was found.
+    with closing(connected(path, "ro")) as connection:
         connection.execute("BEGIN")
         verify(connection)
+        if not _comes_through(path, connection, *in_file):
+            raise _damaged(path, "is of another ledger, or older than the file")
         connection.execute("COMMIT")
+    with closing(connected(path, "rw")) as connection:
         busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy or connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
             raise LedgerError(
                 f"the ledger {str(path)!r} is in use by an earlier dpfast, in SQLite's write-ahead mode; end all "
                 "processes that use it, and open it again"
             )
+
+
+def _head(path: Path, connection: sqlite3.Connection) -> tuple[str, int, str]:
+    row = connection.execute("SELECT ledger, entries, last_seal FROM head").fetchone()
+    if row is None:
+        raise _damaged(path, "stands beside a file without a head")
+    ledger, entries, last_seal = row
+    return ledger, entries, last_seal
+
+
+def _comes_through(path: Path, connection: sqlite3.Connection, ledger: str, entries: int, last_seal: str) -> bool:
+    """Return whether a verified ledger has once had this head."""
+    newest = "SELECT seal FROM entry WHERE number <= ? ORDER BY number DESC LIMIT 1"
+    found = connection.execute(newest, (entries,)).fetchone() or (ledger,)
+    return (_head(path, connection)[0], found[0]) == (ledger, last_seal)
 
 
 def _check(path: Path) -> None:

@@ -18,7 +18,7 @@ Gaussian noises as (sum of 1 / sigma**2) ** -0.5 (Dong, Roth, Su 2022, corollary
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -107,7 +107,7 @@ def weight_of(mechanism: NoiseKind, keys: int) -> int:
 
 
 def select_by_weights(
-    holdings: Sequence[Holdings],
+    holdings: Iterable[Holdings],
     keys: int,
     mechanism: NoiseKind,
     passes: Sequence[Callable[[NDArray[np.int64]], NDArray[np.bool_]]],
@@ -117,7 +117,8 @@ def select_by_weights(
     Parameters
     ----------
     holdings
-        What units hold, in parts of different units: groups are numbers of keys.
+        What units hold, in parts of different units: groups are numbers of keys. It is gone through before the first
+        round and in each, so that it may read its parts anew each time.
     keys
         How many keys there are; each must be held by some unit, or count as never shown.
     mechanism

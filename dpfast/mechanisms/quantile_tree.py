@@ -31,6 +31,13 @@ by values between a and b change the logarithm of a probability by numbers of a 
    is dropped, and s = epsilon / (R w) will do there.
 
 A level is thus a mechanism of bounded range epsilon, and levels are composed: each one is chosen by the answers before.
+
+Ways of unequal length. Above, a row pays epsilon / R in each node that it lies in, and these nodes are a way down the
+tree. Where some ways end earlier, their last nodes may spend more: let a node spend epsilon_v, and let these
+sum up to at most E on every way from the root down. A row then pays at most E / R whatever way it takes, and the R
+rows of a unit E. Under replace a pair of rows pays, by 4, epsilon_v / R in a node that they share and epsilon_v / (2 R)
+in one where only one of them lies: half of what either row's way costs, E / (2 R) each. So the answers of a group are
+E-differentially private. This is a claim of pure epsilon: the squares, which zCDP adds up, are larger on a short way.
 """
 
 from __future__ import annotations
@@ -63,6 +70,10 @@ class Node:
         The rank to hit is p / d of the values.
     children
         The nodes for those to the left, and to the right; None where there is no quantile.
+    share
+        How many levels' epsilon it may spend, where only the sum of epsilon on each way from the root down counts:
+        what the nodes above leave, divided by the levels from here on. The shares of every way to a node
+        without children sum up to the number of levels.
 
     """
 
@@ -70,6 +81,7 @@ class Node:
     p: int
     d: int
     children: tuple[Node | None, Node | None] = (None, None)
+    share: Fraction = Fraction(1)
 
     @property
     def cells(self) -> int:
@@ -111,18 +123,23 @@ def quantile_tree(parts: Sequence[int]) -> QuantileTree:
     >>> tree = quantile_tree([PARTS // 4, PARTS // 2, 3 * PARTS // 4])
     >>> [[(node.quantile, node.p / node.d) for node in level] for level in tree.levels]
     [[(1, 0.5)], [(0, 0.5), (2, 0.5)]]
+    >>> [[int(node.share) for node in level] for level in quantile_tree([1, 2, 3, 4]).levels]
+    [[1], [1, 2], [1]]
 
     """
 
-    def node(first: int, last: int, low: int, high: int) -> Node | None:
+    def node(first: int, last: int, low: int, high: int, left: Fraction) -> Node | None:
         if first == last:
             return None
         middle = (first + last) // 2
         at = parts[middle]
-        children = node(first, middle, low, at), node(middle + 1, last, at, high)
-        return Node(middle, at - low, high - low, children)
+        # From here on there are as many levels as a number of so many quantiles has bits.
+        share = left / (last - first).bit_length()
+        below = left - share
+        children = node(first, middle, low, at, below), node(middle + 1, last, at, high, below)
+        return Node(middle, at - low, high - low, children, share)
 
-    root = node(0, len(parts), 0, PARTS)
+    root = node(0, len(parts), 0, PARTS, Fraction(len(parts).bit_length()))
     assert root is not None, "there is a quantile"
     return QuantileTree(root, tuple(parts))
 
@@ -133,7 +150,8 @@ class Calibration:
 
     Guarantee
         A level costs a privacy unit ``epsilon`` of bounded range, in a group that it adds rows to; or, replaced, in one
-        where it takes rows away and brings others, half where it does only one of the two: see above.
+        where it takes rows away and brings others, half where it does only one of the two: see above. With ``ways``
+        all levels together cost ``epsilon`` times their number in the same sense, as pure epsilon.
 
     Attributes
     ----------
@@ -147,6 +165,8 @@ class Calibration:
         The neighbour relation.
     alone
         Whether there is no other group that a replaced row may come from or go to.
+    ways
+        Whether the last node of a short way down the tree spends what longer ones spend on further levels.
 
     """
 
@@ -155,6 +175,7 @@ class Calibration:
     rows: int
     neighbors: Neighbors
     alone: bool
+    ways: bool = False
 
     def sensitivity(self, node: Node) -> int:
         """Return how far a node's scores are taken to move between neighbours, in units of 1 / d.
@@ -168,11 +189,12 @@ class Calibration:
     def slope(self, node: Node) -> float:
         """Return what a node's scores, in units of 1 / d, are multiplied by, rounded down.
 
-        It is epsilon / (2 sensitivity). The least and the greatest value, p = 0 and p = d, whose scores a row moves
-        one way only, need no factor 2.
+        It is epsilon / (2 sensitivity), for epsilon the node's own. The least and the greatest value, p = 0 and p = d,
+        whose scores a row moves one way only, need no factor 2.
         """
         sensitivity = self.sensitivity(node)
-        exact = self.epsilon / (sensitivity if node.p in (0, node.d) else 2 * sensitivity)
+        epsilon = self.epsilon * node.share if self.ways else self.epsilon
+        exact = epsilon / (sensitivity if node.p in (0, node.d) else 2 * sensitivity)
         nearest = float(exact)
         return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 

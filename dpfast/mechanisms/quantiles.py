@@ -104,8 +104,10 @@ def quantiles(
 
     Several quantiles are drawn by halves: the middle one, then the others among the values left and right of
     it. The rows of a unit lie in different parts, but each row in one only, so that all the quantiles of a level cost
-    what one does: epsilon' is epsilon divided by log2(k + 1) levels for k quantiles, rounded up. The proof stands in
-    `dpfast.mechanisms.quantile_tree`. Where the point is drawn that parts the values, equal values are parted as well,
+    what one does: epsilon' is epsilon divided by log2(k + 1) levels for k quantiles, rounded up. Where parts of the
+    values have fewer levels than others, these get more, so that epsilon is spent in all of them. The proof stands in
+    `dpfast.mechanisms.quantile_tree`. A release draws all levels with the same epsilon', for zCDP adds up its square.
+    Where the point is drawn that parts the values, equal values are parted as well,
     evenly over 2**16 cells of the point, one of which is drawn with it by the score -abs(left - q n).
 
     The point is found from certified partial sums of weights near the quantile's rank, and in ball arithmetic where
@@ -141,7 +143,7 @@ def quantiles(
     whole = column.dtype.kind in "iu"
     points = public_grid(check_bounds(bounds), grid, whole=whole)
     grouped = _group(column, _borrow_groups(groups, group_count, column.length), group_count, points)
-    calibration = Calibration(tree, share, rows, relation, alone=len(grouped) == 1)
+    calibration = Calibration(tree, share, rows, relation, alone=len(grouped) == 1, ways=True)
     drawn = draw_quantiles(grouped, points.points, calibration, random_source(random))
     drawn = drawn[:, order] + (points.lower - 1)
     released = drawn * int(points.step) if whole and points.exponent >= 0 else points.values(drawn)

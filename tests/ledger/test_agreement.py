@@ -98,7 +98,7 @@ def test_what_has_a_profile(event, accountant, delta):
         (ExponentialMechanism(1.0), lambda e: (math.exp(0.5) - math.exp(e / 2)) ** 2 / math.expm1(1.0)),
         (DiscreteLaplace(3.0, 3), lambda e: PLD(DiscreteLaplace(3.0, 3)).delta(e)),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 0.9])
 def test_less_epsilon_for_some_delta(event, least, epsilon):
@@ -149,6 +149,32 @@ def test_equal_gaussian_rows():
     parameters["scale"][4] = 3.7306
     with pytest.raises(ParameterError, match=r"parameters\[4\]"):
         ChargeColumns(Gaussian, parameters, np.ones(9), np.full(9, 1e-5))
+
+
+WORSE_PAIRS = [
+    Partitioned((ExponentialMechanism(0.1).times(100), Pure(0.1))),
+    Partitioned((PermuteAndFlip(0.1).times(9),)),
+    PoissonSubsampled(ExponentialMechanism(0.5), 0.1),
+]
+
+
+@pytest.mark.parametrize("event", WORSE_PAIRS, ids=repr)
+def test_a_pair_that_is_worse_than_its_event(event, monkeypatch):
+    """What is below such a pair's curve says nothing of the event: neither does it refuse, nor let pass."""
+    profile = PLD(event)
+    epsilon = 0.3 * basic.cost(event)[0] / 1e18
+    delta = profile.delta(epsilon)
+    # What rho allows passes, although the lower bound of the pair's curve may be above.
+    at_rho = ZCDP(event).epsilon(1e-6)
+    assert (
+        isinstance(event, PoissonSubsampled)
+        or type(event.events[0].event) is not ExponentialMechanism
+        or (at_rho < profile.epsilon_lower(1e-6))
+    )
+    monkeypatch.setattr(PLD, "delta_lower", None)
+    Charge.of(at_rho, 1e-6, event=event)
+    Charge.of(epsilon, delta, "by the upper bound", event=event)
+    refused(epsilon, min(delta, ZCDP(event).delta(epsilon)) * 0.5, event)
 
 
 def test_what_adds_up_rho_alone():

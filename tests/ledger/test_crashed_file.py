@@ -79,6 +79,21 @@ def test_journal_of_an_earlier_charge(path, states):
         assert found(path, damaged, earlier.journal) is None
 
 
+def test_journal_of_another_ledger(path, states, tmp_path):
+    """Soundness rule 11: one with the same change counter may hold all pages of a ledger with a larger budget."""
+    with Ledger.open(tmp_path / "other.db", epsilon=100, delta=1e-3, dataset="flights") as ledger:
+        others = [charged(tmp_path / "other.db", ledger, number) for number in range(12)]
+    for number in (0, 5, 6, 7):
+        state = states[number]
+        for main in (state.torn(state.changed[:2]), flipped(state.after, state.changed[-1] + PAGE - 40)):
+            path.write_bytes(main)
+            journal_of(path).write_bytes(others[number].journal)
+            for _ in range(2):  # nor was it played back all the same
+                with pytest.raises(LedgerError, match="of another ledger"):
+                    Ledger.open(path)
+            assert path.read_bytes() == main
+
+
 def test_open_ledger_meets_a_journal(path, states):
     """As above for a process that has the ledger open, and for one that only reads."""
     last = states[-1]

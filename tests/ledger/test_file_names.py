@@ -148,6 +148,22 @@ def test_ledgers_do_not_wait_for_each_other(path, tmp_path):
     assert done == [2]
 
 
+def test_no_store_comes_in_the_middle_of_a_fork(path):
+    """A fork stops all stores; one that a thread adds meanwhile would be in mid-transaction in the child."""
+    stores = dpfast.ledger.sqlite
+    opened = []
+    thread = threading.Thread(target=lambda: opened.append(Ledger.open(path)))
+    stores._before_fork()
+    try:
+        thread.start()
+        thread.join(0.5)
+        assert not opened
+    finally:
+        stores._after_fork()
+    thread.join()
+    assert opened[0].charge(TENTH, **ABOUT) == 2
+
+
 def test_children_do_not_keep_a_lock(path):
     """Soundness rule 11: a child forked while its parent waits or charges holds no lock of its parent's."""
     ledger = Ledger.open(path)

@@ -13,8 +13,8 @@ from torn import ABOUT, CHARGE, PAGE, flipped
 from dpfast.errors import LedgerError
 from dpfast.ledger import Budget, Identity, Ledger
 from dpfast.ledger.account import Entry
-from dpfast.ledger.durable import Head, account_row
 from dpfast.ledger.encoding import row_of
+from dpfast.ledger.head import Head, account_row
 
 CHARGES = 6
 FRAME = 24 + PAGE
@@ -27,6 +27,9 @@ class Left:
     main: bytes
     log: bytes
     index: bytes
+    early_main: bytes
+    early_log: bytes
+    early_index: bytes
 
 
 def write_as_before(connection, ledger, number, last_seal, account):
@@ -44,11 +47,12 @@ def write_as_before(connection, ledger, number, last_seal, account):
     return row[-1], after
 
 
-@pytest.fixture(scope="module")
-def left(tmp_path_factory) -> Left:
-    """Four charges in the file, then a log that was begun anew, with two; frames from before follow."""
-    path = tmp_path_factory.mktemp("earlier") / "ledger.db"
-    with Ledger.open(path, epsilon=1, delta=1e-3, **ABOUT) as opened:
+def an_earlier_crash(path, epsilon) -> Left:
+    """Four charges in the file, then a log that was begun anew, with two; frames from before follow.
+
+    Earlier: no charge in the file, and a log with three.
+    """
+    with Ledger.open(path, epsilon=epsilon, delta=1e-3, **ABOUT) as opened:
         account = opened._store.account("")
         ledger = opened.head
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -56,12 +60,19 @@ def left(tmp_path_factory) -> Left:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         last_seal = ledger
+        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
         for number in range(1, CHARGES + 1):
+            if number == 4:
+                early = [file.read_bytes() for file in files]
             if number == 5:
                 connection.execute("PRAGMA wal_checkpoint(RESTART)")
             last_seal, account = write_as_before(connection, ledger, number, last_seal, account)
-        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
-        return Left(*(file.read_bytes() for file in files))
+        return Left(*(file.read_bytes() for file in files), *early)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory) -> Left:
+    return an_earlier_crash(tmp_path_factory.mktemp("earlier") / "ledger.db", epsilon=1)
 
 
 @pytest.fixture
@@ -131,6 +142,34 @@ def test_damaged_log(path, left):
     for length in sorted(lengths):
         assert found(path, left.main, left.log[:length], left.index) is None, length
     assert found(path, left.main, None, left.index) is None
+
+
+def test_log_of_another_time(path, left):
+    """Soundness rule 11: a log from before what stands in the file would take charges away, all seals in order."""
+    put(path, left.main, left.log, left.index)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    newest = path.read_bytes()
+    for main, log, index in ((newest, left.early_log, left.early_index), (left.main, left.early_log, None)):
+        assert found(path, left.early_main, log, index) == 3
+        for _ in range(2):  # nor does closing bring it into the file
+            put(path, main, log, index)
+            for _ in range(2):
+                with pytest.raises(LedgerError, match="older than the file"):
+                    Ledger.open(path)
+            assert path.read_bytes() == main
+
+
+def test_log_of_another_ledger(path, left, tmp_path):
+    """Soundness rule 11: a log may hold all pages of a ledger with a larger budget."""
+    other = an_earlier_crash(tmp_path / "other.db", epsilon=100)
+    assert found(path, other.main, other.log, other.index) == CHARGES
+    for main, log in ((left.main, other.log), (left.early_main, other.early_log)):
+        put(path, main, log, None)
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="another ledger"):
+                Ledger.open(path)
+        assert path.read_bytes() == main
 
 
 def test_cut_within_a_charge(path, left):

@@ -59,7 +59,7 @@ def test_nist_and_fips_vectors_through_the_oracle():
 def test_nist_vector_through_words():
     """Words.fill gives the NIST keystream where its counter starts at the NIST counter."""
     words = Words(NIST_KEY, Purpose.NOISE)
-    words._purpose = NIST_COUNTER
+    words._purpose, words._fresh = NIST_COUNTER, False
     buffer = np.empty(64, np.uint8)
     words.fill(0, buffer)
     assert buffer.tobytes() == NIST_STREAM

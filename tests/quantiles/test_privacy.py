@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -37,10 +38,10 @@ def joined(*parts):
 class Laws:
     """The exact law of every transcript of one group."""
 
-    def __init__(self, quantiles, sizes, epsilon, rows, relation, *, alone, levels=None) -> None:
+    def __init__(self, quantiles, sizes, epsilon, rows, relation, *, alone, levels=None, ways=False) -> None:
         tree = quantile_tree([round(q * PARTS) for q in quantiles])
         share = Fraction(epsilon) / (len(tree.levels) if levels is None else levels)
-        self.calibration = Calibration(tree, share, rows, relation, alone)
+        self.calibration = Calibration(tree, share, rows, relation, alone, ways)
         self.sizes = sizes
         self.known: dict[tuple, dict] = {}
 
@@ -120,6 +121,52 @@ def test_several_quantiles(monkeypatch, quantiles, least, rows, relation, alone)
         bases = [(2,), (4,), (2,) * 4, (4,) * 4] if rows < 3 else [(2,), (4,)]
         most = max(most, losses_of(laws, bases, [BETWEEN], lonely=False))
     assert least < most <= 1 + 1e-9
+
+
+#: Trees whose ways down are of unequal length.
+UNEVEN = [[0.2, 0.4, 0.6, 0.8], [0.05, 0.1, 0.15, 0.5]]
+
+
+@pytest.mark.parametrize(("relation", "alone"), ROUTES, ids=ROUTE_NAMES)
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("quantiles", UNEVEN, ids=str)
+def test_short_ways_spend_what_long_ones_do(monkeypatch, quantiles, rows, relation, alone):
+    """Every node on a way down the tree together: at most epsilon, where the shares of nodes are unequal."""
+    monkeypatch.setattr(nodes, "CELLS", 2)
+    laws = Laws(quantiles, SIZES[0], 1, rows, relation, alone=alone, ways=True)
+    assert {node.share for level in laws.calibration.tree.levels for node in level} == {1, 2}
+    most = losses_of(laws, [*data_sets(1, 2), (2,) * 4], [sizes[:2] for sizes in SIZES[:2]], lonely=alone)
+    if not alone and rows == 1:
+        most = max(most, losses_of(laws, [(2,), (4,)], [BETWEEN], lonely=False))
+    assert 0.5 < most <= 1 + 1e-9
+
+
+def test_a_short_way_that_spends_too_much_is_caught(monkeypatch):
+    """Mutant: the last node of the short way spends a level more than is left."""
+    monkeypatch.setattr(nodes, "CELLS", 2)
+    laws = Laws(UNEVEN[0], SIZES[0], 1, 1, "add_remove", alone=True, ways=True)
+    laws.calibration = dataclasses.replace(laws.calibration, tree=overspent(laws.calibration.tree))
+    assert losses_of(laws, data_sets(2, 3), SIZES[:1], lonely=True) > 1.1
+
+
+def overspent(tree):
+    left, right = tree.root.children
+    return dataclasses.replace(
+        tree, root=dataclasses.replace(tree.root, children=(left, dataclasses.replace(right, share=Fraction(4))))
+    )
+
+
+@pytest.mark.parametrize("count", [*range(1, 40), 99, 127, 128, 500])
+def test_every_way_down_spends_all(count):
+    """The shares of all ways to a last node sum up to the levels, exactly, and none is below one level's."""
+    tree = quantile_tree(list(range(1, count + 1)))
+
+    def ways(node):
+        below = [way for child in node.children if child is not None for way in ways(child)]
+        return [node.share + way for way in below] if below else [node.share]
+
+    assert set(ways(tree.root)) == {len(tree.levels)}
+    assert min(node.share for level in tree.levels for node in level) >= 1
 
 
 def test_wrong_calibrations_are_caught(monkeypatch):

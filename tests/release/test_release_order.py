@@ -391,6 +391,8 @@ def test_a_fork_during_a_run_never_draws_twice_for_one_charge(stage, durable, tm
     released = [answer for answer in answers.values() if answer.startswith("[")]
     assert answers["parent"] in released
     assert len(released) <= (dpf.Ledger.open(path).history().height if durable else 1)
+    if durable:  # a child that may keep no release pays for none, and does not enter the engine
+        assert dpf.Ledger.open(path).history().height == 1
 
 
 KILLED = """

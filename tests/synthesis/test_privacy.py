@@ -5,6 +5,7 @@ Soundness rule 25: scores are integer differences after rounding the estimate's 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -118,8 +119,9 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     from dpfast.mechanisms import noise as calibration
     from dpfast.synthesis.budget import noise_for
 
-    def frequencies() -> tuple[float, float]:
-        noise, _ = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
+    honest, _ = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
+
+    def frequencies(noise: calibration.IntegerNoise) -> tuple[float, float]:
         source, runs = SeededRandom(seed), 20_000
         low, high = noise.add(np.zeros(runs, np.int64), source), noise.add(np.ones(runs, np.int64), source)
         return float((low >= 1).mean()), float((high >= 1).mean())
@@ -127,10 +129,13 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     def violates(low: float, high: float) -> bool:
         return high - 0.025 > np.e * (low + 0.025)
 
-    assert not violates(*frequencies())
+    assert not violates(*frequencies(honest))
+    assert violates(*frequencies(replace(honest, scale=honest.scale / 8)))
+    # Where the event tells of such noise, the charge is refused already.
     true_scale = calibration.laplace_scale
     monkeypatch.setattr(calibration, "laplace_scale", lambda sensitivity, share: true_scale(sensitivity / 8, share))
-    assert violates(*frequencies())
+    with pytest.raises(ParameterError, match="charge what it costs"):
+        noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
 
 
 def rounds_of(workload, budget: Total, relation="add_remove", **given):

@@ -39,8 +39,10 @@ class PLD(Capped):
         The events, run on one dataset with fresh noise each, are (`epsilon(delta)`, delta)- and (epsilon,
         `delta(epsilon)`)-differentially private, for the neighbours that they are stated for: every rounding,
         truncation and numerical error is added. The lower bounds are of the same curve, the composition of the
-        events' dominating pairs, so the two show all that is lost to numerics. That curve is the best that the
-        events allow, but for the exponential mechanism and for what is sampled of abstract events.
+        events' dominating pairs, so the two show all that is lost to numerics. They are bounds of that curve, and of
+        what the events cost only where some mechanism that an event allows has the loss of its pair. Of the
+        exponential mechanism, permute-and-flip, the selection of keys and what is sampled of abstract events none
+        may have it: these may cost less, also than the lower bound, as zCDP may show.
 
     Raises
     ------
@@ -78,12 +80,12 @@ class PLD(Capped):
         return hash(frozenset(frozenset(counts.items()) for counts in self._alternatives))
 
     def epsilon_lower(self, delta: float | Fraction) -> float:
-        """Return a lower bound of the least epsilon at `delta`: how far `epsilon` may be from it."""
+        """Return a lower bound of the epsilon of the pairs' curve at `delta`: how far `epsilon` may be from it."""
         target = checked_delta(delta)
         return min(self._bounds("epsilon", target)[0], self.epsilon(target))
 
     def delta_lower(self, epsilon: float | Fraction) -> float:
-        """Return a lower bound of the least delta at `epsilon`."""
+        """Return a lower bound of the delta of the pairs' curve at `epsilon`."""
         target = checked_epsilon(epsilon)
         return min(self._bounds("delta", target)[0], self.delta(target))
 
