@@ -310,7 +310,7 @@ class Aggregation:
         if self.public is not None:
             return Aggregates(public.given, bounded.units, measures)
         kept = bounded.units > 0
-        places = np.cumsum(kept) - 1
+        places = (np.cumsum(kept) - 1).astype(np.int32)
         return Aggregates(
             public.given.filter(kept),
             bounded.units[kept],

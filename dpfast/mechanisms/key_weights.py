@@ -54,9 +54,9 @@ class Holdings:
     stops: NDArray[np.int64]
     groups: NDArray[np.int32]
 
-    def renumbered(self, numbers: NDArray[np.int64]) -> Holdings:
-        """Return the same with group g called ``numbers[g]``."""
-        return Holdings(self.stops, numbers[self.groups].astype(np.int32))
+    def renumbered(self, numbers: NDArray[np.int32]) -> Holdings:
+        """Return the same with group g called ``numbers[g]``, in 4 bytes for each group that a unit holds."""
+        return Holdings(self.stops, numbers[self.groups])
 
     def __repr__(self) -> str:
         return "Holdings(private)"

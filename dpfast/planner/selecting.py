@@ -81,7 +81,7 @@ def read_key_selection(key_selection: object, *, selects: bool, counts: bool) ->
         raise ParameterError("key_selection", key_selection, '"auto" where keys are public', "leave it out")
     if key_selection == "count" and not counts:
         raise ParameterError(
-            "key_selection", key_selection, "another rule where no count is asked", "add n=dpf.count()"
+            "key_selection", key_selection, "another rule where no count is asked", "ask for a count as well"
         )
     return key_selection
 
@@ -165,7 +165,14 @@ def _one_by_one(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeySh
     else:
         epsilon = _epsilon_of_rho(budget.units, delta)
         charged = charge_units(epsilon, "epsilon", "rho")
-    table = selection_table(as_written(epsilon) / kappa, as_written(delta) / kappa)
+    try:
+        table = selection_table(as_written(epsilon) / kappa, as_written(delta) / kappa)
+    except ParameterError as error:
+        if error.argument != "epsilon" or budget.kind == "epsilon":
+            raise
+        allowed = "larger for selecting keys by the optimal rule: each group's share of it"
+        mend = "raise rho, lower max_groups, choose another rule, or give public keys"
+        raise ParameterError("rho", budget.units / UNITS_PER_ONE, allowed, mend) from None
     charge = Charge(charged, budget.delta_units, description, KeySelection(epsilon, delta))
     return KeyShare(OneByOne(table), unit.max_groups, (charge,), UnitsNeeded(table.median, table.median))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import defaultdict
 from dataclasses import replace
 from itertools import chain
@@ -53,6 +54,19 @@ def test_holdings_are_what_units_keep(max_groups, measures, lazy):
         assert sorted(map(sorted, ([str(key) for key in some] for some in kept if some))) == sorted(
             sorted(map(str, some)) for some in held.values()
         )
+
+
+def test_renumbering_holdings_takes_4_bytes_a_group():
+    """No wider copy is made on the way: there may be as many as rows."""
+    numbers = np.arange(10**6, dtype=np.int32)[::-1].copy()
+    held = Holdings(np.array([10**6]), np.arange(10**6, dtype=np.int32))
+    tracemalloc.start()
+    renumbered = held.renumbered(numbers)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert renumbered.groups.dtype == np.int32
+    assert (renumbered.groups == numbers).all()
+    assert peak < 4.5e6
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -235,6 +249,8 @@ def test_auto_takes_what_needs_the_fewest_units():
         ({"key_selection": "weighted", "keys": pl.DataFrame({"k": ["a"]})}, "key_selection"),
         ({"key_selection": "weighted", "delta": 0.0}, "delta"),
         ({"key_selection": "iterated", "mechanism": "laplace"}, "key_selection"),
+        ({"key_selection": "optimal", "epsilon": 1e-9}, "epsilon"),
+        ({"key_selection": "optimal", "epsilon": None, "rho": 1e-13}, "rho"),
     ],
 )
 def test_what_no_rule_can_do_is_refused_before_any_charge(arguments, argument):
