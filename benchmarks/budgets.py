@@ -110,7 +110,7 @@ def opening(size: int) -> Prepared:
     ledger = dpf.Ledger.open(Path(folder.name) / "small.db", epsilon=1.0)
 
     def ours() -> float:
-        with dpf.Ledger.open(path) as opened:
+        with dpf.Ledger.open(Path(folder.name) / "ledger.db") as opened:
             return opened.spent.epsilon
 
     return Prepared(
