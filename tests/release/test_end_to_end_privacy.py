@@ -10,21 +10,19 @@ false-failure rate of every test here. Mutants show that the attacks see what th
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.aggregation import exact
+from dpfast import drawing
+from dpfast.aggregation import by_unit
 from dpfast.queries import Sensitivity
 
 from .oracles import epsilon_lower_bound
 
 pytestmark = pytest.mark.statistical
-
-NOISE = import_module("dpfast.mechanisms.noise")
 
 BLOCKS = 150_000
 
@@ -106,10 +104,15 @@ def test_selected_keys_and_their_figures(units):
     assert epsilon_lower_bound(*samples, delta=1e-2) <= 1
 
 
+def draw_less(patch, factor):
+    """The noise has a smaller scale than the event that is charged says: a charge of such an event is refused."""
+    draw = drawing.laplace_noise
+    patch.setattr(drawing, "laplace_noise", lambda values, scale, source: draw(values, scale / factor, source))
+
+
 def halve_the_scale(patch):
     """The noise is half of what it should be."""
-    scale = NOISE.laplace_scale
-    patch.setattr(NOISE, "laplace_scale", lambda *given: scale(*given) / 2)
+    draw_less(patch, 2.0)
 
 
 def forget_the_groups(patch):
@@ -120,12 +123,12 @@ def forget_the_groups(patch):
 
 def forget_to_bound(patch):
     """Units keep all their rows."""
-    bound = exact.bound_contributions
+    bound = by_unit.bound_contributions
 
     def nothing_bounded(units, number, groups, keys, max_groups, max_rows, words, **named):
         return bound(units, number, groups, keys, 1000, 1000, words, **named)
 
-    patch.setattr(exact, "bound_contributions", nothing_bounded)
+    patch.setattr(by_unit, "bound_contributions", nothing_bounded)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +145,5 @@ def test_attacks_see_through_mutants(mutate, groups, rows, query, monkeypatch):
 
 def test_attacks_see_a_scale_too_small_by_an_eighth(monkeypatch):
     """How sharp the simplest attack is: epsilon 1.15 in place of 1 is found out."""
-    scale = NOISE.laplace_scale
-    monkeypatch.setattr(NOISE, "laplace_scale", lambda *given: scale(*given) / 1.15)
+    draw_less(monkeypatch, 1.15)
     assert attack(dpf.count(), 1, 1, 1) > 1
