@@ -140,7 +140,7 @@ def claimed(epsilon_units: int, delta_units: int) -> tuple[Curve, int]:
     Examples
     --------
     >>> claimed(10**18, 7)[0][ORDERS.index(2.0)], claimed(10**18, 7)[1]
-    (735325666137214917, 7)
+    (735325664055519225, 7)
 
     """
     epsilon = Fraction(epsilon_units, UNITS_PER_ONE)

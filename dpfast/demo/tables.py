@@ -50,7 +50,7 @@ def made_up_cases() -> pl.DataFrame:
     Examples
     --------
     >>> made_up_cases().filter(ward="children").sort("cases")["illness"][-1]
-    'asthma'
+    'migraine'
 
     """
     cells = [(ward, illness) for ward in range(len(_WARDS)) for illness in range(len(_ILLNESSES))]
