@@ -7,7 +7,8 @@ from typing import Any
 from dpfast.ledger import Ledger
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import Task
-from dpfast.synthesis.trees import Noise, Tree
+from dpfast.synthesis.tree_noise import Noise
+from dpfast.synthesis.trees import Tree
 from dpfast.workloads.workload import Workload
 
 __all__ = ["adaptive_hierarchy"]

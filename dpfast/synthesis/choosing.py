@@ -14,7 +14,8 @@ from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.strategies.noise import Budget
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import Prepared, Task
-from dpfast.synthesis.trees import ROOT_PARTS, Noise, Tree
+from dpfast.synthesis.tree_noise import Noise
+from dpfast.synthesis.trees import ROOT_PARTS, Tree
 from dpfast.workloads.workload import Workload
 
 __all__ = ["estimate_histogram"]
