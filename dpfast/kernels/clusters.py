@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

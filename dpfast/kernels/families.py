@@ -35,8 +35,8 @@ def shrink_families(values, variances, offsets, unions, parents, above, tail, ou
     tail
         What ln(k / h)**2 is multiplied by: 1/4 for Laplace noise, 0 for Gaussian.
     unions
-        Whether a family's last member is not one of its kind: it moves to 0 if it is less than sqrt(2) deviations, and
-        else stays as it is. (Its part of no more than noise would be taken from the others.)
+        Whether a family's last member is not one of its kind: it moves to 0 if it is less than sqrt(2) deviations, or
+        negative, and else stays as it is. (Its part of no more than noise would be taken from the others.)
     out, moved
         The members drawn together, and whether each was moved.
     sums, spreads
@@ -50,7 +50,7 @@ def shrink_families(values, variances, offsets, unions, parents, above, tail, ou
         if unions[f]:
             last -= 1
             union_value, union_variance = values[last], variances[last]
-            if last > first and union_value * union_value < 2.0 * union_variance:
+            if last > first and union_value < math.sqrt(2.0 * union_variance):
                 union_value, union_variance = 0.0, 0.0
             out[last], moved[last] = union_value, False
         size = last - first
@@ -89,7 +89,7 @@ def shrink_families(values, variances, offsets, unions, parents, above, tail, ou
                 off = kept + union_value - parents[f]
                 empty = rest * mean * mean + variance * off * off / (above[f] + high * variance + union_variance)
             error = squares + 2.0 * variance * price
-            if high > 0 and empty < 2.0 * variance + all_off:
+            if high > 0 and (mean <= 0.0 or empty < 2.0 * variance + all_off):
                 if error + empty < least:
                     least, low, low_mean = error + empty, first + rest, 0.0
             elif error + 2.0 * variance + all_off < least:
@@ -148,4 +148,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

@@ -342,4 +342,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

@@ -314,4 +314,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5cdb059c6cf122fa
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e

@@ -26,13 +26,15 @@ Floats = NDArray[np.float64]
 # scales of the noise that the whole budget would buy, or what is left of it.
 #: From which count on a box is split: in scales of what is left, and of the whole.
 _LEAST_TO_SPLIT = (7.0, 20.0)
-_LEAST_TO_SPLIT_ALONE = (2.0, 11.0)
+_LEAST_TO_SPLIT_ALONE = (2.0, 10.0)
 #: The largest share of what is left that a level takes which is two levels above the cells, or more. What stands out
 #: may be a spike, of which the cell should be told best; others are told best by large boxes. A box that is not split
 #: loses nothing by a small share: see `Seen.withheld`.
 _LARGEST_SHARES = {1: (0.6, 0.25)}
 _LARGEST_SHARES_IN_PLANES = (0.4, 0.3)
 _LARGEST_SHARES_ALONE = (0.35, 0.25)
+#: What stands out, two levels above the cells, and holds less than this in scales of the whole is split into its cells.
+_MOST_FOR_CELLS = 50.0
 _FAN_OUT = {1: 16}
 _FAN_OUT_OF_PLANES = 64
 _SPENT_TO_LOOK = {1: 40.0}
@@ -52,7 +54,7 @@ class Seen:
     moved
         Which look like others of their family.
     alone
-        Which do not, while at least half of their family do: what holds a spike stands out like that.
+        Which do not, while three tenths of their family do: what holds a spike stands out like that.
     spent
         How many thousandths they were looked at with.
     withheld
@@ -226,6 +228,9 @@ class Tree:
         """Return the parts of some of a level's boxes, measured, and what is known of them."""
         boxes, left = level.boxes.take(parents), level.left[parents]
         parts, depth = _fan_out(boxes)
+        ratio = np.sqrt(self._noise.variances(left) / self._noise.variances(np.array([PARTS])))
+        cells = seen.alone[parents] & (depth == 2) & (signal[parents] * ratio < _MOST_FOR_CELLS)
+        parts, depth = np.where(cells[:, None], boxes.sides, parts), np.where(cells, 1.0, depth)
         children = parts.prod(axis=1)
         share = _share(parts, depth, signal[parents], seen.alone[parents])
         spent = np.where(depth == 1, left, np.maximum(np.floor(share * left).astype(np.int64), 1))
@@ -243,7 +248,7 @@ class Tree:
         some = drawn.value != 0.0
         sharing = np.maximum(np.add.reduceat(some, offsets[:-1], dtype=np.int64), 1)
         guess = drawn.value + some * np.repeat(off / sharing, children)
-        many = 2 * np.add.reduceat(drawn.moved, offsets[:-1], dtype=np.int64) >= children
+        many = 10 * np.add.reduceat(drawn.moved, offsets[:-1], dtype=np.int64) >= 3 * children
         return result, Seen(guess, drawn.moved, ~drawn.moved & np.repeat(many, children), each, withheld)
 
 

@@ -263,7 +263,8 @@ def naive_shrunk(values, variance, tail, box, spread, union, union_variance) -> 
         moved = np.isin(np.arange(size), rest)
         mean = values[rest].mean()
         about_mean = ((values[rest] - mean) ** 2).sum() + price + 2 * variance + everything
-        options.append((about_mean, np.where(moved, mean, values), moved))
+        if mean > 0 or not high:
+            options.append((about_mean, np.where(moved, mean, values), moved))
         if high:
             about_zero = (values[rest] ** 2).sum() + price + off(values[order[:high]].sum(), high)
             options.append((about_zero, np.where(moved, 0.0, values), moved))
@@ -287,7 +288,7 @@ def test_families_are_drawn_together_by_the_smaller_estimate_of_the_error(tail, 
     for family, (first, last) in enumerate(itertools.pairwise(offsets)):
         inner = last - unions[family]
         union, union_variance = (values[inner], variances[first]) if unions[family] else (0.0, 0.0)
-        noise_alone = unions[family] and inner > first and union**2 < 2 * union_variance
+        noise_alone = unions[family] and inner > first and union < np.sqrt(2 * union_variance)
         if noise_alone:
             union, union_variance = 0.0, 0.0
         expected, expected_moved = naive_shrunk(
