@@ -144,18 +144,20 @@ def _bend(bits):
 
 
 @inlined
-def _upper_bound(half, word, twice_a, sign_bit, to_v, close):
+def _upper_bound(half, word, twice_a, gumbel, signed, close):
     """Return an upper bound of the key 2 a * half + noise, ordered, and 1 if it is not finite (step 1)."""
     r = bit_and(word, _REST_32)
     x = f32_from_i32(r)
     bits = bits_of_f32(x)
     noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START)
     if close:
-        v = to_v * np.float64(x)
         noise = fused_multiply_add(_bend(bits), _BEND, noise)
-        noise = fused_multiply_add(fused_multiply_add(v, -5 / 24, -0.5), v, noise)
+        if gumbel:
+            v = _TO_V * np.float64(x)
+            noise = fused_multiply_add(fused_multiply_add(v, -5 / 24, -0.5), v, noise)
     noise = choose(r == _ZERO_32, _INFINITY, noise)
-    noise = choose(bit_and(word, sign_bit) == _ZERO_32, noise, 0.0)
+    if signed:
+        noise = choose(bit_and(word, _SIGN_32) == _ZERO_32, noise, 0.0)
     product = maximum(twice_a * half, -_HUGE)
     key = ordered(fused_multiply_add(absolute(product), _SLACK, product + noise))
     return key, choose(absolute(half) < _INFINITY, _ZERO_64, _ONE_64)
@@ -165,19 +167,25 @@ def _upper_bound(half, word, twice_a, sign_bit, to_v, close):
 def bound_above(halves, words, a, kind, close, keys):
     """Fill ``keys`` with upper bounds of the candidates' keys (step 1), ordered; return 1 if a score is not finite.
 
-    ``halves`` are those of `halve_below`, and ``a`` is one number, or one for each. ``close`` asks for closer bounds,
-    which take half as long again.
+    ``halves`` are those of `halve_below`, and ``a`` is one number, or one for each. ``close`` asks for closer bounds of
+    GUMBEL noise, which take half as long again; those of other noise are always close.
     """
-    sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
-    to_v = _TO_V if kind == GUMBEL else 0.0
     broken = _ZERO_64
-    if close:
+    if kind == EXPONENTIAL:
         for i in range(keys.size):
-            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), sign_bit, to_v, True)
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), False, False, True)
+            broken = bit_or(broken, bad)
+    elif kind == LAPLACE:
+        for i in range(keys.size):
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), False, True, True)
+            broken = bit_or(broken, bad)
+    elif close:
+        for i in range(keys.size):
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), True, False, True)
             broken = bit_or(broken, bad)
     else:
         for i in range(keys.size):
-            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), sign_bit, to_v, False)
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), True, False, False)
             broken = bit_or(broken, bad)
     return broken
 
@@ -342,4 +350,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46

@@ -77,7 +77,7 @@ def select_chunk(
     Parameters
     ----------
     scores, words
-        The chunk's scores (int64, int32, uint32, float64 or float32) and words (uint32).
+        The chunk's scores (int64 or float64, read-only) and words (uint32).
     a
         What scores are multiplied by: a float64, or one for each row.
     kind
@@ -167,4 +167,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46

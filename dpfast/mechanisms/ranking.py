@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.columns.widening import widen
 from dpfast.kernels.gaps import gap_chunk
 from dpfast.kernels.ranking import rank_again, rank_chunk, rank_groups, rank_row
 from dpfast.mechanisms import selection
@@ -87,7 +88,10 @@ def rank_rows(
                 left, broken = gap_chunk(scores, words, slope, grid, *chunk, *scratch, winners, won, steps, opened)
             if broken:
                 raise candidates.refuse_not_finite(first, scores)
-            return (first + opened[:left], words[opened[:left]]) if left else NONE_OPEN
+            if not left:
+                return NONE_OPEN
+            left_open = np.sort(opened[:left])
+            return first + left_open, words[left_open]
 
         return rank_one
 
@@ -181,7 +185,9 @@ def _rank_again(
     number = (read & np.uint64(0x7FFFFFFF)) << _MORE_BITS | more >> (np.uint64(64) - _MORE_BITS)
     longer = (read >> np.uint64(31)) << np.uint64(63) | number
     order, certain = np.arange(places.size), np.zeros(len(runs), np.bool_)
-    rank_again(scores[places], longer, a, kind, ends, order, np.empty(places.size), np.empty(places.size), certain)
+    rank_again(
+        widen(scores[places]), longer, a, kind, ends, order, np.empty(places.size), np.empty(places.size), certain
+    )
     left = []
     for run, decided, start, stop in zip(runs, certain.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         if decided:
