@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

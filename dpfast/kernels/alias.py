@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -171,4 +171,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

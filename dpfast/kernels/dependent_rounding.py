@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

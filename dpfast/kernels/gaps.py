@@ -19,9 +19,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.differences import best_score, half_difference, halve_below, unordered
+from dpfast.kernels.differences import best_of_chunk, half_difference, halve_below, halve_row, unordered
 from dpfast.kernels.intrinsics import absolute, bit_and, bit_or, choose, u64_from_u32
 from dpfast.kernels.key_bounds import (
+    BLOCK,
     EXPONENTIAL,
     LOWEST_KEY,
     SHORT,
@@ -183,15 +184,18 @@ def gap_chunk(
     """
     size = words.size
     left_open, broken, start = 0, _ZERO_64, _FIRST
-    best = best_score(scores[:1])
-    most = size // 2 + 1
+    best, common = best_of_chunk(scores, a, first, offsets, row)
+    most = BLOCK // 2 + 1  # pairs of a stretch
     pairs, pair_words = np.empty((2, most), np.int64), np.empty((2, most), np.uint32)
     # Of each pair: slope, grid, half the difference, the third bound, the verdict, the steps; and two halves.
     facts, pair_halves = np.empty((6, most)), np.empty((2, most))
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
         below, bounds = halves[: stop - start], keys[: stop - start]
-        halve_below(scores, first, offsets, row, start, best, below)
+        if common:
+            halve_row(scores[start:stop], best, below)
+        else:
+            halve_below(scores, first, offsets, row, start, best, below)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(broken, bound_above(below, words[start:stop], own, _KIND, True, bounds))
         place, own_row, count = start, row, 0
@@ -273,4 +277,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

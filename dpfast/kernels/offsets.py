@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

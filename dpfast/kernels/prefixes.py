@@ -233,4 +233,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -76,4 +76,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

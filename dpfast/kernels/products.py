@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -410,4 +410,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

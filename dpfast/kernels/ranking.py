@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
-from dpfast.kernels.differences import best_score, half_difference, halve_below, halve_row, ordered
+from dpfast.kernels.differences import best_of_chunk, best_score, half_difference, halve_below, halve_row, ordered
 from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.key_bounds import (
     BLOCK,
@@ -228,11 +228,14 @@ def rank_chunk(
     """
     size = words.size
     left_open, broken, start = 0, _ZERO_64, _FIRST
-    best = best_score(scores[:1])
+    best, common = best_of_chunk(scores, a, first, offsets, row)
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
         below, bounds = halves[: stop - start], keys[: stop - start]
-        halve_below(scores, first, offsets, row, start, best, below)
+        if common:
+            halve_row(scores[start:stop], best, below)
+        else:
+            halve_below(scores, first, offsets, row, start, best, below)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(broken, bound_above(below, words[start:stop], own, kind, True, bounds))
         place = start
@@ -405,4 +408,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -93,4 +93,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[order[i]], other_places[order[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

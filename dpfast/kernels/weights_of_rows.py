@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -145,4 +145,4 @@ def add_to_segments(logarithms, edges, terms):
         _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 893a85aa8f388c46
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7cbe5a9343c72f39

@@ -6,7 +6,6 @@ begins. A place is where a candidate stands in what was given, nulls counted.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.columns import Column, borrow
 from dpfast.columns.lists import Lists, borrow_lists, library_of
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.columns.widening import widen, widened_type
+from dpfast.columns.widening import widen
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.kernels.ordering import count_rows, order_rows
 
@@ -85,12 +84,7 @@ class Candidates:
         """Return the scores of chosen candidates, in ascending order of their number."""
         if candidates.size and int(candidates[-1] - candidates[0]) == candidates.size - 1:
             return self.block(int(candidates[0]), int(candidates[-1]) + 1)
-        taken = np.empty(candidates.size, widened_type(self._column.dtype))
-        starts = np.flatnonzero(np.diff(candidates // CHUNK, prepend=-1))
-        for low, high in itertools.pairwise(np.append(starts, candidates.size)):
-            first = int(candidates[low])
-            taken[low:high] = self.block(first, int(candidates[high - 1]) + 1)[candidates[low:high] - first]
-        return widen(taken)
+        return widen(self._column.take(candidates) if self._own is None else self._own[candidates])
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ NOISE_KERNELS = {
     "gaps._settle_pairs": r"<(4|8) x double>",
     "ordering.count_rows": None,
     "ordering.order_rows": None,
+    "differences.best_of_chunk": r"<(2|4|8) x i64>",
     "differences.best_score": r"<(2|4|8) x i64>",
     "differences.halve_below": None,
     "differences.halve_row": r"<(4|8) x double>",
