@@ -182,7 +182,7 @@ def borrow_candidates(scores: Any, offsets: Any = None, groups: Any = None) -> C
     """
     if offsets is not None and groups is not None:
         raise ParameterError("groups", groups, "None where offsets are given", "leave one of them out")
-    lists = borrow_lists(scores, "scores")
+    lists = None if type(scores) is np.ndarray else borrow_lists(scores, "scores")
     if lists is not None:
         for argument, value in (("offsets", offsets), ("groups", groups)):
             if value is not None:
