@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc

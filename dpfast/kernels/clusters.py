@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc

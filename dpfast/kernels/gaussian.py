@@ -187,4 +187,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc

@@ -93,4 +93,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[order[i]], other_places[order[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc

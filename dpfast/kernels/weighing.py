@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ea799db740bd851e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
