@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -149,39 +150,60 @@ def test_what_holds_a_cell_costs_the_whole_budget_at_most(seed, monkeypatch, nei
         assert estimate.histogram.min() >= 0
 
 
+def with_and_without(monkeypatch, counts, seed, **arguments):
+    """Return an estimate; the same with no number in place of finer counts that nobody paid for; and how many."""
+    look, again, withheld = Tree._look, Tree._measure_again, 0
+    paid: set[tuple[int, ...]] = set()
+
+    def measuring_again(self, level, which, seen):
+        if seen.withheld is not None:
+            boxes = level.boxes.take(which)
+            paid.update(
+                (*lower, *upper) for lower, upper in zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)
+            )
+        again(self, level, which, seen)
+
+    def looking(self, boxes, parts, left):
+        nonlocal withheld
+        *result, finest = look(self, boxes, parts, left)
+        for place, (lower, upper) in enumerate(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)):
+            if (*lower, *upper) not in paid:
+                withheld += 1
+                finest[place] = np.nan
+        return *result, finest
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tree, "_measure_again", measuring_again)
+        expected = dpf.adaptive_hierarchy(counts, random=SeededRandom(seed), **arguments).histogram
+    with monkeypatch.context() as patched:
+        patched.setattr(Tree, "_look", looking)
+        found = dpf.adaptive_hierarchy(counts, random=SeededRandom(seed), **arguments).histogram
+    return expected, found, withheld
+
+
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 def test_nothing_depends_on_what_nobody_has_paid_for(seed, monkeypatch, neighbors):
-    """Finer counts of boxes that are split after all: with other numbers in their place the estimate is the same."""
-    look, again, withheld = Tree._look, Tree._measure_again, 0
+    """Finer counts of boxes that are split after all: without them the estimate is the same."""
+    several = 0
     for counts in histograms(seed):
-        paid: set[tuple[int, ...]] = set()
+        expected, found, withheld = with_and_without(monkeypatch, counts, seed, epsilon=0.7, neighbors=neighbors)
+        assert (found == expected).all()
+        several += withheld
+    assert several > 0
 
-        def measuring_again(self, level, which, seen, paid=paid):
-            if seen.withheld is not None:
-                boxes = level.boxes.take(which)
-                paid |= {
-                    (*lower.tolist(), *upper.tolist()) for lower, upper in zip(boxes.lower, boxes.upper, strict=True)
-                }
-            again(self, level, which, seen)
 
-        def looking(self, boxes, parts, left, paid=paid):
-            nonlocal withheld
-            *result, finest = look(self, boxes, parts, left)
-            for place, (lower, upper) in enumerate(zip(boxes.lower, boxes.upper, strict=True)):
-                if (*lower.tolist(), *upper.tolist()) not in paid:
-                    withheld += 1
-                    finest[place] = np.nan
-            return *result, finest
+def test_a_tree_that_peeks_at_what_nobody_has_paid_for_is_caught(seed, monkeypatch):
+    """A mutant: what is split is decided by the finer counts."""
+    split = Tree._split
 
-        arguments = {"epsilon": 0.7, "neighbors": neighbors, "random": SeededRandom(seed)}
-        with monkeypatch.context() as patched:
-            patched.setattr(Tree, "_measure_again", measuring_again)
-            expected = dpf.adaptive_hierarchy(counts, **arguments).histogram
-        with monkeypatch.context() as patched:
-            patched.setattr(Tree, "_look", looking)
-            arguments["random"] = SeededRandom(seed)
-            assert (dpf.adaptive_hierarchy(counts, **arguments).histogram == expected).all()
-    assert withheld > 0
+    def peeking(self, *arguments):
+        below, seen = split(self, *arguments)
+        return below, seen if seen.withheld is None else replace(seen, guess=seen.withheld)
+
+    monkeypatch.setattr(Tree, "_split", peeking)
+    counts = np.random.default_rng(seed).poisson(500, 300)
+    expected, found, _ = with_and_without(monkeypatch, counts, seed, epsilon=0.7)
+    assert not np.array_equal(found, expected)
 
 
 def test_noise_too_wide_to_be_discrete_is_measured_twice_instead(seed, monkeypatch):
