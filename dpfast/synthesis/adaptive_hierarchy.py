@@ -78,12 +78,13 @@ def adaptive_hierarchy(
     Notes
     -----
     A box with a large count, in scales of the noise that its budget would buy, is split (into 16 parts along one axis,
-    8 x 8 in two) and the parts looked at with a share of what is left: a quarter (in the plane 0.3) three levels above
-    the cells, 0.6 (0.4) two levels above, and all of it for cells. A box with a small one is measured with all that is
-    left; its cells are taken to be alike. Where several boxes of a family look alike, and each holds less than what is
-    left could tell, their sum is measured in their place. So few records are told from noise at a resolution that they
-    allow, and many as by a hierarchy H_b. A box that stands out of its family may hold a spike: it is split from half
-    as many records on, and two levels above the cells into these at once. Least squares bring all measurements
+    8 x 8 in two) and the parts looked at with a share of what is left: an even one for each level where the cells can
+    all be told; else a quarter (in the plane 0.3) three levels above the cells, 0.6 (0.4) two levels above, and all of
+    it for cells. A box with a small one is measured with all that is left; its cells are taken to be alike. Where
+    several boxes of a family look alike, and each holds less than what is left could tell, their sum is measured in
+    their place. So few records are told from noise at a resolution that they allow, and many as by a hierarchy H_b. A
+    box that stands out of its family may hold a spike: it is split from half as many records on, with a smaller share,
+    and if it holds few records two levels above the cells then into these at once. Least squares bring all measurements
     together; then, from the root down, the parts of a box are moved to their mean or to 0, but for those that stand
     out, where an estimate of the error is less for it, and all to the nearest nonnegative numbers that have the box's
     sum.
