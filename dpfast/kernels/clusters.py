@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29

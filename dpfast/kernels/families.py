@@ -134,4 +134,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29

@@ -270,4 +270,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29

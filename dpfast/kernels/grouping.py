@@ -44,4 +44,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e806ac5cac58ec61
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29

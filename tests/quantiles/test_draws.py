@@ -94,6 +94,22 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
     assert (np.diff(drawn[0], axis=1) >= 0).all(), "quantiles rise"
 
 
+@pytest.mark.parametrize("quantiles", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("spread", [2, 10**3, 2**40])
+def test_narrow_values_in_wide_bounds(refined, quantiles, spread, seed):
+    """20,000 values in few of the first buckets, which are divided again: the same points as in ball arithmetic."""
+    generator, points = np.random.default_rng(seed), 2**60 + 5
+    values = points // 3 + np.rint(generator.normal(0, spread, 20_000)).astype(np.int64)
+    values[:3] = 1, points, points // 3 + 2**50
+    tree, drawn = tree_of(quantiles), []
+    for refine_all in (False, True):
+        data = grouped([values], np.int64)
+        drawn.append(draw_quantiles(data, points, calibrated(tree), SeededRandom(seed), refine_all=refine_all))
+        if not refine_all:
+            assert len(refined) == 0
+    assert np.array_equal(*drawn)
+
+
 class ChosenWords:
     """Stands in for `Keystream`: the words of each node's call, then what a test says they are continued by."""
 
