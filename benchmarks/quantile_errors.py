@@ -45,8 +45,8 @@ _ROWS = 4_000_000
 _HEAD = """Errors of quantiles in ranks: the mean over all quantiles of a cell, and its standard error.
 
 `python -m benchmarks.quantile_errors rows.jsonl`. Epsilon is 1 for all quantiles of a cell together; one row is added
-or removed. Of {cells} cells {ahead} have a peer that is ahead by more than 5% and by two standard errors of the
-difference, marked with `<`. JointExp is left out at 99 quantiles, where its algorithm is too slow.
+or removed. In {ahead} of {cells} cells a peer is ahead by more than 5% and by two standard errors of the difference;
+these are marked with `<`. JointExp is left out at 99 quantiles, where its algorithm is too slow.
 """
 
 
