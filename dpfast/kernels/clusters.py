@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143

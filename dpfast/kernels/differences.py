@@ -127,4 +127,4 @@ def halve_row(scores, best, halves):
         halves[i] = _half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143

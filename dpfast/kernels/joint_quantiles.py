@@ -399,4 +399,4 @@ def draw_joint(
         group += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143

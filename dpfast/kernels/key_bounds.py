@@ -342,4 +342,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143

@@ -403,4 +403,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5976c1dd0601eb29
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
