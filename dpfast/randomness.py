@@ -29,7 +29,7 @@ __all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Words"]
 
 _KEY_BYTES = 32
 _BLOCK_BYTES = 16
-_ZEROS = bytes(1 << 20)
+_ZEROS = memoryview(bytes(1 << 20))
 
 
 class Purpose(IntEnum):
@@ -89,7 +89,7 @@ class Words:
         target = buffer.view(np.uint8).data
         for begin in range(0, len(target), len(_ZEROS)):
             part = target[begin : begin + len(_ZEROS)]
-            self._encryptor.update_into(memoryview(_ZEROS)[: len(part)], part)
+            self._encryptor.update_into(_ZEROS[: len(part)], part)
 
 
 class Keystream:

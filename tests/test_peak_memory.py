@@ -80,7 +80,7 @@ def test_a_release_by_unit_stays_within_its_memory(tmp_path):
 
 @pytest.mark.long
 def test_a_release_by_unit_within_a_control_group(tmp_path):
-    """In 600 MB in all, a file of 10^8 rows, and every limit is found without being told."""
+    """In 600 MB in all, a file of 1 GB, and every limit is found without being told."""
     group = Path(f"/sys/fs/cgroup/memory/dpfast-test-{os.getpid()}")
     limit = "memory.limit_in_bytes"
     if not group.parent.exists():
@@ -91,7 +91,7 @@ def test_a_release_by_unit_within_a_control_group(tmp_path):
         pytest.skip("no control group can be made here")
     try:
         (group / limit).write_text(str(600 * 10**6))
-        write(tmp_path / "rows.parquet", 100_000_000, 10_000_000)
+        write(tmp_path / "rows.parquet", 60_000_000, 6_000_000)
         assert (tmp_path / "rows.parquet").stat().st_size > 10**9
         assert peak(tmp_path / "rows.parquet", str(group), 0) < 600 * 10**6
     finally:

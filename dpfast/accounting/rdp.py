@@ -65,7 +65,7 @@ Curve = tuple[int, ...]
 
 
 # What a curve is worth in the units of `work`: balls at all orders, and sums over thousands of terms.
-_CURVE_WORK, _SAMPLED_WORK = 1.5e5, 3e6
+_CURVE_WORK, _STRAIGHT_WORK, _SAMPLED_WORK = 1.5e5, 5e4, 3e6
 
 
 def _curve(formula: Callable[[arb], arb]) -> Curve:
@@ -75,6 +75,7 @@ def _curve(formula: Callable[[arb], arb]) -> Curve:
 
 
 def _concentrated(rho: Fraction) -> Curve:
+    spend(_STRAIGHT_WORK)
     return tuple(ceiling_units(Fraction(order) * rho) for order in ORDERS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -115,6 +116,14 @@ class Column:
         crossing = np.concatenate(pieces)
         crossing.setflags(write=False)
         return crossing
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return a fresh array of the values of chosen rows, in ascending order of their numbers."""
+        if self._only is not None:
+            return self._only[rows]
+        starts = np.searchsorted(rows, [*self._starts, self.length])
+        pieces = zip(self._chunks, self._starts, itertools.pairwise(starts.tolist()), strict=True)
+        return np.concatenate([chunk[rows[low:high] - offset] for chunk, offset, (low, high) in pieces])
 
     def missing(self, start: int, stop: int) -> NDArray[np.bool_] | None:
         """Return where the rows from ``start`` up to ``stop`` are null, or None where none of them is.

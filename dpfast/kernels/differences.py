@@ -1,5 +1,8 @@
 """Scores relative to the best one of their row, exactly where they are integers; and floats in the order of integers.
 
+Rows of a chunk share one best score, the chunk's, where a times every difference is small: bounds that err by a few
+units of 2**-53 of a product stay as close as they are for the row's own.
+
 Halves of differences are taken, (score - best) / 2, since a difference itself may overflow. That of two integers is
 exact before it is converted to float64, with one rounding; that of two floats rounds once, and halving a subnormal
 loses 2**-1075.
@@ -13,10 +16,13 @@ from numba.extending import overload
 
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import bit_xor, bits_of_f64, f64_from_bits, shift_right, spread_sign, subtract
+from dpfast.kernels.parameters import largest_of_rows
 
-__all__ = ["best_score", "half_difference", "halve_below", "halve_row", "ordered", "unordered"]
+__all__ = ["best_of_chunk", "best_score", "half_difference", "halve_below", "halve_row", "ordered", "unordered"]
 
 _ONE_64 = np.uint64(1)
+#: What a times a difference may be where rows share a best score: its error stays below 2**-33.
+_SMALL = 2.0**16
 
 
 @inlined
@@ -99,6 +105,21 @@ def best_score(scores):
 
 
 @kernel
+def best_of_chunk(scores, a, first, offsets, row):
+    """Return the best of a chunk's scores, and whether it may take the place of the best of each row.
+
+    ``first``, ``offsets`` and ``row`` are those of `select_chunk`, and so is ``a``. NaN and infinities may not.
+    """
+    best = worst = _rank(scores[0])
+    for i in range(scores.size):
+        best = max(best, _rank(scores[i]))
+        worst = min(worst, _rank(scores[i]))
+    highest, lowest = _ranked(best, scores[0]), _ranked(worst, scores[0])
+    slope = largest_of_rows(a, offsets, row, first + scores.size)
+    return highest, (2.0 * slope) * half_difference(highest, lowest) <= _SMALL
+
+
+@kernel
 def halve_below(scores, first, offsets, row, start, best, halves):
     """Fill ``halves`` with (score - best) / 2 for the candidates of a chunk from ``start`` on, each in its own row.
 
@@ -127,4 +148,4 @@ def halve_row(scores, best, halves):
         halves[i] = _half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -180,7 +180,7 @@ def weigh_blocks(scores, a, weights, references, sums):
     Parameters
     ----------
     scores
-        A chunk's scores (int64, int32, uint32, float64 or float32); a block begins at every multiple of BLOCK.
+        A chunk's scores (int64 or float64); a block begins at every multiple of BLOCK.
     a
         What scores are multiplied by, a float64.
     weights
@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -134,4 +134,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

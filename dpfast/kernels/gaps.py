@@ -19,9 +19,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.differences import best_score, half_difference, halve_below, unordered
+from dpfast.kernels.differences import best_of_chunk, half_difference, halve_below, halve_row, unordered
 from dpfast.kernels.intrinsics import absolute, bit_and, bit_or, choose, u64_from_u32
 from dpfast.kernels.key_bounds import (
+    BLOCK,
     EXPONENTIAL,
     LOWEST_KEY,
     SHORT,
@@ -40,6 +41,8 @@ __all__ = ["OPEN", "gap_chunk", "round_gaps"]
 OPEN = -1
 _SLACK, _TINY, _LARGEST = 16 * 2.0**-53, 2.0**-1000, 2.0**51
 _OPEN, _INFINITY = float(OPEN), np.inf
+# A literal number would have what it is passed to compiled once more.
+_FIRST, _TWO, _KIND = np.int64(0), np.int64(2), np.int64(EXPONENTIAL)
 _ZERO_64, _ZERO_32, _REST_32 = np.uint64(0), np.uint32(0), np.uint32(0x7FFFFFFF)
 _M_PLUS_ONE, _WIDTH = 32.0, 1.0625
 
@@ -180,18 +183,21 @@ def gap_chunk(
 
     """
     size = words.size
-    left_open, broken, start = 0, _ZERO_64, 0
-    best = best_score(scores[:1])
-    most = size // 2 + 1
+    left_open, broken, start = 0, _ZERO_64, _FIRST
+    best, common = best_of_chunk(scores, a, first, offsets, row)
+    most = BLOCK // 2 + 1  # pairs of a stretch
     pairs, pair_words = np.empty((2, most), np.int64), np.empty((2, most), np.uint32)
     # Of each pair: slope, grid, half the difference, the third bound, the verdict, the steps; and two halves.
     facts, pair_halves = np.empty((6, most)), np.empty((2, most))
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
         below, bounds = halves[: stop - start], keys[: stop - start]
-        halve_below(scores, first, offsets, row, start, best, below)
+        if common:
+            halve_row(scores[start:stop], best, below)
+        else:
+            halve_below(scores, first, offsets, row, start, best, below)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
-        broken = bit_or(broken, bound_above(below, words[start:stop], own, EXPONENTIAL, True, bounds))
+        broken = bit_or(broken, bound_above(below, words[start:stop], own, _KIND, True, bounds))
         place, own_row, count = start, row, 0
         while place < stop:
             begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
@@ -239,12 +245,12 @@ def gap_chunk(
                         scores,
                         words,
                         at(a, row),
-                        EXPONENTIAL,
+                        _KIND,
                         bounds[here],
                         below[here],
                         place,
                         whole,
-                        2,
+                        _TWO,
                         heap,
                         owners,
                         counts,
@@ -258,10 +264,11 @@ def gap_chunk(
                         if found == 2:
                             one, two = places[0], places[1]
                             half = half_difference(scores[one], scores[two])
-                            steps = _round_gap(half, words[one], words[two], at(a, row), at(grid, row), EXPONENTIAL)
+                            steps = _round_gap(half, words[one], words[two], at(a, row), at(grid, row), _KIND)
                             gaps[row] = np.float64(steps)
                     else:
-                        opened[left_open : left_open + found] = places[:found]
+                        for k in range(found):
+                            opened[left_open + k] = places[k]
                         left_open += found
                 place = part
             if part == end:
@@ -270,4 +277,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

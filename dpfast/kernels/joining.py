@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -1,8 +1,8 @@
 """Certified bounds on keys ``a * score + noise``, from the first bits of the noise: what selections compare.
 
-Scores are taken relative to the best one of their row, or of the row's part at hand, which changes no comparison of
-keys: differences of integers are exact however large the integers are. A kernel halves them, h = (score - best) / 2,
-since the difference itself may overflow, and p = (2 a) * h.
+Scores are taken relative to the best one of their row, of the row's part at hand, or of a chunk of rows
+(differences.py), which changes no comparison of keys: differences of integers are exact however large the integers
+are. A kernel halves them, h = (score - best) / 2, since the difference itself may overflow, and p = (2 a) * h.
 
 A word is 32 random bits: a sign, then the first 31 bits r of a number V or U in [r, r+1) * 2**-31. The noise is
 
@@ -22,20 +22,24 @@ and at most 0 if negative. Let x be r rounded to float32 and x = 2**k (1 + f): i
     158 ln 2 - ln 2 * 2**-23 * bits + 2**-24 (1 + 2**-20)     the last term for the rounding to x
 
 and at most 0.06 more than -ln(r 2**-31); 2**-23 in the code leaves 5e-8 for the rounding of these 110 in float64.
-Where rows are short, two terms make it closer. log2(1 + f) >= f + K f (1 - f), K = 1 - 1 / (2 ln 2) = 0.27865..: the
-difference is 0 at both ends, with slope 0 at f = 1, first concave, then convex; f (1 - f) in float32 errs by 2**-27.
-And ln(-ln(1 - V)) = ln V + V / 2 + 5 V**2 / 24 + .., where all coefficients are positive (they are those of Gregory's
-partial sums, 1/2, 5/12, 3/8, 251/720.., over 1, 2, 3..): Gumbel noise is at most -ln V - V / 2 - 5 V**2 / 24.
+Where rows are short, two terms make it closer. log2(1 + f) >= f + f (1 - f) (A + B f) with A = 0.41888, B = -0.15825.
+Write D for the difference with A' = 0.418880.. and B' = -0.158248.., for which D and its slope are 0 at f = 0.46567..:
+D is 0 at both ends too, and its second derivative is concave, below 0 at both ends and above 0 there, so that D is
+concave, convex, concave. The convex part lies above its tangent there, which is 0, and a concave part lies above the
+chord between two ends where D is at least 0. A + B f lies below A' + B' f on [0, 1]; in float32 the term errs by 2**-24
+at most. And ln(-ln(1 - V)) = ln V + V / 2 + 5 V**2 / 24 + .., where all coefficients are positive (they are those of
+Gregory's partial sums, 1/2, 5/12, 3/8, 251/720.., over 1, 2, 3..): Gumbel noise is at most -ln V - V / 2 - 5 V**2 / 24.
 The product p is off by 2u |p|: the difference of two int64 is taken exactly as an unsigned integer, and converted with
 one rounding; that of two floats rounds once (its half is finite where both are), and halving a subnormal loses
 2**-1075, which makes 2**-94 for a <= 2**980; the product rounds once more, and loses 2**-1074 where it underflows. The
 sum rounds by u (|p| + 110), adding 8u |p| again by about as much: 4u |p| and 4e-14 together. A p below -2**1000 is
 raised to that; NaN does not occur, since a is positive and finite scores are required (others are reported).
 
-Step 2, likewise: log2(x) <= k + f + K f (1 - f) + 0.02013, 0.01396 in ln x, and the cell's upper end is 1/r further in
-the logarithm. By the series above, ln(-ln(1 - V)) - ln V - V / 2 - 5 V**2 / 24 over V**3 rises with V, up to 0.4012
-for V <= 7/8 + 2**-31, so that Gumbel noise is at least the bound above less 0.403 V**3 there; 0.0141 in the code leaves
-1e-4 for the roundings of x, of the constants and of the cell's end in V. Other words take the close bounds of step 3.
+Step 2, likewise: log2(x) <= k + f + f (1 - f) (A + B f) + 0.001276, 0.000885 in ln x, and the cell's upper end is 1/r
+further in the logarithm. By the series above, ln(-ln(1 - V)) - ln V - V / 2 - 5 V**2 / 24 over V**3 rises with V, up to
+0.4012 for V <= 7/8 + 2**-31, so that Gumbel noise is at least the bound above less 0.403 V**3 there; 0.00099 in the
+code leaves 1e-4 for the roundings of x, of the constants and of the cell's end in V. Other words take the close bounds
+of step 3.
 
 Step 3. The difference d is p as above, with a relative error of 2u. Errors of the noise, beside the unread bits:
 
@@ -120,7 +124,7 @@ SHORT = 32
 _HUGE, _HALF_HUGE = 2.0**1000, 2.0**999
 _LN2 = 0.6931471805599453
 _STEP, _START = -_LN2 * 2.0**-23, 158 * _LN2 + 2.0**-23
-_BEND, _START_BELOW = -0.2786 * _LN2, 158 * _LN2 - 0.0141
+_BEND_AT_0, _BEND_RISE, _START_BELOW = np.float32(0.41888), np.float32(-0.15825), 158 * _LN2 - 0.00099
 _TO_V = 2.0**-31 * (1 - 2.0**-22)  # rounds V down
 _MANTISSA_32, _ONE_BITS_32 = np.uint32(0x7FFFFF), np.uint32(0x3F800000)
 _ONE_F32, _TWO_F32 = np.float32(1.0), np.float32(2.0)
@@ -138,24 +142,27 @@ _SIGN_64 = np.uint64(1 << 63)
 
 @inlined
 def _bend(bits):
-    """Return f * (1 - f) for the mantissa 1 + f of a float32, from its bits."""
+    """Return f (1 - f) (A + B f) for the mantissa 1 + f of a float32, from its bits."""
     mantissa = f32_from_bits(bit_or(bit_and(bits, _MANTISSA_32), _ONE_BITS_32))
-    return np.float64((mantissa - _ONE_F32) * (_TWO_F32 - mantissa))
+    f = mantissa - _ONE_F32
+    return np.float64((f * (_TWO_F32 - mantissa)) * (_BEND_AT_0 + _BEND_RISE * f))
 
 
 @inlined
-def _upper_bound(half, word, twice_a, sign_bit, to_v, close):
+def _upper_bound(half, word, twice_a, gumbel, signed, close):
     """Return an upper bound of the key 2 a * half + noise, ordered, and 1 if it is not finite (step 1)."""
     r = bit_and(word, _REST_32)
     x = f32_from_i32(r)
     bits = bits_of_f32(x)
     noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START)
     if close:
-        v = to_v * np.float64(x)
-        noise = fused_multiply_add(_bend(bits), _BEND, noise)
-        noise = fused_multiply_add(fused_multiply_add(v, -5 / 24, -0.5), v, noise)
+        noise = fused_multiply_add(_bend(bits), -_LN2, noise)
+        if gumbel:
+            v = _TO_V * np.float64(x)
+            noise = fused_multiply_add(fused_multiply_add(v, -5 / 24, -0.5), v, noise)
     noise = choose(r == _ZERO_32, _INFINITY, noise)
-    noise = choose(bit_and(word, sign_bit) == _ZERO_32, noise, 0.0)
+    if signed:
+        noise = choose(bit_and(word, _SIGN_32) == _ZERO_32, noise, 0.0)
     product = maximum(twice_a * half, -_HUGE)
     key = ordered(fused_multiply_add(absolute(product), _SLACK, product + noise))
     return key, choose(absolute(half) < _INFINITY, _ZERO_64, _ONE_64)
@@ -165,19 +172,25 @@ def _upper_bound(half, word, twice_a, sign_bit, to_v, close):
 def bound_above(halves, words, a, kind, close, keys):
     """Fill ``keys`` with upper bounds of the candidates' keys (step 1), ordered; return 1 if a score is not finite.
 
-    ``halves`` are those of `halve_below`, and ``a`` is one number, or one for each. ``close`` asks for closer bounds,
-    which take half as long again.
+    ``halves`` are those of `halve_below`, and ``a`` is one number, or one for each. ``close`` asks for closer bounds of
+    GUMBEL noise, which take half as long again; those of other noise are always close.
     """
-    sign_bit = _SIGN_32 if kind == LAPLACE else _ZERO_32
-    to_v = _TO_V if kind == GUMBEL else 0.0
     broken = _ZERO_64
-    if close:
+    if kind == EXPONENTIAL:
         for i in range(keys.size):
-            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), sign_bit, to_v, True)
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), False, False, True)
+            broken = bit_or(broken, bad)
+    elif kind == LAPLACE:
+        for i in range(keys.size):
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), False, True, True)
+            broken = bit_or(broken, bad)
+    elif close:
+        for i in range(keys.size):
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), True, False, True)
             broken = bit_or(broken, bad)
     else:
         for i in range(keys.size):
-            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), sign_bit, to_v, False)
+            keys[i], bad = _upper_bound(halves[i], words[i], 2.0 * at(a, i), True, False, False)
             broken = bit_or(broken, bad)
     return broken
 
@@ -310,7 +323,7 @@ def lower_bound(half, a, word, kind):
         x = f32_from_i32(r)
         bits = bits_of_f32(x)
         noise = fused_multiply_add(f64_from_i32(i32_from_u32(bits)), _STEP, _START_BELOW)
-        noise = fused_multiply_add(_bend(bits), _BEND, noise)
+        noise = fused_multiply_add(_bend(bits), -_LN2, noise)
         v = np.float64(x) * 2.0**-31
         noise -= 1.0 / np.float64(x) + (v * (0.5 + v * (5 / 24 + 0.403 * v)) if kind == GUMBEL else 0.0)
     product = (2.0 * a) * half
@@ -342,4 +355,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import types
 from numba.extending import overload
 
-__all__ = ["at", "part"]
+__all__ = ["at", "largest_of_rows", "part"]
 
 
 def at(parameter, row):
@@ -34,4 +34,24 @@ def _part(parameter, start, stop):
     return lambda parameter, start, stop: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+def largest_of_rows(parameter, offsets, row, stop):
+    """Return the largest parameter of the rows from ``row`` on that begin before ``stop``: itself if it is a number."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(largest_of_rows, inline="always")
+def _largest_of_rows(parameter, offsets, row, stop):
+    if not isinstance(parameter, types.Array):
+        return lambda parameter, offsets, row, stop: parameter
+
+    def of_array(parameter, offsets, row, stop):
+        largest, one = parameter[row], row
+        while one < parameter.size and offsets[one] < stop:
+            largest = max(largest, parameter[one])
+            one += 1
+        return largest
+
+    return of_array
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
-from dpfast.kernels.differences import best_score, half_difference, halve_below, halve_row, ordered
+from dpfast.kernels.differences import best_of_chunk, best_score, half_difference, halve_below, halve_row, ordered
 from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.key_bounds import (
     BLOCK,
@@ -30,7 +30,8 @@ from dpfast.kernels.sorting import sort_descending, threshold_of_largest
 
 __all__ = ["end_of_stretch", "rank_again", "rank_chunk", "rank_groups", "rank_part", "rank_row"]
 
-_ZERO_64 = np.uint64(0)
+# A literal 0 would have what it is passed to compiled once more.
+_ZERO_64, _FIRST = np.uint64(0), np.int64(0)
 _INFINITY = np.inf
 #: Up to so many candidates are sorted by insertion.
 _FEW = 96
@@ -69,7 +70,8 @@ def gather(bounds, halves, words, a, kind, wanted, heap, owners, counts, places)
     threshold = HIGHEST_KEY
     if wanted <= heap.size:
         best = heap[:wanted]
-        best[:] = LOWEST_KEY - 1  # below every bound
+        for k in range(wanted):
+            best[k] = LOWEST_KEY - 1  # below every bound
         for start in range(0, size, _STRETCH):
             stop = min(start + _STRETCH, size)
             if size > _STRETCH and largest_key(bounds[start:stop]) <= best[0]:
@@ -163,7 +165,7 @@ def rank_part(
     """Rank a row, or gather of a part of one, whose candidates begin at ``start`` in the chunk.
 
     Return how many ``places`` count, and whether they are the row's winners, certain and in order: as many as are
-    wanted, or as there are. Otherwise they are those that may be among the best, ascending.
+    wanted, or as there are. Otherwise they are those that may be among the best, in any order.
     """
     size = bounds.size
     count = gather(bounds, halves, words[start : start + size], a, kind, wanted, heap, owners, counts, places)
@@ -173,7 +175,6 @@ def rank_part(
         needed = min(wanted, size)
         if rank(scores, words, a, kind, places, count, lows, highs, needed):
             return needed, True
-        places[:count] = np.sort(places[:count])
     return count, False
 
 
@@ -216,8 +217,8 @@ def rank_chunk(
         The winners of each row, the largest first, counted over all rows (int64, 2-D), and their words (uint32); set
         for every row that lies in the chunk and is decided. A row of fewer candidates has them all.
     opened
-        Filled with the candidates that are left of every other row or part of a row, counted in the chunk (int64),
-        in ascending order.
+        Filled with the candidates that are left of every other row or part of a row, counted in the chunk (int64), in
+        any order.
 
     Returns
     -------
@@ -226,12 +227,15 @@ def rank_chunk(
 
     """
     size = words.size
-    left_open, broken, start = 0, _ZERO_64, 0
-    best = best_score(scores[:1])
+    left_open, broken, start = 0, _ZERO_64, _FIRST
+    best, common = best_of_chunk(scores, a, first, offsets, row)
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
         below, bounds = halves[: stop - start], keys[: stop - start]
-        halve_below(scores, first, offsets, row, start, best, below)
+        if common:
+            halve_row(scores[start:stop], best, below)
+        else:
+            halve_below(scores, first, offsets, row, start, best, below)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(broken, bound_above(below, words[start:stop], own, kind, True, bounds))
         place = start
@@ -262,7 +266,8 @@ def rank_chunk(
                         winners[row, k] = first + places[k]
                         won[row, k] = words[places[k]]
                 else:
-                    opened[left_open : left_open + count] = places[:count]
+                    for k in range(count):
+                        opened[left_open + k] = places[k]
                     left_open += count
                 place = part
             if part == end:
@@ -363,7 +368,7 @@ def rank_row(scores, words, a, kind, wanted, places, lows, highs):
             if threshold == LOWEST_KEY or lowest >= threshold:
                 break
         threshold = LOWEST_KEY
-    kept = 0
+    kept = _FIRST
     for k in range(count):
         if bounds[k] >= lowest:
             places[kept], lows[kept], highs[kept] = places[k], lows[k], highs[k]
@@ -403,4 +408,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -249,4 +249,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

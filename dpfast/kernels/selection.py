@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.differences import best_score, half_difference, halve_below
+from dpfast.kernels.differences import best_of_chunk, half_difference, halve_below, halve_row
 from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.key_bounds import (
     BLOCK,
@@ -77,7 +77,7 @@ def select_chunk(
     Parameters
     ----------
     scores, words
-        The chunk's scores (int64, int32, uint32, float64 or float32) and words (uint32).
+        The chunk's scores (int64 or float64, read-only) and words (uint32).
     a
         What scores are multiplied by: a float64, or one for each row.
     kind
@@ -103,11 +103,14 @@ def select_chunk(
     begin, end = offsets[row] - first, offsets[row + 1] - first
     opened, broken = 0, _ZERO_64
     count, threshold = 0, LOWEST_KEY
-    best = best_score(scores[:1])
+    best, common = best_of_chunk(scores, a, first, offsets, row)
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         below = halves[: stop - start]
-        best = halve_below(scores, first, offsets, row, start, best, below)
+        if common:
+            halve_row(scores[start:stop], best, below)
+        else:
+            best = halve_below(scores, first, offsets, row, start, best, below)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(broken, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start]))
         piece = start
@@ -167,4 +170,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -108,8 +108,7 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     Parameters
     ----------
     values, words
-        One run after the other, equally long: the values (int64, int32, uint32, float64 or float32), and a word
-        (uint32) for each.
+        One run after the other, equally long: the values (int64 or float64), and a word (uint32) for each.
     a
         What differences from the threshold are multiplied by (float64).
     thresholds, margins
@@ -172,4 +171,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b3aad8710f731143
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6

@@ -213,9 +213,4 @@ def check_answers(column: Column, scale: float) -> None:
 
 def measure_again(column: Column, chosen: NDArray[np.int64], scale: float, source: RandomSource) -> NDArray[Any]:
     """Return chosen values of a column, in ascending order of their places, with fresh Laplace noise."""
-    values = np.empty(chosen.size, column.dtype)
-    starts = np.flatnonzero(np.diff(chosen // CHUNK, prepend=-1))
-    for low, high in zip(starts, np.append(starts[1:], chosen.size)[: starts.size], strict=True):
-        first = int(chosen[low])
-        values[low:high] = column.block(first, int(chosen[high - 1]) + 1)[chosen[low:high] - first]
-    return laplace_noise(borrow(values), scale, source)
+    return laplace_noise(borrow(column.take(chosen)), scale, source)

@@ -6,7 +6,6 @@ begins. A place is where a candidate stands in what was given, nulls counted.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from dpfast.columns import Column, borrow
 from dpfast.columns.lists import Lists, borrow_lists, library_of
 from dpfast.columns.saturating import borrow_saturating
+from dpfast.columns.widening import widen
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.kernels.ordering import count_rows, order_rows
 
@@ -77,19 +77,14 @@ class Candidates:
             self._own.setflags(write=False)
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the scores of some candidates, counted over all rows."""
-        return self._column.block(start, stop) if self._own is None else self._own[start:stop]
+        """Return the scores of some candidates, counted over all rows: int64 or float64, read-only."""
+        return widen(self._column.block(start, stop) if self._own is None else self._own[start:stop])
 
     def take(self, candidates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the scores of chosen candidates, in ascending order of their number."""
         if candidates.size and int(candidates[-1] - candidates[0]) == candidates.size - 1:
             return self.block(int(candidates[0]), int(candidates[-1]) + 1)
-        taken = np.empty(candidates.size, self._column.dtype)
-        starts = np.flatnonzero(np.diff(candidates // CHUNK, prepend=-1))
-        for low, high in itertools.pairwise(np.append(starts, candidates.size)):
-            first = int(candidates[low])
-            taken[low:high] = self.block(first, int(candidates[high - 1]) + 1)[candidates[low:high] - first]
-        return taken
+        return widen(self._column.take(candidates) if self._own is None else self._own[candidates])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -187,7 +182,7 @@ def borrow_candidates(scores: Any, offsets: Any = None, groups: Any = None) -> C
     """
     if offsets is not None and groups is not None:
         raise ParameterError("groups", groups, "None where offsets are given", "leave one of them out")
-    lists = borrow_lists(scores, "scores")
+    lists = None if type(scores) is np.ndarray else borrow_lists(scores, "scores")
     if lists is not None:
         for argument, value in (("offsets", offsets), ("groups", groups)):
             if value is not None:

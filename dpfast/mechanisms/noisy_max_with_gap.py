@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import borrow_scale
+from dpfast.columns.widening import widen
 from dpfast.kernels.gaps import OPEN, round_gaps
 from dpfast.kernels.selection import EXPONENTIAL
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.candidates import Candidates, borrow_candidates
 from dpfast.mechanisms.exact_selection import exact_gap
 from dpfast.mechanisms.ranking import rank_rows
-from dpfast.mechanisms.selection import Slope, slope_of, slopes, tails
+from dpfast.mechanisms.selection import Slope, longer_words, slope_of, slopes, tails
 from dpfast.mechanisms.winners import give_column, give_places, read_values
 from dpfast.randomness import Keystream
 
@@ -165,13 +166,19 @@ def gap_steps(
         Treat every gap as open: the slow, exact path, which must agree with the fast one.
 
     """
-    a = slope if isinstance(slope, float) else slope[rows]
-    step = grid if isinstance(grid, float) else grid[rows]
+    a, step = _of_rows(slope, rows), _of_rows(grid, rows)
     best, second = (candidates.take(np.ascontiguousarray(first_two[:, j])) for j in (0, 1))
     best_words, second_words = (np.ascontiguousarray(words[:, j]) for j in (0, 1))
     steps = np.full(rows.size, OPEN, np.int64)
     if not refine_all:
         round_gaps(best, best_words, second, second_words, a, step, EXPONENTIAL, steps)
+        left = np.flatnonzero(steps == OPEN)
+        if left.size:
+            longer = [longer_words(keystream, first_two[left, j], words[left, j]) for j in (0, 1)]
+            pairs = widen(best[left]), longer[0], widen(second[left]), longer[1]
+            again = np.full(left.size, OPEN, np.int64)
+            round_gaps(*pairs, _of_rows(a, left), _of_rows(step, left), EXPONENTIAL, again)
+            steps[left] = again
     gaps: NDArray[np.float64] = steps * np.asarray(step)
     for i in np.flatnonzero(steps == OPEN).tolist():
         row = int(rows[i])
@@ -181,6 +188,11 @@ def gap_steps(
         exact = exact_gap(EXPONENTIAL, difference / own, Fraction(slope_of(slope, row)) * own, signs, bits)
         gaps[i] = _as_float(exact * own)
     return gaps
+
+
+def _of_rows(parameter: Slope, rows: NDArray[np.int64]) -> Slope:
+    """Return the parameter of some rows: itself if it is a number."""
+    return parameter if isinstance(parameter, float) else parameter[rows]
 
 
 def _as_float(x: Fraction) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.columns.widening import widen
 from dpfast.kernels.gaps import gap_chunk
 from dpfast.kernels.ranking import rank_again, rank_chunk, rank_groups, rank_row
 from dpfast.mechanisms import selection
@@ -19,6 +20,7 @@ from dpfast.mechanisms.selection import (
     Slope,
     every_candidate,
     exact_gaps,
+    longer_words,
     open_rows,
     read_chunks,
     slope_of,
@@ -31,8 +33,6 @@ __all__ = ["rank_rows"]
 #: Up to so many winners are kept in a heap.
 _FEW = 48
 _DIGITS = 2048
-#: How many more bits of a word are read before balls are.
-_MORE_BITS = np.uint64(17)
 
 
 def rank_rows(
@@ -87,7 +87,10 @@ def rank_rows(
                 left, broken = gap_chunk(scores, words, slope, grid, *chunk, *scratch, winners, won, steps, opened)
             if broken:
                 raise candidates.refuse_not_finite(first, scores)
-            return (first + opened[:left], words[opened[:left]]) if left else NONE_OPEN
+            if not left:
+                return NONE_OPEN
+            left_open = np.sort(opened[:left])
+            return first + left_open, words[left_open]
 
         return rank_one
 
@@ -174,14 +177,11 @@ def _rank_again(
     """Order runs of the chosen candidates of a row by 17 more bits of their words; return the runs still open."""
     places = np.concatenate([chosen[first:last] for first, last in runs])
     ends = np.cumsum([0, *(last - first for first, last in runs)])
-    more = np.frombuffer(keystream.extension(places if index is None else index[places], 0), ">u8")[::2].astype(
-        np.uint64
-    )
-    read = words[places].astype(np.uint64)
-    number = (read & np.uint64(0x7FFFFFFF)) << _MORE_BITS | more >> (np.uint64(64) - _MORE_BITS)
-    longer = (read >> np.uint64(31)) << np.uint64(63) | number
+    longer = longer_words(keystream, places if index is None else index[places], words[places])
     order, certain = np.arange(places.size), np.zeros(len(runs), np.bool_)
-    rank_again(scores[places], longer, a, kind, ends, order, np.empty(places.size), np.empty(places.size), certain)
+    rank_again(
+        widen(scores[places]), longer, a, kind, ends, order, np.empty(places.size), np.empty(places.size), certain
+    )
     left = []
     for run, decided, start, stop in zip(runs, certain.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         if decided:

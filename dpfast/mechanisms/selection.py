@@ -30,6 +30,8 @@ from dpfast.randomness import Keystream, Purpose, RandomSource
 __all__ = ["CHUNK", "Candidates", "borrow_candidates", "select", "select_rows", "slopes"]
 
 _REST, _REST_BITS = 0x7FFFFFFF, 31
+#: How many more bits of a word are read before balls are.
+_MORE_BITS = np.uint64(17)
 _LOWEST_EPSILON, _HIGHEST_EPSILON = 1e-18, 1e6
 _SCALARS = (int, float, Decimal, Fraction, np.generic, complex, str, bytes, type(None))
 
@@ -301,6 +303,15 @@ def tails(keystream: Keystream, index: NDArray[np.int64], words: NDArray[np.uint
     signs = [word > _REST for word in words.tolist()]
     pairs = zip(index.tolist(), words.tolist(), strict=True)
     return signs, [Tail(keystream, place, word & _REST, _REST_BITS) for place, word in pairs]
+
+
+def longer_words(keystream: Keystream, index: NDArray[np.int64], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return candidates' words with 17 more bits of each, as `noise_of` reads them: a sign, and 48 for the number."""
+    more = np.frombuffer(keystream.extension(index, 0), ">u8")[::2].astype(np.uint64)
+    read = words.astype(np.uint64)
+    number = (read & np.uint64(_REST)) << _MORE_BITS | more >> (np.uint64(64) - _MORE_BITS)
+    longer: NDArray[np.uint64] = (read >> np.uint64(_REST_BITS)) << np.uint64(63) | number
+    return longer
 
 
 def slope_of(slope: Slope, row: int) -> float:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
 from dpfast.accounting.balls import as_written, round_up
 from dpfast.columns import borrow_scale
+from dpfast.columns.widening import widen
 from dpfast.errors import ParameterError
 from dpfast.kernels.thresholds import BLOCK, bound_thresholds, scan_runs
 from dpfast.mechanisms.additive import Tail
@@ -265,8 +266,9 @@ class Runs:
                 while positions[run] < width and found[run] < count:
                     decide(run)
             return positions
+        wide = widen(values)
         while scan_runs(
-            values,
+            wide,
             words,
             self._noise.slope,
             thresholds,

@@ -22,7 +22,7 @@ from .truth import DIGITS, composed, profile, response
 DELTAS = [0, 1e-300, 1e-30, 1e-12, 1e-6, 1e-3, 0.1, 0.9]
 EPSILONS = [0, 1e-9, 0.01, 0.5, 1, 3, 10, 100, 1e5]
 CLOSE = 1.0 + 1e-9
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=12, deadline=None)
 
 BAD_DELTAS = [-1e-9, 1, 1.0, 2, math.nan, math.inf, True, "0.1", b"1", None, [0.1], 1j, np.array([0.1, 0.2])]
 BAD_DELTAS += [Decimal("NaN"), Decimal(1), Fraction(3, 2), np.float32("nan")]

@@ -29,7 +29,7 @@ from dpfast.accounting.zcdp import cost as rho_cost
 
 from .truth import renyi
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 EXCESS, EPSILON = st.floats(0.01, 200.0), st.floats(1e-3, 20.0)
 
 

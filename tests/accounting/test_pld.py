@@ -42,7 +42,7 @@ from .contract import AccountantContract, BoundsTheTruth
 from .truth import composed, profile, response, responses_profile
 
 GAP = 1e-3
-VERY_FEW = settings(max_examples=4, deadline=None)
+VERY_FEW = settings(max_examples=2, deadline=None)
 
 
 class TestPLD(AccountantContract, BoundsTheTruth):
@@ -156,7 +156,7 @@ def test_gaussian_and_discrete_equal_the_closed_forms():
         assert PLD(hundred).epsilon_lower(delta) <= best <= PLD(hundred).epsilon(delta) * (1 + 1e-12)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.05, 2.0), st.integers(2, 6)), min_size=1, max_size=5), st.floats(0.0, 0.98))
 def test_both_bounds_enclose_all_outcomes_added_up(parameters, share):
     """The exact profile of a few randomized responses, in 60 digits."""

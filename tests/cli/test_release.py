@@ -250,6 +250,7 @@ def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
 
 _INTERRUPTED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 import dpfast.release
 from dpfast.aggregation.exact import Aggregation
 from dpfast.cli import main
@@ -290,7 +291,8 @@ def test_an_interrupt_tells_whether_the_ledger_was_charged(folder, place, wrappe
 
 def test_a_real_interrupt_from_outside(folder):
     script = """
-import time
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from dpfast.aggregation.exact import Aggregation
 from dpfast.cli import main
 Aggregation.run = lambda *_: (open("begun", "w").close(), time.sleep(1200))

@@ -439,7 +439,8 @@ def killed(path, stage, delay):
     return [int(line.split()[1]) for line in lines if line.startswith("seen")], process.returncode, lines[-1]
 
 
-def test_a_killed_release_never_loses_a_charge(tmp_path, seed):
+@pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_a_killed_release_never_loses_a_charge(tmp_path, seed, times):
     """kill -9 at every stage and at random moments: each result that was seen has its own entry, within the budget.
 
     A charge may be lost to a crash; it is never forgotten. 100 charges fit; the last process meets the end.
@@ -447,7 +448,7 @@ def test_a_killed_release_never_loses_a_charge(tmp_path, seed):
     path = tmp_path / "ledger.db"
     dpf.Ledger.open(path, epsilon=1)
     generator = np.random.default_rng(seed)
-    kills = [(stage, -1.0) for stage in (1, 2, 3)] + [(0, delay) for delay in generator.uniform(0, 0.03, 5)]
+    kills = [(stage, -1.0) for stage in (1, 2, 3)] + [(0, delay) for delay in generator.uniform(0, 0.03, times)]
     results = []
     for stage, delay in kills:
         before = dpf.Ledger.open(path).history().height

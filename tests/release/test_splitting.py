@@ -166,7 +166,7 @@ def test_events_are_true_and_charges_within_the_budget(split, unit, keys):
             assert len(plan._blueprint.charges) == 5 + (0 if share is None else len(share.charges))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     st.fractions(Fraction(1, 10**9), 50),
     st.fractions(Fraction(1, 10**12), Fraction(1, 2)),

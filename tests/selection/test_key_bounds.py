@@ -300,14 +300,30 @@ def test_ordered_integers_are_ordered_as_floats():
 
 def test_constants_of_the_bent_chord_and_of_the_series():
     """What the kernel's docstring says of them, in ball arithmetic over a fine grid; equality at the ends."""
-    bend = 1 - 1 / (2 * arb(2).log())
-    assert bend > rational(Fraction("0.2786"))
+    at_0, rise = Fraction("0.41888"), Fraction("-0.15825")
+    for written, used in ((at_0, key_bounds._BEND_AT_0), (rise, key_bounds._BEND_RISE)):
+        assert abs(Fraction(float(used)) - written) < Fraction(1, 2**25)
     below = []
-    for k in range(1, 2000):
-        f = rational(Fraction(k, 2000))
-        below.append((1 + f).log() / arb(2).log() - f - bend * f * (1 - f))
+    for k in range(1, 4000):
+        f = rational(Fraction(k, 4000))
+        below.append((1 + f).log() / arb(2).log() - f - f * (1 - f) * (rational(at_0) + rational(rise) * f))
     assert all(each > 0 for each in below)
-    assert all(each < rational(Fraction("0.02013")) for each in below)
+    assert all(each < rational(Fraction("0.001276")) for each in below)
+    # The line above them touches at one point, where the second derivative is positive; it is negative at both ends.
+    touch = rational(Fraction("0.465679135"))
+    ln2, g = arb(2).log(), (1 + touch).log() / arb(2).log() - touch
+    slope = 1 / (ln2 * (1 + touch)) - 1
+    square = touch * (1 - touch)
+    line_rise = (slope * square - g * (1 - 2 * touch)) / square**2
+    line_at_0 = g / square - line_rise * touch
+    assert line_at_0 > rational(at_0) + rational(Fraction(1, 2**23))
+    assert line_at_0 + line_rise > rational(at_0 + rise) + rational(Fraction(1, 2**23))
+
+    def curvature(f):
+        return -1 / (ln2 * (1 + f) ** 2) + 2 * (line_at_0 - line_rise) + 6 * line_rise * f
+
+    assert curvature(arb(0)) < 0 < curvature(touch)
+    assert curvature(arb(1)) < 0
     last = arb(0)
     for k in range(1, 201):
         v = rational(Fraction(7 * k, 1600))

@@ -18,7 +18,7 @@ _NEGLIGIBLE = -60.0
 _WORTH_SCREENING = 16
 _ELEMENTS_AT_ONCE = 2**17
 # What a complex value, its logarithm and its error are worth in the units of `work`.
-_VALUE_WORK = 6.0
+_VALUE_WORK = 12.0
 _FREQUENCIES_AT_ONCE = 2**13
 
 
