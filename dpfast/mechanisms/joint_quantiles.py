@@ -20,9 +20,12 @@ dpfast.mechanisms.quantile_tree has it. The noise of t is that of R rows, or of 
 in another group: then R rows less in one group cost half. If there is no other group, the unit's rows can only be
 dropped or become valid, R at most.
 
-Several quantiles in few rows. With c = n / (k + 1) rows between quantiles, placing one of them in a gap at the end of
-the bounds costs exp(-2 slope D c) and gains as many times more points as there are in that gap. Trees of few quantiles
-and those of many are better in that: hence FEWEST and MOST.
+When it pays. With c = n / (k + 1) rows between quantiles, placing one more of them in a gap at an end of the bounds
+costs exp(-2 slope D c) and gains as many times more points as there are in that gap. So quantiles go astray together
+where c is below 25 / epsilon or so and bounds are far from the values, and those by halves fewer of them. Measured for
+epsilon 1 and 400 rows or more, from 4 to 12 quantiles err 0.5 to 1 of what they do by halves, save for many equal
+values or bounds far away on one side; 2 or 3 err no less, and 15 or more go astray in more data. n is private: hence
+FEWEST and MOST, which do not depend on it.
 """
 
 from __future__ import annotations

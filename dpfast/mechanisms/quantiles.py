@@ -46,9 +46,9 @@ def quantiles(
         All quantiles of one group together are (epsilon, 0)-differentially private, where neighbouring data differ in
         one privacy unit that has at most ``max_rows_per_group`` rows in the group. A unit with rows in several
         groups pays for each; a replaced one, whose rows may change group, half for a group that it only leaves and
-        half for one that it only enters. A point y of the grid is drawn with probability proportional to
-        exp(epsilon' * score(y) / (2 * sensitivity)), exactly; for q = 0 and q = 1, whose scores count the rows on one
-        side, without the 2. No budget is kept here.
+        half for one that it only enters. A point y of the grid, or a set of points, is drawn with probability
+        proportional to exp(epsilon' * score(y) / (2 * sensitivity)), exactly; for q = 0 and q = 1 by themselves, whose
+        scores count the rows on one side, without the 2. No budget is kept here.
 
     Parameters
     ----------
@@ -104,17 +104,20 @@ def quantiles(
     strays by no more than ln(20 * points) * 2 * sensitivity / epsilon.
 
     Four to twelve quantiles are drawn together, if epsilon is from 0.01 to 64 for each row of a unit (twice as much
-    under replace). A noisy number of rows t is drawn with an eighth of epsilon. Then the score of a set of
-    quantiles is less than 0 by how far the numbers of values between them are from those wanted of t values, added
-    up; a row more moves it by 1. The proof stands in `dpfast.mechanisms.joint_quantiles`; equal values are parted
-    over 2**16 cells of their point. Other numbers of quantiles are drawn by halves: the middle one, then the others
-    among the values left and right of it. The rows of a unit lie in different parts, but each row in one only, so
-    that all the quantiles of a level cost what one does: epsilon' is epsilon divided by log2(k + 1) levels for k
-    quantiles, rounded up. Where parts of the values have fewer levels than others, these get more, so that epsilon
-    is spent in all of them. The proof stands in `dpfast.mechanisms.quantile_tree`. A release draws all levels with
-    the same epsilon', for zCDP adds up its square. Where the point is drawn that parts the values, equal values are
-    parted as well, evenly over 2**16 cells of the point, one of which is drawn with it by the score -abs(left - q
-    n).
+    under replace). A noisy number of rows t is drawn with an eighth of epsilon. Then the score of a set of quantiles is
+    less than 0 by how far the numbers of values between them are from those wanted of t values, added up; a row more
+    moves it by 1. Equal values are parted over 2**16 cells of their point. The proof stands in
+    `dpfast.mechanisms.joint_quantiles`. Where there are fewer than 25 / epsilon rows or so between two quantiles,
+    bounds far from the values draw all quantiles astray: give closer ones, or ask for fewer quantiles.
+
+    Other numbers of quantiles are drawn by halves: the middle one, then the others among the values left and right of
+    it. The rows of a unit lie in different parts, but each row in one only, so that all the quantiles of a level cost
+    what one does: epsilon' is epsilon divided by log2(k + 1) levels for k quantiles, rounded up. Where parts of the
+    values have fewer levels than others, these get more, so that epsilon is spent in all of them. The proof stands in
+    `dpfast.mechanisms.quantile_tree`. A release draws all levels with the same epsilon', for zCDP adds up its square,
+    and all numbers of quantiles so where the budget is given as rho. Where the point is drawn that parts the values,
+    equal values are parted as well, evenly over 2**16 cells of the point, one of which is drawn with it by the score
+    -abs(left - q n).
 
     Points are found from certified partial sums of weights near the quantiles' ranks, and in ball arithmetic where
     these leave a doubt. Each quantile of each group uses up three words, or four, whatever the values are.
@@ -122,8 +125,7 @@ def quantiles(
     References
     ----------
     McSherry, Talwar (2007); Smith (2011), algorithm 2, for a single quantile; Kaplan, Schnapp, Stemmer (2022),
-    algorithm 1, for several; Gillenwater, Joseph, Kulesza
-    (2021) for several together.
+    algorithm 1, for several; Gillenwater, Joseph, Kulesza (2021) for several together.
 
     Examples
     --------

@@ -82,6 +82,20 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
     assert (np.diff(drawn[0], axis=1) >= 0).all(), "quantiles rise"
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 50), Fraction(1, 4)])
+@pytest.mark.parametrize("quantiles", SETS.values(), ids=SETS)
+def test_few_values_and_far_numbers_of_rows(refined, quantiles, epsilon, seed):
+    """Groups of up to 8 values where noise makes them hundreds: all that is wanted lies beyond the values."""
+    generator = np.random.default_rng(seed)
+    lists = [generator.integers(1, 40, int(generator.integers(0, 9))) for _ in range(120)]
+    drawn = [
+        draw_joint_quantiles(grouped(lists), 40, calibrated(quantiles, epsilon), SeededRandom(seed), refine_all=all_)
+        for all_ in (False, True)
+    ]
+    assert np.array_equal(*drawn)
+    assert len(refined) == len(lists)
+
+
 @pytest.mark.parametrize("kind", ["spread", "tied", "narrow"])
 def test_windows_of_large_groups_change_nothing(refined, kind, seed):
     """At a steep slope only few of 1,200 ranks are looked at; more than 2**16 equal values share cells."""

@@ -91,17 +91,17 @@ def test_the_loss_is_epsilon_at_most(quantiles, rows, relation, alone):
 @pytest.mark.parametrize("sizes", SIZES[1:3])
 def test_seven_quantiles(sizes):
     calibration = calibrated([k / 8 for k in range(1, 8)], 1, "add_remove", alone=True)
-    global_cells = 2
+    cells = 2
     laws = Laws.__new__(Laws)
     shares, _ = calibration.shares
     laws.shares, laws.slope, laws.points, laws.known = shares.tolist(), calibration.slope, 3, {}
-    laws.outputs = Outputs(np.repeat(sizes, global_cells), 7)
+    laws.outputs = Outputs(np.repeat(sizes, cells), 7)
     worst = 0.0
     for base in [(), (1,), (2,) * 5, (1, 1, 2, 3)]:
         for point in (1, 2, 3):
             both = []
             for values in (base, joined(base, (point,))):
-                lefts = np.searchsorted(positions(values, global_cells), np.arange(3 * global_cells), side="right")
+                lefts = np.searchsorted(positions(values, cells), np.arange(3 * cells), side="right")
                 both.append([laws.outputs.law(lefts, len(values), t, laws.shares, laws.slope) for t in COUNTS])
             worst = max(worst, *(float(np.abs(one - other).max()) for one, other in zip(*both, strict=True)))
     assert 0.7 < worst + 1 / calibration.count_scale <= 1 + 1e-9
