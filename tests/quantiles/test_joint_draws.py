@@ -87,7 +87,7 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
 def test_few_values_and_far_numbers_of_rows(refined, quantiles, epsilon, seed):
     """Groups of up to 8 values where noise makes them hundreds: all that is wanted lies beyond the values."""
     generator = np.random.default_rng(seed)
-    lists = [generator.integers(1, 40, int(generator.integers(0, 9))) for _ in range(120)]
+    lists = [generator.integers(1, 40, int(generator.integers(0, 9))) for _ in range(60)]
     drawn = [
         draw_joint_quantiles(grouped(lists), 40, calibrated(quantiles, epsilon), SeededRandom(seed), refine_all=all_)
         for all_ in (False, True)
@@ -146,7 +146,7 @@ def test_a_place_at_a_boundary_reads_on():
 def test_frequencies(values, refine_all):
     """Every outcome of four quantiles of four points, over all numbers of rows. False-failure rate 1e-12."""
     points, most = 4, 60
-    draws = 400 if refine_all else 40_000
+    draws = 200 if refine_all else 15_000
     calibration = calibrated(FOUR, Fraction(3))
     data = grouped([values] * draws)
     drawn = draw_joint_quantiles(data, points, calibration, SeededRandom(len(values)), refine_all=refine_all)

@@ -25,14 +25,13 @@ def deciles(**arguments):
     return dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], **arguments)
 
 
-@pytest.mark.parametrize("lazy", [False, True], ids=["frame", "lazy"])
 @pytest.mark.parametrize("route", ROUTES)
-def test_every_route_draws_near_the_exact_quantiles(route, lazy):
+def test_every_route_draws_near_the_exact_quantiles(route):
     """At a large epsilon drawn points are near the quantiles in every group, nulls left out."""
     casts, arguments, by = ROUTES[route]
     data = flights().cast(casts)
     unit = arguments.get("max_rows_per_group", 1) * arguments.get("max_groups", 1)
-    plan = dpf.plan(data.lazy() if lazy else data, by, **QUERIES, **arguments, epsilon=60.0 * unit)
+    plan = dpf.plan(data, by, **QUERIES, **arguments, epsilon=60.0 * unit)
     frame = plan.to_frame()
     assert frame["kernel"].to_list() == ["joint quantiles"] * 2
     released = plan.run(dpf.Ledger(epsilon=1e6, delta=0.5)).frame
