@@ -13,13 +13,16 @@ __all__ = ["fit_families", "shrink_families"]
 
 
 @kernel
-def shrink_families(values, variances, offsets, unions, out, moved, sums, spreads):
+def shrink_families(values, variances, offsets, unions, parents, above, tail, out, moved, sums, spreads):
     """Draw the members of each family together as far as their differences look like noise.
 
     Of k members with variance v (the family's mean one), the h largest stay as they are, and the others move to their
     own mean or to 0, for the h from 0 to k and the one of both with the least estimate of the error: the squares about
     where they move to, plus 2 v for the mean if they have one and for every member that stays (Mallows), and
-    2 v h ln(k / h) for having looked for the largest (Foster and George). Families of three or fewer stay as they are.
+    2 v h ln(k / h) for having looked for the largest (Foster and George). The largest of k Gaussian noises is about
+    sqrt(2 v ln k), and of Laplace noises of scale b = sqrt(v / 2) it is b ln k: for these 2 v h ln(k / h)**2 / 4 comes
+    on top, so that a single one stays from b (2 + ln k) on. And what their sum is off the box's own value counts as
+    another square, in units of its noise. Families of three or fewer stay as they are.
 
     Parameters
     ----------
@@ -27,9 +30,13 @@ def shrink_families(values, variances, offsets, unions, out, moved, sums, spread
         Of all members.
     offsets
         As above.
+    parents, above
+        For each family its box's value, and the variance of that.
+    tail
+        What ln(k / h)**2 is multiplied by: 1/4 for Laplace noise, 0 for Gaussian.
     unions
-        Whether a family's last member is not one of its kind: it moves to 0 if it is less than sqrt(2) deviations, and
-        else stays as it is. (Its part of no more than noise would be taken from the others.)
+        Whether a family's last member is not one of its kind: it moves to 0 if it is less than sqrt(2) deviations, or
+        negative, and else stays as it is. (Its part of no more than noise would be taken from the others.)
     out, moved
         The members drawn together, and whether each was moved.
     sums, spreads
@@ -43,7 +50,7 @@ def shrink_families(values, variances, offsets, unions, out, moved, sums, spread
         if unions[f]:
             last -= 1
             union_value, union_variance = values[last], variances[last]
-            if last > first and union_value * union_value < 2.0 * union_variance:
+            if last > first and union_value < math.sqrt(2.0 * union_variance):
                 union_value, union_variance = 0.0, 0.0
             out[last], moved[last] = union_value, False
         size = last - first
@@ -60,7 +67,10 @@ def shrink_families(values, variances, offsets, unions, out, moved, sums, spread
         out[first:last].sort()
         # The lowest 1, 2, 3, ... about their own mean (Welford): a sum of squares of the lowest alone stays exact
         # enough beside others that are a billion times as large.
-        least = 2.0 * variance * size
+        off = whole + union_value - parents[f]
+        all_off = variance * off * off / (above[f] + wide + union_variance)
+        least = 2.0 * variance * size + all_off
+        kept = whole
         low = first
         low_mean = 0.0
         mean = 0.0
@@ -71,15 +81,19 @@ def shrink_families(values, variances, offsets, unions, out, moved, sums, spread
             squares += distance * (out[first + rest - 1] - mean)
             high = size - rest
             price = float(high)
+            kept -= out[first + rest - 1]
+            empty = 0.0
             if high > 0:
-                price += high * math.log(size / high)
+                searched = math.log(size / high)
+                price += high * (searched + tail * searched * searched)
+                off = kept + union_value - parents[f]
+                empty = rest * mean * mean + variance * off * off / (above[f] + high * variance + union_variance)
             error = squares + 2.0 * variance * price
-            empty = rest * mean * mean
-            if high > 0 and empty < 2.0 * variance:
+            if high > 0 and (mean <= 0.0 or empty < 2.0 * variance + all_off):
                 if error + empty < least:
                     least, low, low_mean = error + empty, first + rest, 0.0
-            elif error + 2.0 * variance < least:
-                least, low, low_mean = error + 2.0 * variance, first + rest, mean
+            elif error + 2.0 * variance + all_off < least:
+                least, low, low_mean = error + 2.0 * variance + all_off, first + rest, mean
         if low == first:
             out[first:last] = values[first:last]
         elif low == last:
@@ -134,4 +148,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

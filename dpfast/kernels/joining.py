@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -104,4 +104,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5eb7f792b7a274b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

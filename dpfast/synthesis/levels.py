@@ -141,24 +141,31 @@ class Drawn:
     variances: Floats
 
 
-def draw_together(level: Level) -> Drawn:
-    """Draw the boxes of each family together as far as their differences look like noise."""
+def draw_together(level: Level, above: Level, parents: NDArray[np.int64], tail: float) -> Drawn:
+    """Draw the boxes of each family together as far as their differences look like noise.
+
+    ``parents`` says which of the boxes above each family is of: their values count too. ``tail`` is the kernel's.
+    """
     value, moved = np.empty(level.value.size), np.empty(level.value.size, np.bool_)
     sums, variances = np.empty((2, level.unions.size))
-    shrink_families(level.value, level.variance, level.offsets, level.unions, value, moved, sums, variances)
+    boxes = above.value[parents], above.variance[parents]
+    shrink_families(
+        level.value, level.variance, level.offsets, level.unions, *boxes, tail, value, moved, sums, variances
+    )
     return Drawn(value, moved, sums, variances)
 
 
-def settle(levels: list[Level]) -> None:
+def settle(levels: list[Level], tail: float) -> None:
     """Bring all measurements together: least squares upward, then families that fit their box's value downward."""
     for above, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        parents, drawn = below.parents, draw_together(below)
+        parents = below.parents
+        drawn = draw_together(below, above, parents, tail)
         own = above.variance[parents]
         weight = own / np.maximum(own + drawn.variances, _TINY)
         above.value[parents] += weight * (drawn.sums - above.value[parents])
         above.variance[parents] = weight * drawn.variances
     np.maximum(levels[0].value, 0.0, out=levels[0].value)
     for above, below in pairwise(levels):
-        drawn = draw_together(below)
+        drawn = draw_together(below, above, below.parents, tail)
         held = np.where(drawn.value == 0.0, below.variance * _HELD, below.variance)
         fit_families(drawn.value, held, above.value[below.parents], below.offsets, below.value)

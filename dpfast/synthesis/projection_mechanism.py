@@ -178,6 +178,10 @@ def projection_mechanism(
     cells of abs(<column, noise>): it grows with the root of the number of queries where noise alone grows with that
     number. `projection_error` has it in figures.
 
+    A spike, a cell that holds far more than its neighbours, comes out of queries that sum over many cells blurred: over
+    the prefixes of 256 cells, one of 300 scales (300 / epsilon records) within a tenth in the middle only if it is
+    alone, and one of 30 not at all. `dpf.adaptive_hierarchy` and `dpf.ahp` look for spikes.
+
     References
     ----------
     Nikolov, Talwar, Zhang (2013); Dwork, Roth (2014), algorithm 18 and theorem 12.8, whose constant should be 16.

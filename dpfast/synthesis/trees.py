@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.laplace import laplace
 from dpfast.synthesis.boxes import Boxes, PrefixSums
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.levels import Level, draw_together, settle
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
+from dpfast.synthesis.tree_noise import Noise
 
-__all__ = ["ROOT_PARTS", "Noise", "Tree"]
+__all__ = ["ROOT_PARTS", "Seen", "Tree"]
 
 ROOT_PARTS = 50
 """Thousandths of the budget that the root is measured with, unless the number of records is public."""
@@ -24,45 +24,61 @@ Floats = NDArray[np.float64]
 
 # The rules of the tree, found by experiment (benchmarks/dpbench and tests/synthesis/test_spikes.py). Counts are told in
 # scales of the noise that the whole budget would buy, or what is left of it.
-_LEAST_TO_SPLIT = 5.0
-_LEAST_TO_SPLIT_OF_WHOLE = 14.0
-#: By how many levels there are to the cells: the largest share that one takes of what is left. A spike must stand out
-#: of the noise of each level, and leave enough for its cell.
-_LARGEST_SHARE_OF_TWO = 0.5
-_LARGEST_SHARE_OF_MORE = 0.4
+#: From which count on a box is split: in scales of what is left, and of the whole.
+_LEAST_TO_SPLIT = (7.0, 20.0)
+_LEAST_TO_SPLIT_ALONE = (2.0, 10.0)
+#: The largest share of what is left that a level takes which is two levels above the cells, or more. What stands out
+#: may be a spike, of which the cell should be told best; others are told best by large boxes. A box that is not split
+#: loses nothing by a small share: see `Seen.withheld`.
+_LARGEST_SHARES = {1: (0.6, 0.25)}
+_LARGEST_SHARES_IN_PLANES = (0.4, 0.3)
+_LARGEST_SHARES_ALONE = (0.35, 0.25)
+#: What stands out, two levels above the cells, and holds less than this in scales of the whole is split into its cells.
+_MOST_FOR_CELLS = 50.0
 _FAN_OUT = {1: 16}
 _FAN_OUT_OF_PLANES = 64
 _SPENT_TO_LOOK = {1: 40.0}
 _SPENT_TO_LOOK_IN_PLANES = 8.0
 #: Alike boxes of less than this, in scales of what is left, are measured together.
-_LEAST_ALONE = 1.0
+_LEAST_MEASURED_ALONE = 1.0
 
 
-class Noise:
-    """Noise for whole thousandths of the budget, a different number for every count."""
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a level's boxes before it is decided which of them are split.
 
-    def __init__(self, task: Task, threads: int | None) -> None:
-        self._task = task
-        self._threads = threads
-        self._scales = np.full(PARTS + 1, np.nan)
-        self._draw = laplace if task.budget.kind == "epsilon" else gaussian
-        self._unit = 2.0 if task.budget.kind == "epsilon" else 1.0
-        self.scales(np.array([1]))  # a budget that is too small is refused before it is charged
+    Attributes
+    ----------
+    guess
+        Their counts.
+    moved
+        Which look like others of their family.
+    alone
+        Which do not, while three tenths of their family do: what holds a spike stands out like that.
+    spent
+        How many thousandths they were looked at with.
+    withheld
+        Where noise is gradual: their counts with the noise that all of their budget buys. Nobody has paid for them yet,
+        so nothing may depend on them. A box that is not split pays, and only then is its count taken from here.
 
-    def scales(self, parts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the scale of the noise that so many thousandths buy."""
-        for missing in np.unique(parts[np.isnan(self._scales[parts])]).tolist():
-            self._scales[missing] = self._task.noise(missing).scale
-        return self._scales[parts]
+    """
 
-    def variances(self, parts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return its variance."""
-        return self._unit * self.scales(parts) ** 2
+    guess: Floats
+    moved: NDArray[np.bool_]
+    alone: NDArray[np.bool_]
+    spent: NDArray[np.int64]
+    withheld: Floats | None
 
-    def add(self, counts: NDArray[np.int64], parts: NDArray[np.int64], prepared: Prepared) -> NDArray[np.float64]:
-        """Return counts with noise, each for its own thousandths."""
-        noisy = self._draw(counts, self.scales(parts), random=prepared.source, threads=self._threads)
-        return np.asarray(noisy, np.float64)
+    def joined(self, others: int) -> Seen:
+        """Add boxes of which all is measured."""
+        none = np.zeros(others, np.bool_)
+        return Seen(
+            np.append(self.guess, np.zeros(others)),
+            np.append(self.moved, none),
+            np.append(self.alone, none),
+            np.append(self.spent, np.zeros(others, np.int64)),
+            None if self.withheld is None else np.append(self.withheld, np.full(others, np.nan)),
+        )
 
 
 class Tree:
@@ -100,24 +116,24 @@ class Tree:
 
         The root is split whatever its noisy count is: that has so little of the budget that a spike could drown in it.
         """
-        guess, moved = self.levels[0].value, np.zeros(1, np.bool_)
+        none = np.zeros(1, np.bool_)
+        seen = Seen(self.levels[0].value, none, none, np.zeros(1, np.int64), None)
         while True:
             level = self.levels[-1]
-            signal = self._signal(level, guess)
+            signal = self._signal(level, seen.guess)
             splits = (level.left > 0) & (level.boxes.sizes > 1)
             if len(self.levels) > 1:
-                splits &= signal > self._least_to_split(level)
+                splits &= signal > self._least_to_split(level, seen.alone)
             rest = (level.left > 0) & ~splits
-            united = _several(level, rest & moved & (signal < _LEAST_ALONE))
-            self._measure_again(level, np.flatnonzero(rest & ~united))
-            below, guess, moved = self._split(level, np.flatnonzero(splits), signal)
+            united = _several(level, rest & seen.moved & (signal < _LEAST_MEASURED_ALONE))
+            self._measure_again(level, np.flatnonzero(rest & ~united), seen)
+            below, seen = self._split(level, np.flatnonzero(splits), signal, seen)
             if united.any():
                 level, members, places = self._unite(level, united)
                 self.levels[-1] = level
                 below.parents = places[below.parents]
                 below = below.joined(members)
-                guess = np.append(guess, np.zeros(len(members.boxes)))
-                moved = np.append(moved, np.zeros(len(members.boxes), np.bool_))
+                seen = seen.joined(len(members.boxes))
             level.split = below.parents
             if not level.split.size:
                 return
@@ -125,7 +141,7 @@ class Tree:
 
     def estimate(self) -> Estimate:
         """Bring all measurements together."""
-        settle(self.levels)
+        settle(self.levels, self._noise.tail)
         task, levels = self._task, self.levels
         shape = task.workload.shape
         total = np.zeros(shape)
@@ -149,11 +165,13 @@ class Tree:
         signal[some] = np.maximum(values[some], 0.0) / scales
         return signal
 
-    def _least_to_split(self, level: Level) -> Floats:
+    def _least_to_split(self, level: Level, alone: NDArray[np.bool_]) -> Floats:
         """Return from which signal on each box is split."""
         whole = self._noise.variances(np.array([PARTS]))
         left = self._noise.variances(np.maximum(level.left, 1))
-        return np.maximum(_LEAST_TO_SPLIT, _LEAST_TO_SPLIT_OF_WHOLE * np.sqrt(whole / left))
+        of_left, of_whole = np.where(alone, np.array([_LEAST_TO_SPLIT_ALONE]).T, np.array([_LEAST_TO_SPLIT]).T)
+        least: Floats = np.maximum(of_left, of_whole * np.sqrt(whole / left))
+        return least
 
     def _measure(
         self, boxes: Boxes, parts: NDArray[np.int64], starts: NDArray[np.int64] | None = None
@@ -165,17 +183,38 @@ class Tree:
         counts = self._sums.count(boxes)
         if starts is not None:
             counts = np.add.reduceat(counts, starts)
-        return self._noise.add(counts, parts, self._prepared), self._noise.variances(parts)
+        return self._noise.add(counts, parts, self._prepared).astype(np.float64), self._noise.variances(parts)
 
-    def _measure_again(self, level: Level, which: NDArray[np.int64]) -> None:
-        """Spend on some boxes all that is left for them, and weigh the two measurements by their precision."""
+    def _look(
+        self, boxes: Boxes, parts: NDArray[np.int64], left: NDArray[np.int64]
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Return noisy counts and their variances for some thousandths, and what stays withheld: see `Seen`.
+
+        ``left`` is what those thousandths are part of; for all of it the withheld counts are to be had as well.
+        """
+        if not self._noise.gradual:
+            return *self._measure(boxes, parts), None
+        finest = self._noise.add(self._sums.count(boxes), left, self._prepared)
+        coarse = self._noise.coarsen(finest, left, parts, self._prepared)
+        return coarse.astype(np.float64), self._noise.variances(parts), finest.astype(np.float64)
+
+    def _measure_again(self, level: Level, which: NDArray[np.int64], seen: Seen) -> None:
+        """Spend on some boxes all that is left for them: on what is withheld, or on a second measurement.
+
+        The first count is withheld noise with more on top, and tells nothing beside it. Second measurements are weighed
+        with the first by their precision.
+        """
         if not which.size:
             return
-        fresh, variance = self._measure(level.boxes.take(which), level.left[which])
-        before = level.variance[which]
-        weight = before / (before + variance)
-        level.value[which] += weight * (fresh - level.value[which])
-        level.variance[which] = weight * variance
+        if seen.withheld is not None:
+            spent = seen.spent[which] + level.left[which]
+            level.value[which], level.variance[which] = seen.withheld[which], self._noise.variances(spent)
+        else:
+            fresh, variance = self._measure(level.boxes.take(which), level.left[which])
+            before = level.variance[which]
+            weight = before / (before + variance)
+            level.value[which] += weight * (fresh - level.value[which])
+            level.variance[which] = weight * variance
         level.left[which] = 0
 
     def _unite(self, level: Level, members: NDArray[np.bool_]) -> tuple[Level, Level, NDArray[np.int64]]:
@@ -185,31 +224,46 @@ class Tree:
         value, variance = self._measure(level.boxes.take(which), level.left[which[starts]], starts)
         return level.with_unions(members, value, variance)
 
-    def _split(
-        self, level: Level, parents: NDArray[np.int64], signal: Floats
-    ) -> tuple[Level, Floats, NDArray[np.bool_]]:
-        """Return the parts of some of a level's boxes, measured; what is known of them; and which look alike."""
+    def _split(self, level: Level, parents: NDArray[np.int64], signal: Floats, seen: Seen) -> tuple[Level, Seen]:
+        """Return the parts of some of a level's boxes, measured, and what is known of them."""
         boxes, left = level.boxes.take(parents), level.left[parents]
         parts, depth = _fan_out(boxes)
+        ratio = np.sqrt(self._noise.variances(left) / self._noise.variances(np.array([PARTS])))
+        cells = seen.alone[parents] & (depth == 2) & (signal[parents] * ratio < _MOST_FOR_CELLS)
+        parts, depth = np.where(cells[:, None], boxes.sides, parts), np.where(cells, 1.0, depth)
         children = parts.prod(axis=1)
-        look = _SPENT_TO_LOOK.get(parts.shape[1], _SPENT_TO_LOOK_IN_PLANES)
-        # Where there is much to be seen at the cells, an even share for each level; else what tells enough of this one.
-        wanted = look * children / np.maximum(signal[parents], 1e-9)
-        largest = np.where(depth == 2, _LARGEST_SHARE_OF_TWO, _LARGEST_SHARE_OF_MORE)
-        share = np.where(wanted < 1.0 / depth, 1.0 / depth, np.minimum(wanted, largest))
+        share = _share(parts, depth, signal[parents], seen.alone[parents])
         spent = np.where(depth == 1, left, np.maximum(np.floor(share * left).astype(np.int64), 1))
         below = boxes.split(parts)
-        value, variance = self._measure(below, np.repeat(spent, children))
+        each = np.repeat(spent, children)
+        value, variance, withheld = self._look(below, each, np.repeat(left, children))
         offsets = np.concatenate([[0], np.cumsum(children)])
         result = Level.of(below, value, variance, np.repeat(left - spent, children), offsets, parents)
         if not parents.size:
-            return result, np.empty(0), np.empty(0, np.bool_)
-        drawn = draw_together(result)
+            none = np.empty(0, np.bool_)
+            return result, Seen(np.empty(0), none, none, each, withheld)
+        drawn = draw_together(result, level, parents, self._noise.tail)
         # Their sum was measured too: by how much theirs is off is shared out evenly among those that are not 0.
         off = (level.value[parents] - drawn.sums) * drawn.variances / (drawn.variances + level.variance[parents])
         some = drawn.value != 0.0
         sharing = np.maximum(np.add.reduceat(some, offsets[:-1], dtype=np.int64), 1)
-        return result, drawn.value + some * np.repeat(off / sharing, children), drawn.moved
+        guess = drawn.value + some * np.repeat(off / sharing, children)
+        many = 10 * np.add.reduceat(drawn.moved, offsets[:-1], dtype=np.int64) >= 3 * children
+        return result, Seen(guess, drawn.moved, ~drawn.moved & np.repeat(many, children), each, withheld)
+
+
+def _share(
+    parts: NDArray[np.int64], depth: NDArray[np.float64], signal: Floats, alone: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return which share of what is left for each box is spent on its parts.
+
+    An even share for each level where there is much to be seen at the cells; else what is best for this one.
+    """
+    axes = parts.shape[1]
+    look = _SPENT_TO_LOOK.get(axes, _SPENT_TO_LOOK_IN_PLANES)
+    largest = np.array([_LARGEST_SHARES.get(axes, _LARGEST_SHARES_IN_PLANES), _LARGEST_SHARES_ALONE])
+    wanted = look * parts.prod(axis=1) / np.maximum(signal, 1e-9)
+    return np.where(wanted < 1.0 / depth, 1.0 / depth, largest[alone.astype(np.int64), (depth > 2).astype(np.int64)])
 
 
 def _several(level: Level, which: NDArray[np.bool_]) -> NDArray[np.bool_]:

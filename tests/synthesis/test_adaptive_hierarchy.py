@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
 from dpfast.kernels.families import fit_families, shrink_families
+from dpfast.mechanisms.gradual_release import LARGEST_SCALE
 from dpfast.synthesis.boxes import Boxes, PrefixSums
 from dpfast.synthesis.preparing import PARTS
-from dpfast.synthesis.trees import Noise, Tree
+from dpfast.synthesis.tree_noise import Noise
+from dpfast.synthesis.trees import Tree
 from dpfast.testing import SeededRandom
 
 shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
@@ -56,14 +59,23 @@ def test_prefix_sums_count_boxes_exactly(shape, seed):
 
 
 def recorded(monkeypatch, counts, **arguments):
-    """Run, and return (its cells as a mask, thousandths, count, scale) of all that was measured."""
-    measured = []
-    measure, add = Tree._measure, Noise.add
-    exact = []
+    """Run, and return (its cells as a mask, thousandths, count, scale) of all that was measured.
+
+    What was looked at with coarse noise first, and measured with finer noise of which the coarse was made, stands there
+    once, with the thousandths and the scale of the finer.
+    """
+    measured, exact, places = [], [], {}
+    measure, look, again, add = Tree._measure, Tree._look, Tree._measure_again, Noise.add
 
     def adding(self, values, parts, prepared):
-        exact.append(values)
+        exact.append((values, parts))
         return add(self, values, parts, prepared)
+
+    def masked(boxes, runs, size):
+        masks = np.zeros((size, *counts.shape), np.int8)
+        for lower, upper, run in zip(boxes.lower, boxes.upper, runs, strict=True):
+            masks[(run, *map(slice, lower, upper))] += 1
+        return masks
 
     def measuring(self, boxes, parts, starts=None):
         result = measure(self, boxes, parts, starts)
@@ -72,16 +84,37 @@ def recorded(monkeypatch, counts, **arguments):
             if starts is None
             else np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(boxes))))
         )
-        masks = np.zeros((parts.size, *counts.shape), np.int8)
-        for lower, upper, run in zip(boxes.lower, boxes.upper, runs, strict=True):
-            masks[(run, *map(slice, lower, upper))] += 1
-        measured.extend(zip(masks, parts.tolist(), exact.pop().tolist(), self._noise.scales(parts), strict=True))
+        masks = masked(boxes, runs, parts.size)
+        measured.extend(zip(masks, parts.tolist(), exact.pop()[0].tolist(), self._noise.scales(parts), strict=True))
         return result
 
+    def looking(self, boxes, parts, left):
+        result = look(self, boxes, parts, left)
+        if self._noise.gradual:
+            values, drawn_for = exact.pop()
+            assert (drawn_for == left).all(), "what is withheld has the noise that all of the budget buys"
+            for place, lower, upper in zip(itertools.count(len(measured)), boxes.lower, boxes.upper, strict=False):
+                places[*lower.tolist(), *upper.tolist()] = place
+            masks = masked(boxes, np.arange(len(boxes)), len(boxes))
+            measured.extend(zip(masks, parts.tolist(), values.tolist(), self._noise.scales(parts), strict=True))
+        return result
+
+    def measuring_again(self, level, which, seen):
+        total = seen.spent[which] + level.left[which]
+        boxes = level.boxes.take(which)
+        again(self, level, which, seen)
+        if seen.withheld is not None:
+            scales = self._noise.scales(total).tolist()
+            for lower, upper, parts, scale in zip(boxes.lower, boxes.upper, total.tolist(), scales, strict=True):
+                place = places[*lower.tolist(), *upper.tolist()]
+                measured[place] = (measured[place][0], parts, measured[place][2], scale)
+
     monkeypatch.setattr(Tree, "_measure", measuring)
+    monkeypatch.setattr(Tree, "_look", looking)
+    monkeypatch.setattr(Tree, "_measure_again", measuring_again)
     monkeypatch.setattr(Noise, "add", adding)
     estimate = dpf.adaptive_hierarchy(counts, **arguments)
-    assert not exact, "all noise is added in one place"
+    assert not exact, "all noise is added in two places"
     return estimate, measured
 
 
@@ -115,6 +148,74 @@ def test_what_holds_a_cell_costs_the_whole_budget_at_most(seed, monkeypatch, nei
             assert exact == counts[mask == 1].sum()
         assert estimate.histogram.shape == counts.shape
         assert estimate.histogram.min() >= 0
+
+
+def with_and_without(monkeypatch, counts, seed, **arguments):
+    """Return an estimate; the same with no number in place of finer counts that nobody paid for; and how many."""
+    look, again, withheld = Tree._look, Tree._measure_again, 0
+    paid: set[tuple[int, ...]] = set()
+
+    def measuring_again(self, level, which, seen):
+        if seen.withheld is not None:
+            boxes = level.boxes.take(which)
+            paid.update(
+                (*lower, *upper) for lower, upper in zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)
+            )
+        again(self, level, which, seen)
+
+    def looking(self, boxes, parts, left):
+        nonlocal withheld
+        *result, finest = look(self, boxes, parts, left)
+        for place, (lower, upper) in enumerate(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)):
+            if (*lower, *upper) not in paid:
+                withheld += 1
+                finest[place] = np.nan
+        return *result, finest
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tree, "_measure_again", measuring_again)
+        expected = dpf.adaptive_hierarchy(counts, random=SeededRandom(seed), **arguments).histogram
+    with monkeypatch.context() as patched:
+        patched.setattr(Tree, "_look", looking)
+        found = dpf.adaptive_hierarchy(counts, random=SeededRandom(seed), **arguments).histogram
+    return expected, found, withheld
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_nothing_depends_on_what_nobody_has_paid_for(seed, monkeypatch, neighbors):
+    """Finer counts of boxes that are split after all: without them the estimate is the same."""
+    several = 0
+    for counts in histograms(seed):
+        expected, found, withheld = with_and_without(monkeypatch, counts, seed, epsilon=0.7, neighbors=neighbors)
+        assert (found == expected).all()
+        several += withheld
+    assert several > 0
+
+
+def test_a_tree_that_peeks_at_what_nobody_has_paid_for_is_caught(seed, monkeypatch):
+    """A mutant: what is split is decided by the finer counts."""
+    split = Tree._split
+
+    def peeking(self, *arguments):
+        below, seen = split(self, *arguments)
+        return below, seen if seen.withheld is None else replace(seen, guess=seen.withheld)
+
+    monkeypatch.setattr(Tree, "_split", peeking)
+    counts = np.random.default_rng(seed).poisson(500, 300)
+    expected, found, _ = with_and_without(monkeypatch, counts, seed, epsilon=0.7)
+    assert not np.array_equal(found, expected)
+
+
+def test_noise_too_wide_to_be_discrete_is_measured_twice_instead(seed, monkeypatch):
+    """Scales of 2**25 and more are rounded to a coarser grid, which gradual release does not cover."""
+    counts = np.random.default_rng(seed).poisson(10**9, 64)
+    monkeypatch.setattr("dpfast.synthesis.tree_noise.coarsened", None)
+    for epsilon in (2e-5, 1e-9):
+        with monkeypatch.context() as patched:
+            _, measured = recorded(patched, counts, epsilon=epsilon, random=SeededRandom(seed))
+        assert (spent_on_cells(measured, counts.shape) == PARTS).all()
+    with pytest.raises(TypeError):
+        dpf.adaptive_hierarchy(counts, epsilon=1e3 / LARGEST_SCALE * 1.01, random=SeededRandom(seed))
 
 
 @pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
@@ -166,52 +267,78 @@ def test_fitted_families_are_the_nearest_that_have_their_sum(sizes, seed):
             assert not fitted[part].any()
 
 
-def naive_shrunk(values: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
+def naive_shrunk(values, variance, tail, box, spread, union, union_variance) -> tuple[np.ndarray, np.ndarray]:
     """Shrink one family, and say what moved: of all ways of keeping the largest, the least estimate of the error."""
     size = values.size
     if size <= 3:
         return values, np.zeros(size, bool)
-    order = np.argsort(-values)
-    options = [(2 * variance * size, values, np.zeros(size, bool))]
+
+    def off(total, members):
+        return variance * (total + union - box) ** 2 / (spread + union_variance + members * variance)
+
+    order, everything = np.argsort(-values), off(values.sum(), size)
+    options = [(2 * variance * size + everything, values, np.zeros(size, bool))]
     for high in range(size):
         rest = order[high:]
-        price = 2 * variance * (high + (high * np.log(size / high) if high else 0))
+        searched = np.log(size / high) if high else 0.0
+        price = 2 * variance * high * (1 + searched + tail * searched**2)
         moved = np.isin(np.arange(size), rest)
         mean = values[rest].mean()
-        options.append(
-            (((values[rest] - mean) ** 2).sum() + price + 2 * variance, np.where(moved, mean, values), moved)
-        )
+        about_mean = ((values[rest] - mean) ** 2).sum() + price + 2 * variance + everything
+        if mean > 0 or not high:
+            options.append((about_mean, np.where(moved, mean, values), moved))
         if high:
-            options.append(((values[rest] ** 2).sum() + price, np.where(moved, 0.0, values), moved))
+            about_zero = (values[rest] ** 2).sum() + price + off(values[order[:high]].sum(), high)
+            options.append((about_zero, np.where(moved, 0.0, values), moved))
     return min(options, key=lambda option: option[0])[1:]
 
 
+@pytest.mark.parametrize("tail", [0.0, 0.25])
 @given(families, st.integers(0, 2**32))
 @settings(deadline=None, max_examples=80)
-def test_families_are_drawn_together_by_the_smaller_estimate_of_the_error(sizes, seed):
+def test_families_are_drawn_together_by_the_smaller_estimate_of_the_error(tail, sizes, seed):
     generator = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = generator.normal(0, 1, offsets[-1]) + 20 * (generator.random(offsets[-1]) < 0.2)
     variances = np.repeat(generator.uniform(0.2, 2, len(sizes)), sizes)
     unions = generator.random(len(sizes)) < 0.5
+    boxes = np.add.reduceat(values, offsets[:-1]) + generator.normal(0, 3, len(sizes))
+    above = generator.choice([0.0, 0.5, 5.0], len(sizes))
     shrunk, moved = np.empty(values.size), np.empty(values.size, bool)
     sums, spreads = np.empty((2, len(sizes)))
-    shrink_families(values, variances, offsets, unions, shrunk, moved, sums, spreads)
+    shrink_families(values, variances, offsets, unions, boxes, above, tail, shrunk, moved, sums, spreads)
     for family, (first, last) in enumerate(itertools.pairwise(offsets)):
         inner = last - unions[family]
-        expected, expected_moved = naive_shrunk(values[first:inner], variances[first])
+        union, union_variance = (values[inner], variances[first]) if unions[family] else (0.0, 0.0)
+        noise_alone = unions[family] and inner > first and union < np.sqrt(2 * union_variance)
+        if noise_alone:
+            union, union_variance = 0.0, 0.0
+        expected, expected_moved = naive_shrunk(
+            values[first:inner], variances[first], tail, boxes[family], above[family], union, union_variance
+        )
         assert np.allclose(shrunk[first:inner], expected)
         assert (moved[first:inner] == expected_moved).all()
-        variance = variances[first] * (last - first)
+        variance = variances[first] * (inner - first) + union_variance
         if (expected_moved & (expected == 0)).any():
             variance -= variances[first] * expected_moved.sum()
         if unions[family]:
-            noise_alone = inner > first and values[inner] ** 2 < 2 * variances[first]
-            assert shrunk[inner] == (0.0 if noise_alone else values[inner])
+            assert shrunk[inner] == union
             assert not moved[inner]
-            variance -= variances[first] * noise_alone
         assert np.isclose(sums[family], shrunk[first:last].sum())
         assert np.isclose(spreads[family], variance)
+
+
+def test_what_is_moved_fits_the_box_as_well():
+    """Two of sixteen look like noise beside one that does not: whether they are depends on the box's own count."""
+    values = np.zeros(16)
+    values[:3] = 40.0, 2.9, 2.9
+    kept = []
+    for box in (40.0, 45.8):
+        shrunk, moved = np.empty(16), np.empty(16, bool)
+        given_ = (np.full(16, 2.0), np.array([0, 16]), np.zeros(1, bool), np.array([box]), np.full(1, 0.1), 0.25)
+        shrink_families(values, *given_, shrunk, moved, np.empty(1), np.empty(1))
+        kept.append(np.flatnonzero(~moved).tolist())
+    assert kept == [[0], [0, 1, 2]]
 
 
 def test_a_spike_among_empty_cells_is_found(seed):

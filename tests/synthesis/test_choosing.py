@@ -9,7 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.mechanisms import noise
-from dpfast.synthesis import trees
+from dpfast.synthesis import tree_noise
 from dpfast.testing import SeededRandom
 
 
@@ -22,7 +22,7 @@ def drawn(monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
         return dpf.laplace(values, scale, **keywords)
 
     monkeypatch.setattr(noise, "laplace", recorded)
-    monkeypatch.setattr(trees, "laplace", recorded)
+    monkeypatch.setattr(tree_noise, "laplace", recorded)
     return columns
 
 

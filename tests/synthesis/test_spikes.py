@@ -1,7 +1,8 @@
 """Spikes come out: cells that hold far more than their neighbours, at any place, alone or beside others.
 
-Heights are told in scales of the noise that the whole budget would buy: 1 / epsilon records. Laplace noise of the whole
-budget itself strays by more than 3 scales, a tenth of 30, with probability exp(-3) = 0.05.
+Heights are told in scales of the noise that the whole budget would buy: 1 / epsilon records, or 1 / sqrt(2 rho).
+Laplace noise of the whole budget itself strays by more than 3 scales, a tenth of 30, with probability exp(-3) = 0.05,
+and what finds the cell among others costs part of the budget: the middle of the draws is within a tenth, not all are.
 """
 
 from __future__ import annotations
@@ -46,9 +47,15 @@ def ratios(method: Method, kind: str, shape: tuple[int, ...], height: float, run
     return np.array(found)
 
 
+def concentrated(counts: np.ndarray, epsilon: float, random: SeededRandom) -> dpf.Estimate:
+    """Measure with a rho that buys noise of the standard deviation 1 / epsilon."""
+    return dpf.adaptive_hierarchy(counts, rho=epsilon**2 / 2, random=random)
+
+
 METHODS: dict[str, Method] = {
     "adaptive hierarchy": dpf.adaptive_hierarchy,
     "choice": dpf.estimate_histogram,
+    "adaptive hierarchy, rho": concentrated,
 }
 
 
@@ -56,15 +63,35 @@ METHODS: dict[str, Method] = {
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("method", METHODS)
 def test_spikes_come_out_whatever_is_beside_them(method, shape, seed):
-    """Ten places for each kind and height, forty for each height.
+    """Ten places for each kind and height, forty for each height; each bound fails falsely at most once in 10**6 runs.
 
-    300 scales: at most 4 of 40 stray by more than a tenth (seen: 1 in 400; 5 of 40: less than once in 10**7 runs).
-    100 scales: at most 16 (seen: 1 in 25; 17 of 40: less than once in 10**12). 30 scales: at least 12 of 40 come out
-    within a fifth (seen: 7 in 10; fewer than 12: less than once in 10**6).
+    300 scales: at most 4 of 40 stray by more than a tenth (seen: none in 1,400). 100 scales: at most 17 (seen: 9 in 100
+    at most). 30 scales: at least 18 of 40 come out within a fifth (seen: 80 in 100 at least).
     """
-    for height, strays, least in ((300, 0.1, 36), (100, 0.1, 24), (30, 0.2, 12)):
+    for height, strays, least in ((300, 0.1, 36), (100, 0.1, 23), (30, 0.2, 18)):
         found = np.concatenate([ratios(METHODS[method], kind, shape, height, 10, seed + height) for kind in KINDS])
         assert (np.abs(found - 1.0) <= strays).sum() >= least, (height, np.sort(found).round(2))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_middle_of_spikes_of_thirty_scales_is_within_a_tenth(shape, seed):
+    """Of 120: the middle one is within a tenth, and so are at least 46; at least 88 are found.
+
+    Seen in 400 to 600 draws for each shape: 64 to 79 in 100 within a tenth, 15 to 29 below and 5 to 9 above; 93 to 100
+    found, which is that they come out as more than half. Each bound fails falsely at most once in 10**6 runs.
+    """
+    found = np.concatenate([ratios(METHODS["adaptive hierarchy"], kind, shape, 30, 30, seed) for kind in KINDS])
+    assert abs(np.median(found) - 1.0) <= 0.1, np.sort(found).round(2)
+    assert (np.abs(found - 1.0) <= 0.1).sum() >= 46, np.sort(found).round(2)
+    assert (found > 0.5).sum() >= 88, np.sort(found).round(2)
+
+
+@pytest.mark.statistical
+def test_concentrated_noise_tells_spikes_of_thirty_deviations(seed):
+    """rho: at least 26 of 40 are within a tenth (seen: 92 in 100 at least; fewer: once in 10**6 runs)."""
+    found = np.concatenate([ratios(concentrated, kind, (4096,), 30, 10, seed) for kind in KINDS])
+    assert (np.abs(found - 1.0) <= 0.1).sum() >= 26, np.sort(found).round(2)
 
 
 @pytest.mark.statistical
