@@ -15,6 +15,7 @@ from dpfast.columns import borrow
 from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.gaussian import gaussian_noise
 from dpfast.mechanisms.intervals import half_width
+from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles
 from dpfast.mechanisms.key_selection import select_keys
 from dpfast.mechanisms.key_weights import select_by_weights
 from dpfast.mechanisms.laplace import laplace_noise
@@ -25,6 +26,7 @@ from dpfast.planner import (
     Blueprint,
     DrawnModes,
     DrawnQuantiles,
+    DrawnTogether,
     NoisyMeasure,
     NoisyUnits,
     OneByOne,
@@ -130,6 +132,9 @@ def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
+    if isinstance(part, DrawnTogether):
+        drawn = draw_joint_quantiles(exact, part.measure.points, part.calibration, source)
+        return drawn + part.measure.centre
     return _noisy(exact, part.mechanism, part.scale, source)
 
 
@@ -146,7 +151,7 @@ def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[p
     columns: tuple[pl.Series | NDArray[Any], ...]
     if isinstance(part, DrawnModes):
         columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
-    elif isinstance(part, DrawnQuantiles):
+    elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0
         values = total * int(part.step) if whole else part.measure.grid.values(total)

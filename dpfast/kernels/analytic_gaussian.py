@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -223,4 +223,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -6,7 +6,10 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 
-__all__ = ["count_points", "narrow_points", "sort_points"]
+__all__ = ["STAGED", "count_points", "narrow_points", "release_staged", "sort_points", "sort_staged"]
+
+STAGED = 8
+"""Points that wait for each other, to be written into the same line of the cache at once."""
 
 
 @kernel
@@ -35,6 +38,38 @@ def sort_points(slots, points, trash, cursors, out):
 
 
 @kernel
+def sort_staged(slots, points, trash, starts, cursors, stage, out):
+    """Do as `sort_points`, but let a slot's points wait in its row of ``stage`` until they fill it.
+
+    ``starts`` holds each slot's first place. `release_staged` writes what is left at the end.
+    """
+    for i in range(points.size):
+        slot = slots[i]
+        if slot < trash:
+            place = cursors[slot]
+            waiting = place % STAGED
+            stage[slot, waiting] = points[i]
+            cursors[slot] = place + 1
+            if waiting == STAGED - 1:
+                begin = place - waiting
+                if begin >= starts[slot]:
+                    for j in range(STAGED):
+                        out[begin + j] = stage[slot, j]
+                else:
+                    for j in range(starts[slot] - begin, STAGED):
+                        out[begin + j] = stage[slot, j]
+
+
+@kernel
+def release_staged(starts, cursors, stage, out):
+    """Write the points that wait."""
+    for slot in range(cursors.size):
+        begin = cursors[slot] - cursors[slot] % STAGED
+        for place in range(max(begin, starts[slot]), cursors[slot]):
+            out[place] = stage[slot, place - begin]
+
+
+@kernel
 def count_points(points, starts, stops, counts):
     """Add 1 to ``counts[g, point - 1]`` for each point of each group g, from 1 on; others than the columns are left."""
     for g in range(starts.size):
@@ -44,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

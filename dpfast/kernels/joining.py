@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

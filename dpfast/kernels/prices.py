@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -14,8 +14,9 @@ matter beyond how many values are to its left, and these blocks differ in that. 
 values are, and the choice is the exponential mechanism's, exactly, U and V being infinite strings of bits.
 
 Only values whose rank is near the one to hit are looked at: the rest, buckets that end ``reach`` ranks before it or
-begin as far behind it, is bounded. All points on one side of the window have at most the score of its edge, d r - p n
-to the left of a place with r values before it and p n - d r to the right, by the formulas above.
+begin as far behind it, is bounded. Buckets that hold most of the values are divided again. All points on one side of
+the window have at most the score of its edge, d r - p n to the left of a place with r values before it and p n - d r to
+the right, by the formulas above.
 
 Error, u = 2**-53, in units of the sum S of the window's weights. x = slope * (best - score) takes a conversion and a
 product, 2.01u x <= 1410u for x <= 700; exp(-x) 4u (decay.py), the width u where it has more than 53 bits (cells are a
@@ -45,6 +46,8 @@ ROOM = 4096
 """Scratch memory for so many blocks always serves nodes of few values: more than two for each bucket."""
 
 _FEW = 256
+#: Fewer values than that are sorted and not divided any more.
+_FEW_TO_SORT = 4096
 _SLACK = 4000.0
 _UNIT = 2.0**-53
 _UPWARDS = 1.0 + 2.0**-40
@@ -71,31 +74,46 @@ def _first_cell(k, cells, count):
 
 @kernel
 def _find_window(values, low, high, below, above, buckets):
-    """Return (shift, first, last, before): buckets of 2**shift points; the window goes from ``first`` to ``last``.
+    """Return (shift, start, first, last, before): buckets of 2**shift points from ``start`` on, and the window's ends.
 
     Buckets whose values all have ranks up to ``below``, and those with ``above`` values before them, are left out;
-    ``before`` values are in buckets before the window.
+    ``before`` values are in front of the window. Where most values are in a few buckets, these are divided again.
     """
-    shift = np.int64(0)
-    while (high - low) >> shift >= BUCKETS:
-        shift += 1
-    used = ((high - low) >> shift) + 1
-    for b in range(used):
-        buckets[b] = 0
-    for i in range(values.size):
-        buckets[(np.int64(values[i]) - low) >> shift] += 1
-    first, before = 0, np.int64(0)
-    if below > 0:
-        while first < used - 1 and before + buckets[first] <= below:
-            before += buckets[first]
-            first += 1
-    last = used - 1
-    if above < values.size:
-        last, passed = first, before + buckets[first]
-        while last < used - 1 and passed < above:
-            last += 1
-            passed += buckets[last]
-    return shift, first, last, before
+    start, stop, outside, whole = low, high, np.int64(0), values.size
+    while True:
+        shift = np.int64(0)
+        while (stop - start) >> shift >= BUCKETS:
+            shift += 1
+        used = ((stop - start) >> shift) + 1
+        for b in range(used):
+            buckets[b] = 0
+        if start == low and stop == high:
+            for i in range(values.size):
+                buckets[(np.int64(values[i]) - start) >> shift] += 1
+        else:
+            for i in range(values.size):
+                value = np.int64(values[i])
+                if start <= value <= stop:
+                    buckets[(value - start) >> shift] += 1
+        first, before = 0, outside
+        if below > outside:
+            while first < used - 1 and before + buckets[first] <= below:
+                before += buckets[first]
+                first += 1
+        last = used - 1
+        passed = outside + whole
+        if above < passed:
+            last, passed = first, before + buckets[first]
+            while last < used - 1 and passed < above:
+                last += 1
+                passed += buckets[last]
+        # Sorting what is left costs more than to divide it again, unless that would leave it as it is.
+        inside = passed - before
+        if shift == 0 or inside <= _FEW_TO_SORT or last - first >= used >> 1:
+            return shift, start, first, last, before
+        stop = min(start + ((last + 1) << shift) - 1, stop)
+        start += first << shift
+        outside, whole = before, inside
 
 
 @kernel
@@ -314,8 +332,8 @@ def draw_nodes(
             found[:number].sort()
             runs = _count_runs(found, number, counts)
         else:
-            shift, first, final, before = _find_window(own, low, high, below, above, buckets)
-            window_low, window_high = low + (first << shift), min(low + ((final + 1) << shift) - 1, high)
+            shift, start, first, final, before = _find_window(own, low, high, below, above, buckets)
+            window_low, window_high = start + (first << shift), min(start + ((final + 1) << shift) - 1, high)
             number = np.int64(0)
             for b in range(first, final + 1):
                 number += buckets[b]
@@ -323,12 +341,12 @@ def draw_nodes(
                 runs = 0
                 for b in range(first, final + 1):
                     if buckets[b] > 0:
-                        found[runs], counts[runs] = low + b, buckets[b]
+                        found[runs], counts[runs] = start + b, buckets[b]
                         runs += 1
             else:
                 if number + 1 > found.size:
                     return node, number + 1
-                number = _collect(own, low, shift, first, final, found)
+                number = _collect(own, start, shift, first, final, found)
                 found[:number].sort()
                 runs = _count_runs(found, number, counts)
         inside = np.int64(0)
@@ -410,4 +428,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -408,4 +408,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

@@ -93,4 +93,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[order[i]], other_places[order[i]]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

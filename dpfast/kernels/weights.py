@@ -314,4 +314,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 741b5bafa587e6cc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d

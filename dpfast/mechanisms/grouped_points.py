@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import DpfastError
-from dpfast.kernels.grouping import narrow_points, sort_points
+from dpfast.kernels.grouping import STAGED, narrow_points, release_staged, sort_points, sort_staged
 
 __all__ = ["Collector", "GroupedPoints", "in_stretches", "point_dtype"]
 
 _Result = TypeVar("_Result")
+#: Groups whose waiting points fit into the second-level cache.
+_MOST_STAGED = 8192
 
 
 def in_stretches(work: Callable[[int, int], _Result], number: int, threads: int) -> list[_Result]:
@@ -94,8 +96,14 @@ class Collector:
     def _sort(self, cursors: NDArray[np.int64], out: NDArray[Any]) -> None:
         self._slots.reverse()
         self._points.reverse()
+        if cursors.size > _MOST_STAGED:
+            while self._slots:
+                sort_points(self._slots.pop(), self._points.pop(), self._trash, cursors, out)
+            return
+        starts, stage = cursors.copy(), np.empty((cursors.size, STAGED), self._dtype)
         while self._slots:
-            sort_points(self._slots.pop(), self._points.pop(), self._trash, cursors, out)
+            sort_staged(self._slots.pop(), self._points.pop(), self._trash, starts, cursors, stage, out)
+        release_staged(starts, cursors, stage, out)
 
     @staticmethod
     def join(collectors: Sequence[Collector]) -> GroupedPoints:

@@ -16,6 +16,7 @@ from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.counting import clip_integers, number_floats, round_floats
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.grouped_points import Collector, GroupedPoints, in_stretches
+from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles, joint_calibration, joint_pays
 from dpfast.mechanisms.quantile_nodes import draw_quantiles
 from dpfast.mechanisms.quantile_tree import Calibration, Neighbors, quantile_tree
 
@@ -45,9 +46,9 @@ def quantiles(
         All quantiles of one group together are (epsilon, 0)-differentially private, where neighbouring data differ in
         one privacy unit that has at most ``max_rows_per_group`` rows in the group. A unit with rows in several
         groups pays for each; a replaced one, whose rows may change group, half for a group that it only leaves and
-        half for one that it only enters. A point y of the grid is drawn with probability proportional to
-        exp(epsilon' * score(y) / (2 * sensitivity)), exactly; for q = 0 and q = 1, whose scores count the rows on one
-        side, without the 2. No budget is kept here.
+        half for one that it only enters. A point y of the grid, or a set of points, is drawn with probability
+        proportional to exp(epsilon' * score(y) / (2 * sensitivity)), exactly; for q = 0 and q = 1 by themselves, whose
+        scores count the rows on one side, without the 2. No budget is kept here.
 
     Parameters
     ----------
@@ -102,21 +103,29 @@ def quantiles(
     group's quantile is uniform between the bounds. With probability 0.95 the rank of a single quantile
     strays by no more than ln(20 * points) * 2 * sensitivity / epsilon.
 
-    Several quantiles are drawn by halves: the middle one, then the others among the values left and right of
+    Four to twelve quantiles are drawn together, if epsilon is from 0.01 to 64 for each row of a unit (twice as much
+    under replace). A noisy number of rows t is drawn with an eighth of epsilon. Then the score of a set of quantiles is
+    less than 0 by how far the numbers of values between them are from those wanted of t values, added up; a row more
+    moves it by 1. Equal values are parted over 2**16 cells of their point. The proof stands in
+    `dpfast.mechanisms.joint_quantiles`. Where there are fewer than 25 / epsilon rows or so between two quantiles,
+    bounds far from the values draw all quantiles astray: give closer ones, or ask for fewer quantiles.
+
+    Other numbers of quantiles are drawn by halves: the middle one, then the others among the values left and right of
     it. The rows of a unit lie in different parts, but each row in one only, so that all the quantiles of a level cost
     what one does: epsilon' is epsilon divided by log2(k + 1) levels for k quantiles, rounded up. Where parts of the
     values have fewer levels than others, these get more, so that epsilon is spent in all of them. The proof stands in
-    `dpfast.mechanisms.quantile_tree`. A release draws all levels with the same epsilon', for zCDP adds up its square.
-    Where the point is drawn that parts the values, equal values are parted as well,
-    evenly over 2**16 cells of the point, one of which is drawn with it by the score -abs(left - q n).
+    `dpfast.mechanisms.quantile_tree`. A release draws all levels with the same epsilon', for zCDP adds up its square,
+    and all numbers of quantiles so where the budget is given as rho. Where the point is drawn that parts the values,
+    equal values are parted as well, evenly over 2**16 cells of the point, one of which is drawn with it by the score
+    -abs(left - q n).
 
-    The point is found from certified partial sums of weights near the quantile's rank, and in ball arithmetic where
-    these leave a doubt. Each quantile of each group uses up three words, whatever the values are.
+    Points are found from certified partial sums of weights near the quantiles' ranks, and in ball arithmetic where
+    these leave a doubt. Each quantile of each group uses up three words, or four, whatever the values are.
 
     References
     ----------
     McSherry, Talwar (2007); Smith (2011), algorithm 2, for a single quantile; Kaplan, Schnapp, Stemmer (2022),
-    algorithm 1, for several.
+    algorithm 1, for several; Gillenwater, Joseph, Kulesza (2021) for several together.
 
     Examples
     --------
@@ -135,16 +144,22 @@ def quantiles(
 
     """
     parts, order, single = read_quantiles(q)
-    tree = quantile_tree(parts)
     rows = _read_rows(max_rows_per_group)
     relation = _read_neighbors(neighbors)
-    share = _read_epsilon(epsilon) / len(tree.levels)
+    units = _read_epsilon(epsilon)
     column = borrow(values, "values")
     whole = column.dtype.kind in "iu"
     points = public_grid(check_bounds(bounds), grid, whole=whole)
     grouped = _group(column, _borrow_groups(groups, group_count, column.length), group_count, points)
-    calibration = Calibration(tree, share, rows, relation, alone=len(grouped) == 1, ways=True)
-    drawn = draw_quantiles(grouped, points.points, calibration, random_source(random))
+    alone, source = len(grouped) == 1, random_source(random)
+    if joint_pays(len(parts), units, rows, relation):
+        joint = joint_calibration(parts, units, rows, relation, alone=alone)
+        drawn = draw_joint_quantiles(grouped, points.points, joint, source)
+    else:
+        tree = quantile_tree(parts)
+        share = Fraction(units, UNITS_PER_ONE) / len(tree.levels)
+        calibration = Calibration(tree, share, rows, relation, alone=alone, ways=True)
+        drawn = draw_quantiles(grouped, points.points, calibration, source)
     drawn = drawn[:, order] + (points.lower - 1)
     released = drawn * int(points.step) if whole and points.exponent >= 0 else points.values(drawn)
     if single:
@@ -164,11 +179,11 @@ def _read_neighbors(neighbors: object) -> Neighbors:
     raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
 
 
-def _read_epsilon(epsilon: Any) -> Fraction:
+def _read_epsilon(epsilon: Any) -> int:
     units = budget_units(epsilon, "epsilon")
     if units > 10**6 * UNITS_PER_ONE:
         raise ParameterError("epsilon", epsilon, "a number from 1e-18 to 1e6")
-    return Fraction(units, UNITS_PER_ONE)
+    return units
 
 
 def _borrow_groups(groups: Any, group_count: Any, length: int) -> Column | None:

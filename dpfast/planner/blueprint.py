@@ -11,6 +11,7 @@ from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.additive import thread_count
 from dpfast.mechanisms.gaussian import gaussian_kernel
+from dpfast.mechanisms.joint_quantiles import JointCalibration
 from dpfast.mechanisms.laplace import laplace_kernel
 from dpfast.mechanisms.modes import count_error, count_slope
 from dpfast.mechanisms.quantile_tree import Calibration, QuantileTree, rank_error
@@ -25,6 +26,7 @@ __all__ = [
     "Blueprint",
     "DrawnModes",
     "DrawnQuantiles",
+    "DrawnTogether",
     "Mechanism",
     "NoisyMeasure",
     "Part",
@@ -67,6 +69,11 @@ class NoisyMeasure:
     mechanism: Mechanism
     scale: float
     charge: Charge
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs."""
+        return (self.charge,)
 
     @property
     def epsilon_units(self) -> int:
@@ -112,9 +119,19 @@ class Drawn:
     charge: Charge
 
     @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs, in the order in which it is drawn."""
+        return (self.charge,)
+
+    @property
+    def step(self) -> float:
+        """The distance between points, in the column's unit."""
+        return 2.0**self.measure.step_exponent
+
+    @property
     def epsilon_units(self) -> int:
         """Its share of epsilon."""
-        return self.charge.epsilon_units * self.charge.count
+        return sum(charge.epsilon_units * charge.count for charge in self.charges)
 
     @property
     def delta_units(self) -> int:
@@ -159,7 +176,7 @@ class DrawnModes(Drawn):
 
 @dataclass(frozen=True)
 class DrawnQuantiles(Drawn):
-    """Points of which quantiles are drawn by the exponential mechanism.
+    """Points of which quantiles are drawn by the exponential mechanism, by halves.
 
     Attributes
     ----------
@@ -174,11 +191,6 @@ class DrawnQuantiles(Drawn):
     def tree(self) -> QuantileTree:
         """The nodes of a group."""
         return self.calibration.tree
-
-    @property
-    def step(self) -> float:
-        """The distance between points, in the column's unit."""
-        return 2.0**self.measure.step_exponent
 
     @property
     def kernel(self) -> str:
@@ -216,8 +228,49 @@ class DrawnQuantiles(Drawn):
         return math.fsum(errors)
 
 
+@dataclass(frozen=True)
+class DrawnTogether(Drawn):
+    """Points of which all quantiles are drawn by one exponential mechanism, given a noisy number of rows.
+
+    Attributes
+    ----------
+    calibration
+        The quantiles of a group, drawn with ``epsilon``; ``measure`` collects points of a grid, in steps.
+    counted
+        What the number of rows costs.
+
+    """
+
+    calibration: JointCalibration
+    counted: Charge
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs: the number of rows, then the quantiles."""
+        return self.counted, self.charge
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that will draw the quantiles."""
+        return "joint quantiles"
+
+    @property
+    def sensitivity(self) -> int:
+        """How far a unit can move a group's scores, in ranks."""
+        return self.calibration.sensitivity
+
+    @property
+    def scale(self) -> float:
+        """How many ranks, between two quantiles, divide a probability by e."""
+        return self.calibration.scale
+
+    def strays(self, miss: float) -> float:
+        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``."""
+        return self.calibration.strays(self.measure.points, miss)
+
+
 #: What a query is answered from.
-Part: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnModes
+Part: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes
 
 
 @dataclass(frozen=True)
@@ -263,7 +316,7 @@ class Blueprint(Charged):
     def charges(self) -> tuple[Charge, ...]:
         """What the ledger is charged, in one call: the selection of keys, then every measure."""
         selection = () if self.key_share is None else self.key_share.charges
-        return *selection, *(part.charge for part in self.parts)
+        return *selection, *(charge for part in self.parts for charge in part.charges)
 
     @property
     def groups(self) -> int | None:

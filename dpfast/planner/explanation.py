@@ -12,7 +12,7 @@ from dpfast.accounting.amounts import to_float
 from dpfast.errors import ParameterError
 from dpfast.ledger import Budget
 from dpfast.mechanisms.intervals import half_width
-from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, NoisyMeasure, Part, describe
+from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, Part, describe
 from dpfast.planner.charged import Charged
 from dpfast.queries import PrivacyUnit
 
@@ -45,7 +45,7 @@ _RAREST = 1e-12
 
 
 def _measure(part: Part) -> str:
-    if isinstance(part, DrawnQuantiles):
+    if isinstance(part, (DrawnQuantiles, DrawnTogether)):
         return part.measure.grid.describe()
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
@@ -60,13 +60,17 @@ def _reach(part: Part, miss: float) -> float:
     return half_width(part.mechanism, part.scale, miss) * part.step
 
 
-def _reason(part: DrawnQuantiles | DrawnModes) -> str:
+def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     unit = part.unit
     rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
     paid = f"a unit pays for {part.draws} {'draw' if part.draws == 1 else 'draws'}"
     if isinstance(part, DrawnModes):
         kind = "a row may change its candidate" if unit.neighbors == "replace" else "no count rises as another falls"
         return f"{rows}1 ({kind}); {paid}"
+    if isinstance(part, DrawnTogether):
+        each = "1" if unit.neighbors == "add_remove" else "2 (a row replaced)"
+        count = f"with a noisy number of rows of scale {part.calibration.count_scale:g}"
+        return f"{rows}{each}; {len(part.calibration.parts)} quantiles together, {count}; {paid}"
     tree = part.tree
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
     kind = "max(q, 1 - q)"
@@ -92,7 +96,9 @@ def _row(query: str, part: Part) -> dict[str, Any]:
             "error95": _reach(part, 0.05),
             "epsilon": to_float(part.epsilon_units),
             "delta": to_float(part.delta_units),
-            "event": repr(part.charge.fact if part.draws == 1 else part.charge.fact.times(part.draws)),
+            "event": " and ".join(
+                repr(charge.fact if charge.count == 1 else charge.fact.times(charge.count)) for charge in part.charges
+            ),
         }
     size = part.sensitivity
     if part.mechanism == "laplace":

@@ -15,6 +15,7 @@ from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
+from dpfast.mechanisms.joint_quantiles import JointCalibration, count_noise, count_units, joint_pays
 from dpfast.mechanisms.noise import (
     declared_amounts,
     gaussian_of_delta,
@@ -23,7 +24,7 @@ from dpfast.mechanisms.noise import (
     laplace_of_rho,
 )
 from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
-from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, Mechanism
+from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
 from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
 
 __all__ = [
@@ -101,8 +102,8 @@ def quantiles_of(
     groups: int | None,
     share: tuple[BudgetKind, int],
     description: str,
-) -> DrawnQuantiles:
-    """Return quantiles at a share of the budget.
+) -> DrawnQuantiles | DrawnTogether:
+    """Return quantiles at a share of the budget: all together, or by halves (`dpfast.mechanisms.joint_quantiles`).
 
     Guarantee
         Every level of a group's nodes is drawn at the share divided by the levels and groups that a unit pays for; see
@@ -123,8 +124,17 @@ def quantiles_of(
     """
     tree = quantile_tree(query.parts)
     touched = unit.max_groups if groups is None else max(min(unit.max_groups, groups), 1)
+    rows, neighbors, alone = unit.max_rows_per_group, unit.neighbors, groups == 1
+    kind, units = share
+    if kind == "epsilon" and joint_pays(len(query.parts), units // touched, rows, neighbors):
+        counted = count_units(units // touched)
+        noise = count_noise(counted, rows, neighbors, alone=alone)
+        together, charge = _draws((kind, (units // touched - counted) * touched), touched, description)
+        joint = JointCalibration(query.parts, noise.scale, as_written(together), rows, neighbors, alone)
+        count = Charge(counted, 0, description, noise.event, touched)
+        return DrawnTogether(measure, together, unit, charge, joint, count)
     each, charge = _draws(share, touched * len(tree.levels), description)
-    calibration = Calibration(tree, as_written(each), unit.max_rows_per_group, unit.neighbors, alone=groups == 1)
+    calibration = Calibration(tree, as_written(each), rows, neighbors, alone)
     return DrawnQuantiles(measure, each, unit, charge, calibration)
 
 

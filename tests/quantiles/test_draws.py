@@ -10,7 +10,7 @@ from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.columns.ranks import PARTS
-from dpfast.mechanisms import quantile_nodes
+from dpfast.mechanisms import grouped_points, quantile_nodes
 from dpfast.mechanisms import quantile_tree as nodes
 from dpfast.mechanisms.grouped_points import GroupedPoints
 from dpfast.mechanisms.quantile_nodes import draw_quantiles
@@ -94,6 +94,22 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
     assert (np.diff(drawn[0], axis=1) >= 0).all(), "quantiles rise"
 
 
+@pytest.mark.parametrize("quantiles", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("spread", [2, 10**3, 2**40])
+def test_narrow_values_in_wide_bounds(refined, quantiles, spread, seed):
+    """20,000 values in few of the first buckets, which are divided again: the same points as in ball arithmetic."""
+    generator, points = np.random.default_rng(seed), 2**60 + 5
+    values = points // 3 + np.rint(generator.normal(0, spread, 20_000)).astype(np.int64)
+    values[:3] = 1, points, points // 3 + 2**50
+    tree, drawn = tree_of(quantiles), []
+    for refine_all in (False, True):
+        data = grouped([values], np.int64)
+        drawn.append(draw_quantiles(data, points, calibrated(tree), SeededRandom(seed), refine_all=refine_all))
+        if not refine_all:
+            assert len(refined) == 0
+    assert np.array_equal(*drawn)
+
+
 class ChosenWords:
     """Stands in for `Keystream`: the words of each node's call, then what a test says they are continued by."""
 
@@ -167,6 +183,34 @@ def test_a_place_at_a_boundary_reads_on(monkeypatch, refined):
         drawn = draw_quantiles(grouped([[]]), 3, calibrated(tree_of([0.5])), SeededRandom(1))
         assert drawn[0, 0] == expected
     assert len(refined) == 2
+
+
+@pytest.mark.parametrize("groups", [1, 3, 1000])
+@pytest.mark.parametrize("points", [50, 2**60])
+def test_rows_are_sorted_by_group_whatever_waits(monkeypatch, groups, points, seed):
+    """Points wait in rows of eight before they are written: as without, for full, part and empty rows."""
+    generator = np.random.default_rng(seed)
+    rows, blocks = [0, 1, 7, 8, 9, 3000], []
+    for size in rows:
+        slots = generator.integers(0, groups + 1, size).astype(np.uint32)
+        blocks.append((slots, generator.integers(0, points, size)))
+
+    def joined(most):
+        monkeypatch.setattr(grouped_points, "_MOST_STAGED", most)
+        collectors = [grouped_points.Collector(groups, points) for _ in range(2)]
+        for i, (slots, numbers) in enumerate(blocks):
+            collectors[i % 2].add(slots, numbers)
+        return grouped_points.Collector.join(collectors)
+
+    plain, staged = joined(0), joined(10**6)
+    assert np.array_equal(plain.points, staged.points)
+    assert np.array_equal(plain.stops, staged.stops)
+    for group in range(groups):
+        expected = [
+            p for block in (blocks[0::2], blocks[1::2]) for slots, numbers in block for p in numbers[slots == group]
+        ]
+        own = staged.points[staged.starts[group] : staged.stops[group]].tolist()
+        assert own == [p for p in expected if p]
 
 
 def frequencies(values, points, q, epsilon, draws, **parameters):
