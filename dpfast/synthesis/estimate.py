@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Estimate"]
 
 _MOST_RECORDS = 2**31
+#: Totals beyond these are scaled before anything is divided by them.
+_SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-500, 2.0**500
 #: Cells are rounded so many at a time.
 _CHUNK = 2**17
 
@@ -134,7 +136,8 @@ class Estimate:
         from dpfast.kernels.dependent_rounding import round_in_order  # not at the top: numba takes long to import
 
         weights = self.table.histogram.reshape(-1)
-        total = float(weights.sum())
+        with np.errstate(over="ignore"):
+            total = float(weights.sum())
         if n is None:
             n = round(min(total, _MOST_RECORDS))
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= _MOST_RECORDS:
@@ -143,6 +146,9 @@ class Estimate:
         if not total > 0.0:
             weights = np.maximum(self.histogram.reshape(-1), 0.0)
             weights = weights if weights.any() else np.ones(weights.size)
+        if not _SMALLEST_TOTAL < total < _LARGEST_TOTAL:
+            # A power of 2 changes no share, and neither their sum nor the quotient by it overflows.
+            weights = np.ldexp(weights, 500 - int(np.frexp(weights.max())[1]))
             total = float(weights.sum())
         words = Keystream(source.key()).words(Purpose.NOISE)
         counts, held = np.empty(weights.size, np.int64), np.zeros(2)
