@@ -18,6 +18,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    # First, since it compiles most kernels anew whatever the cache has, and leaves them there for all that follows.
+    items.sort(key=lambda item: item.path.name != "test_compiled_code.py")
     if not config.getoption("--long"):
         skip = pytest.mark.skip(reason="takes minutes: run scripts/long_tests.sh")
         for item in items:

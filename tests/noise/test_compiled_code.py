@@ -80,8 +80,9 @@ INTEGER_KERNELS = ["joining.add_noise", "joining.join_multiples"]
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("numba"))}
-    environment.pop("NUMBA_BOUNDSCHECK", None)
+    environment = dict(os.environ)
+    if environment.pop("NUMBA_BOUNDSCHECK", None) is not None:  # a cache of such kernels has no others
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path_factory.mktemp("numba"))
     command = [sys.executable, str(HERE / "compiled_kernels.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
