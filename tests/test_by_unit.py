@@ -434,6 +434,27 @@ def test_too_little_memory_is_refused_before_the_charge(tmp_path, monkeypatch, l
     assert "for the tables of this plan" in refused(plan)
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.arrow"])
+def test_points_that_may_not_fit_are_refused_before_the_charge(tmp_path, monkeypatch, name):
+    """Points of quantiles stay in memory: 12 bytes for each row that files may bring, or that the population may."""
+    rows = pl.DataFrame({"k": ["a"], "u": [1], "v": [0.5]}).select(pl.all().repeat_by(4_000_000).explode())
+    path = tmp_path / name
+    {".parquet": rows.write_parquet, ".csv": rows.write_csv, ".arrow": rows.write_ipc}[path.suffix](path)
+    given = {"by": "k", "keys": KEYS, "privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3, "epsilon": 0.5}
+    if path.suffix == ".csv":
+        given["schema"] = rows.schema
+    queries = {"low": dpf.quantile("v", 0.1, bounds=(0, 1)), "high": dpf.quantile("v", 0.9, bounds=(0, 1))}
+    plan = dpf.plan(path, **given, **queries)
+    monkeypatch.setattr("dpfast.aggregation.memory.free_memory", lambda: 100_000_000)
+    shown = refused(plan)
+    assert "for the points of quantiles" in shown
+    assert "population=" in shown
+    counts = dpf.plan(path, n=dpf.count(), **given)
+    assert counts.run(dpf.Ledger(epsilon=1.0)).frame.height == KEYS.height
+    few = dpf.plan(path, **given, **queries, population=100_000)
+    assert few.run(dpf.Ledger(epsilon=1.0)).frame.height == KEYS.height
+
+
 @pytest.mark.parametrize("limit", ["much", "-1", "1e9", "3 i", "MB"])
 def test_a_limit_that_cannot_be_read_is_refused(tmp_path, monkeypatch, limit):
     plan = planned(tmp_path)

@@ -39,6 +39,8 @@ Words = Callable[[int], np.ndarray]
 _MOST_GROUPS = 2**31 - 1
 
 _UNPACKED = 4
+#: A row of text, and what a row that is kept takes while its point waits for those of its group.
+_LEAST_BYTES_PER_ROW, _BYTES_PER_POINT = 2, 12
 """How many times as large as their files rows in memory are taken to be, when it is judged if they fit."""
 
 
@@ -57,6 +59,8 @@ class Grouping:
         The column that names whose row it is; None if every row is a unit of its own.
     max_groups, max_rows_per_group
         What a unit keeps at most; both are needed with ``privacy_unit``, and mean nothing without.
+    population
+        How many units there are at most, where that is public: no more memory is asked for than they need.
 
     Raises
     ------
@@ -70,6 +74,7 @@ class Grouping:
     privacy_unit: str | None = None
     max_groups: int | None = None
     max_rows_per_group: int | None = None
+    population: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.by, (str, Bins)):
@@ -226,9 +231,9 @@ class Aggregation:
         ------
         ParameterError
             If a file was replaced, written to or removed. Files that a user's own LazyFrame scans are not known.
-            With a privacy unit also if the tables do not fit into memory, or if the files' rows may not fit and no
-            folder on a disk has as much room as the files take. That is judged by the public keys and by the
-            sizes of files alone.
+            With a privacy unit also if the tables do not fit into memory, nor the points of quantiles that the
+            files' rows may have, or if these rows may not fit and no folder on a disk has as much room as the files
+            take. That is judged by the public keys and population, and by the sizes and footers of files alone.
 
         """
         self.source.check()
@@ -236,10 +241,27 @@ class Aggregation:
             return
         groups = 1 if self.public is None else self.public.given.height
         slots = groups if self.coder is None else self.coder.slots
-        check_memory(groups * (8 * len(self.contributions) + 48) + 4 * slots)
+        tables = groups * (8 * len(self.contributions) + 48) + 4 * slots
+        check_memory(tables)
+        lists = sum(contribution.measure.kind == "points" for contribution in self.contributions)
+        if lists:
+            check_memory(tables + _BYTES_PER_POINT * lists * self._most_rows_kept(), "points of quantiles")
         size = sum(pin.size for pin in self.source.pins)
         if _UNPACKED * size > room_for_rows():
             check_disk(size)
+
+    def _most_rows_kept(self) -> int:
+        """Return how many rows of files units keep at most; 0 for data in memory, which are as large themselves."""
+        if not self.source.pins:
+            return 0
+        if self.source.counted:
+            rows = int(self.source.frame.lazy().select(pl.len()).collect().item())
+        else:
+            rows = sum(pin.size for pin in self.source.pins) // _LEAST_BYTES_PER_ROW
+        asked = self.grouping
+        if asked.population is None or asked.max_groups is None or asked.max_rows_per_group is None:
+            return rows
+        return min(rows, asked.population * asked.max_groups * asked.max_rows_per_group)
 
     def run(self, words: Words) -> Aggregates:
         """Return the exact aggregates.

@@ -14,12 +14,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from dpfast.errors import ParameterError, Words
 
 __all__ = ["check_memory", "free_memory", "megabytes", "room_for_rows"]
 
 _VARIABLE = "DPFAST_MEMORY_LIMIT"
+_MENDS = {
+    "tables": "plan fewer keys or queries",
+    "points of quantiles": "say by population= how many units there are at most",
+}
 _UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 _SHARE = 4
 _LEAST_ROOM = 1 << 24
@@ -31,8 +36,8 @@ def room_for_rows() -> int:
     return max(free_memory() // _SHARE, _LEAST_ROOM)
 
 
-def check_memory(needed: int) -> None:
-    """Refuse to begin with less free memory than tables of ``needed`` bytes and a little work take.
+def check_memory(needed: int, what: Literal["tables", "points of quantiles"] = "tables") -> None:
+    """Refuse to begin with less free memory than ``needed`` bytes and a little work take.
 
     Raises
     ------
@@ -45,8 +50,8 @@ def check_memory(needed: int) -> None:
         raise ParameterError(
             "memory",
             Words(f"{megabytes(free)} that this process may still take"),
-            f"at least {megabytes(needed + _LEAST_FREE)} for the tables of this plan and the work on them",
-            f"raise its limit ({_VARIABLE}, ulimit -v or the container's), or plan fewer keys or queries",
+            f"at least {megabytes(needed + _LEAST_FREE)} for the {what} of this plan and the work on them",
+            f"raise its limit ({_VARIABLE}, ulimit -v or the container's), or {_MENDS[what]}",
         )
 
 

@@ -142,7 +142,7 @@ def draw_up(
     source = open_source(data, schema=schema)
     columns = source.collect_schema()
     measures = {name: _measures(query, columns) for name, query in queries.items()}
-    grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group)
+    grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group, people)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
     by_names = ", ".join(map(name_of, entries)) or "nothing"
