@@ -43,6 +43,6 @@ trap 'rm -rf "$checked"' EXIT
 step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$checked" \
     $bin/python -m pytest -n auto --dist loadfile -m 'not statistical' \
     tests/noise/test_bad_input.py tests/test_aggregation.py
-# A file is one worker's: what its tests share, compiled kernels above all, is made once.
-step "tests" $bin/python -m pytest -n auto --dist loadfile --doctest-modules dpfast tests
+# A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
+step "tests" $bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
 [ -z "$failed" ] || { echo "failed: ${failed#, }"; exit 1; }
