@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

@@ -277,4 +277,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

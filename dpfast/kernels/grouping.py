@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

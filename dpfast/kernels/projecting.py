@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

@@ -37,7 +37,7 @@ _INFINITY = np.inf
 _FEW = 96
 _STRETCH = 64
 #: Candidates of which a threshold is guessed.
-_SAMPLE = 4096
+_SAMPLE = 16_384
 
 
 @kernel
@@ -301,18 +301,23 @@ def _survive(scores, words, a, kind, best, threshold, halves, bounds, places):
     The first ``halves`` (float64), ``bounds`` (int64) and ``places`` (int64) are theirs. Where they are longer than
     what is given, the number returned is larger than that.
     """
-    below, above = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    below, above, reaching = np.empty(BLOCK), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     count, broken = 0, _ZERO_64
     for start in range(0, scores.size, BLOCK):
         stop = min(start + BLOCK, scores.size)
         own, keys = below[: stop - start], above[: stop - start]
         halve_row(scores[start:stop], best, own)
         broken = bit_or(broken, bound_above(own, words[start:stop], a, kind, True, keys))
-        if count + keys.size > places.size:
-            return scores.size + 1, broken
+        found = 0
         for k in range(keys.size):
-            halves[count], bounds[count], places[count] = own[k], keys[k], start + k
-            count += 1 if keys[k] >= threshold else 0
+            reaching[found] = k
+            found += 1 if keys[k] >= threshold else 0
+        if count + found > places.size:
+            return scores.size + 1, broken
+        for i in range(found):
+            k = reaching[i]
+            halves[count + i], bounds[count + i], places[count + i] = own[k], keys[k], start + k
+        count += found
     return count, broken
 
 
@@ -408,4 +413,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

@@ -25,7 +25,7 @@ def threshold_of_largest(keys, wanted, counts):
     Digit by digit, of 11 bits: how many keys have each value of it, among those that agree with the wanted-th largest
     in the digits before. It ends where the rest makes few more. ``counts`` is scratch memory, 2048 int64.
     """
-    shift, prefix, left, few = _FIRST_SHIFT, _ZERO, wanted, wanted // 8 + 16
+    shift, prefix, left, few = _FIRST_SHIFT, _ZERO, wanted, wanted // 64 + 16
     while True:
         counts[:] = 0
         if shift == _FIRST_SHIFT:
@@ -53,17 +53,17 @@ def threshold_of_largest(keys, wanted, counts):
 def sort_descending(lows, highs, places):
     """Sort numbers (float64, no NaN), the largest first up to nearly equal ones, and two other arrays with them.
 
-    Digit by digit, the last first, over the first 40 or 44 bits by which their ordered integers differ: numbers that
-    agree in these keep the order in which they came. So a caller checks the order that it relies on.
+    Up to 2**32 of them. Digit by digit, the last first, over the first 40 or 44 bits by which their ordered integers
+    differ: numbers that agree in these keep the order in which they came. A caller checks the order that it relies on.
     """
     size = lows.size
     keys, other_keys = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    order, other_order = np.arange(size), np.empty(size, np.int64)
+    order, other_order = np.empty(size, np.uint32), np.empty(size, np.uint32)
     least, most = _ALL, _ZERO
     for i in range(size):
         # Complements descend where the numbers ascend.
         key = bit_xor(bit_xor(np.uint64(ordered(lows[i])), _SIGN), _ALL)
-        keys[i] = key
+        keys[i], order[i] = key, i
         least, most = min(least, key), max(most, key)
     bits, digits = (np.uint64(8), 5) if size < _LONG else (np.uint64(11), 4)
     span, shift = subtract(most, least), _ZERO
@@ -89,8 +89,9 @@ def sort_descending(lows, highs, places):
         shift = add(shift, bits)
     other_highs, other_places = highs.copy(), places.copy()
     for i in range(size):
+        came = np.int64(order[i])
         lows[i] = unordered(np.int64(bit_xor(bit_xor(keys[i], _ALL), _SIGN)))
-        highs[i], places[i] = other_highs[order[i]], other_places[order[i]]
+        highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e6a6fdec6106f44d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9

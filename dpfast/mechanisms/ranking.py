@@ -32,6 +32,8 @@ __all__ = ["rank_rows"]
 
 #: Up to so many winners are kept in a heap.
 _FEW = 48
+#: Up to so many candidates, one row is looked at as a whole where more are wanted.
+_WHOLE = 2**24
 _DIGITS = 2048
 
 
@@ -94,8 +96,9 @@ def rank_rows(
 
         return rank_one
 
-    if candidates.rows == 1 and count > selection.CHUNK // 4 and not refine_all:
-        # Chunks would leave most of their candidates open.
+    several = count > _FEW and candidates.size <= _WHOLE
+    if candidates.rows == 1 and (several or count > selection.CHUNK // 4) and not refine_all:
+        # Chunks would each leave as many candidates open as are wanted.
         return _rank_one(candidates, slope_of(slope, 0), kind, count, keystream)
     index, words = read_chunks(candidates, keystream, every_candidate if refine_all else chunk_kernel, threads)
     if index.size == 0:
