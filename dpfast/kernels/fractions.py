@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00

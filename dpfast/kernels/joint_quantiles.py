@@ -42,10 +42,13 @@ import numpy as np
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.wide_floats import NOTHING, power_of_two, wide_decay, wide_of, wide_product, wide_sum
 
-__all__ = ["CELL_BITS", "draw_joint"]
+__all__ = ["CELL_BITS", "MOST_SORTED", "draw_joint"]
 
 CELL_BITS = 16
 """A point has 2**CELL_BITS cells."""
+
+MOST_SORTED = 64
+"""Numba's sort takes quadratic time for some orders: it sorts no more than these."""
 
 _CELLS = 2**CELL_BITS
 _UNIT = 2.0**-53
@@ -223,7 +226,8 @@ def draw_joint(
     group, last
         The groups to draw for.
     values : int32 or int64
-        Points of the grid from 1 to ``points``; those of a group lie together, in any order, and are sorted.
+        Points of the grid from 1 to ``points``; those of a group lie together. Up to MOST_SORTED may come in any order,
+        and are sorted; more have to be sorted already.
     starts, stops : int64, one per group
         Where they lie.
     counts : int64, one per group
@@ -251,7 +255,8 @@ def draw_joint(
     pm, pe, gm, ge = np.empty_like(sm), np.empty_like(se), np.empty_like(sm), np.empty_like(se)
     while group < last:
         own = values[starts[group] : stops[group]]
-        own.sort()
+        if own.size <= MOST_SORTED:
+            own.sort()
         n, t = own.size, counts[group]
         less, more, passed, longest = min(n - t, 0), max(n - t, 0), np.int64(0), np.int64(0)
         whole = True
@@ -399,4 +404,4 @@ def draw_joint(
         group += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00

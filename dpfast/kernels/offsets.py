@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a2487a4cdde41a9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00

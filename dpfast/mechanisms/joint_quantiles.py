@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.columns import borrow
 from dpfast.columns.ranks import PARTS
-from dpfast.kernels.joint_quantiles import CELL_BITS, draw_joint
+from dpfast.kernels.joint_quantiles import CELL_BITS, MOST_SORTED, draw_joint
 from dpfast.mechanisms.additive import Tail, thread_count
 from dpfast.mechanisms.exact_joint_quantiles import exact_blocks
 from dpfast.mechanisms.grouped_points import GroupedPoints, in_stretches
@@ -128,6 +128,9 @@ class JointCalibration:
         of distances, in ranks, is at most abs(n - t) + k + 1. The sum x of what is drawn exceeds that of the best by y
         with probability at most exp(-y / scale) times the number of outputs, points * cells to the power k. And a
         quantile strays by max(q, 1 - q) x at most: x >= abs(r - q t) + abs((n - r) - (1 - q) t).
+
+        Not counted: of m equal values beyond 65,535, m / 65,536 lie in each cell, and quantiles beside them may stray
+        by as many ranks more.
         """
         count = half_width("laplace", self.count_scale, miss / 2)
         outputs = len(self.parts) * math.log(points * _CELLS)
@@ -210,8 +213,10 @@ def _draw(
     choosing = np.ascontiguousarray(words[:, : 2 * quantiles])
     blocks = np.full((4, groups, quantiles), -1, np.int64)
     undecided = np.arange(groups)
-    # Few data need more than the usual number of bits, which are so many ranks.
-    for each in () if refine_all else (_USUAL_BITS, bits):
+    _sort_long_groups(data)
+    # Few data need more than the usual number of bits, which are so many ranks: many equal values do, whose cells hold
+    # several each.
+    for each in () if refine_all else (_USUAL_BITS, bits, 4 * bits, 16 * bits):
         reach = reach_of(quantiles * each + _SPARE_BITS, slope * d)
 
         def work(first: int, last: int, chosen: NDArray[np.int64] = undecided, reach: int = reach) -> None:
@@ -243,6 +248,12 @@ def _draw(
         tails = [Tail(keystream, 4 * quantiles * group + i, int(words[group, i]), 64) for i in range(2 * quantiles)]
         blocks[:, group] = exact_blocks(own, int(counts[group]), points, shares.tolist(), Fraction(slope), tails)
     return _placed(blocks, words[:, 2 * quantiles :], keystream)
+
+
+def _sort_long_groups(data: GroupedPoints) -> None:
+    """Sort the groups that the kernel does not: its sort takes quadratic time for some orders, and NumPy's for none."""
+    for group in np.flatnonzero(np.subtract(data.stops, data.starts) > MOST_SORTED).tolist():
+        data.points[data.starts[group] : data.stops[group]].sort()
 
 
 def reach_of(bits: int, slope: float) -> int:

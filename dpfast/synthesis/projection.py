@@ -182,6 +182,10 @@ def _project(
     gap, least, since, taken = math.inf, math.inf, 0, 0
     if start is not None:
         corners.begin(start, total)
+    if not corners.weights.size:
+        slopes = workload.transposed(-target).reshape(-1)
+        corners.add(slopes, -math.inf)
+        corners.weights[np.argmin(corners.gradient)] = total
     residual = corners.point() - target
     for taken in range(1, iterations + 1):
         slopes = workload.transposed(residual).reshape(-1)
@@ -190,14 +194,10 @@ def _project(
         gap = float(corners.weights @ corners.gradient) - total * promised
         if gap < _IMPROVED * least:
             least, since = gap, taken
-        if not corners.weights.size:
-            found = corners.add(slopes, -math.inf)
-            corners.weights[np.argmin(corners.gradient)] = total
-        elif gap <= max(goal, floor) or taken in (iterations, since + _PATIENCE):
+        if gap <= max(goal, floor) or taken in (iterations, since + _PATIENCE):
             break
-        else:
-            mean = promised + gap / total
-            found = corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
+        mean = promised + gap / total
+        found = corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
         moved = corners.balance(max(0.1 * gap, 0.5 * goal))
         if not (found or moved):
             break  # what is left of the gap is the rounding of floats

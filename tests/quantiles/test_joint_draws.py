@@ -281,3 +281,25 @@ def test_wide_exponentials_are_within_79_roundings(seed):
             worst = max(worst, float(abs(mpmath.ldexp(mpmath.mpf(float(m)), e) - exact) / exact) * 2**53)
     print(f"worst error {worst:.2f} u")
     assert worst < 79
+
+
+def test_the_order_of_the_values_does_not_matter():
+    """Long groups are sorted by NumPy, others by the kernel: sizes on both sides of the border, every order."""
+    generator = np.random.default_rng(5)
+    for size in (3, 63, 64, 65, 66, 1000):
+        values = generator.normal(0.0, 1.0, size)
+        drawn = [
+            dpf.quantiles(order, FOUR, bounds=(-5, 5), epsilon=1.0, random=SeededRandom(6)).tolist()
+            for order in (values, np.sort(values), np.sort(values)[::-1], generator.permutation(values))
+        ]
+        assert drawn.count(drawn[0]) == len(drawn), size
+
+
+def test_very_many_equal_values_need_no_balls(refined):
+    """A cell holds 15 of a million zeros, so that every output is far from what is wanted: wider windows decide."""
+    values = np.concatenate([np.zeros(10**6, np.int32), np.arange(10**6, dtype=np.int32) % 1000])
+    nine = [k / 10 for k in range(1, 10)]
+    drawn = dpf.quantiles(values, nine, bounds=(0, 1000), epsilon=40.0, random=SeededRandom(1))
+    assert not refined
+    assert drawn[:4].tolist() == [0, 0, 0, 0]
+    assert (np.diff(drawn[5:]) > 100).all()

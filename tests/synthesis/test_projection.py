@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+import dpfast as dpf
 from dpfast.errors import ParameterError
 from dpfast.synthesis.projection import project_answers
 
@@ -154,3 +155,21 @@ def test_what_is_refused(change, message):
     given = {"answers": [1.0, 2.0], "workload": Dense(np.eye(2)), "total": 3} | change
     with pytest.raises(ParameterError, match=message):
         project_answers(**given)
+
+
+@pytest.mark.parametrize("body", ["simplex", "capped", "ball"])
+@pytest.mark.parametrize("shift", [-100.0, 0.0, 300.0])
+def test_a_gap_is_that_of_the_histogram(body, shift):
+    """Also after a single iteration, and where all targets are negative: never below what is left to be gained."""
+    target = shift - np.abs(np.random.default_rng(4).normal(0.0, 3.0, 500))
+    best = project_answers(target, dpf.workloads.identity(500), 1000, body=body, tolerance=1e-6)
+    assert best.complete
+
+    def error(fitted):
+        return np.square(fitted.answers - target).sum() / 2
+
+    for iterations in (1, 2, 5):
+        fitted = project_answers(
+            target, dpf.workloads.identity(500), 1000, body=body, tolerance=1e-6, iterations=iterations
+        )
+        assert error(fitted) - error(best) <= fitted.gap + 1e-6
