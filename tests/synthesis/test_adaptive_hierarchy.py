@@ -350,10 +350,14 @@ def test_a_spike_among_empty_cells_is_found(seed):
 
 
 def test_few_records_are_told_by_large_boxes(seed):
-    """The tree stops early where noise would drown the counts, and goes down to the cells where it does not."""
-    few = dpf.adaptive_hierarchy(np.full(4096, 1), epsilon=0.01, random=SeededRandom(seed))
+    """The tree stops early where noise would drown the counts, and goes down to the cells where it does not.
+
+    One draw in 40 (71 of 3,000) follows a box that noise made large; more than half of 25 do less than once in 10**14.
+    """
+    source = SeededRandom(seed)
+    trees = [dpf.adaptive_hierarchy(np.full(4096, 1), epsilon=0.01, random=source) for _ in range(25)]
     many = dpf.adaptive_hierarchy(np.full(4096, 10**5), epsilon=0.1, random=SeededRandom(seed))
-    assert few.rounds["boxes"].sum() < 300
+    assert np.median([few.rounds["boxes"].sum() for few in trees]) < 300
     assert many.rounds["boxes"].to_list()[-1] == 4096
     assert many.rounds.columns == ["boxes", "split", "cells"]
 
