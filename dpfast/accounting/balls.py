@@ -24,6 +24,7 @@ __all__ = [
     "ceiling_units",
     "exact_lower",
     "float_above",
+    "round_down",
     "round_up",
     "round_up_written",
     "units_above",
@@ -60,6 +61,19 @@ def as_written(x: float) -> Fraction:
 
     """
     return Fraction(repr(float(x)))
+
+
+def round_down(x: Fraction) -> float:
+    """Return the largest float that is not above a positive rational number in the range of floats.
+
+    Examples
+    --------
+    >>> round_down(Fraction(1, 10)) <= Fraction(1, 10) < Fraction(math.nextafter(round_down(Fraction(1, 10)), 1))
+    True
+
+    """
+    nearest = float(x)
+    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, 0.0)
 
 
 def round_up(x: Fraction) -> float:

@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.balls import round_down
 from dpfast.columns import borrow
 from dpfast.columns.ranks import PARTS
 from dpfast.kernels.joint_quantiles import CELL_BITS, MOST_SORTED, draw_joint
@@ -70,7 +71,7 @@ class JointCalibration:
 
     Guarantee
         Given the noisy number of rows, the quantiles of a group cost a privacy unit ``epsilon`` of bounded range, and
-        that number is Laplace noise of a sensitivity of ``count_sensitivity`` on the number of rows: see above.
+        that number is the number of rows with the noise of `count_noise`: see above.
 
     Attributes
     ----------
@@ -112,9 +113,7 @@ class JointCalibration:
     @property
     def slope(self) -> float:
         """What the sum of distances, in units of 1 / D, is multiplied by: epsilon / (2 sensitivity), rounded down."""
-        exact = self.epsilon / (2 * self.sensitivity * self.shares[1])
-        nearest = float(exact)
-        return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+        return round_down(self.epsilon / (2 * self.sensitivity * self.shares[1]))
 
     @property
     def scale(self) -> float:

@@ -48,6 +48,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from dpfast.accounting.balls import round_down
 from dpfast.columns.ranks import PARTS
 
 __all__ = ["CELLS", "Calibration", "Neighbors", "Node", "QuantileTree", "quantile_tree", "rank_error"]
@@ -194,9 +195,7 @@ class Calibration:
         """
         sensitivity = self.sensitivity(node)
         epsilon = self.epsilon * node.share if self.ways else self.epsilon
-        exact = epsilon / (sensitivity if node.p in (0, node.d) else 2 * sensitivity)
-        nearest = float(exact)
-        return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+        return round_down(epsilon / (sensitivity if node.p in (0, node.d) else 2 * sensitivity))
 
 
 def rank_error(node: Node, slope: float, points: int, miss: float) -> float:

@@ -6,7 +6,6 @@ parts of a row compared with each other -> the contenders of a row that is still
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from decimal import Decimal
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
+from dpfast.accounting.balls import round_down
 from dpfast.columns import borrow_scale
 from dpfast.errors import ParameterError
 from dpfast.kernels.selection import BLOCK, compare_groups, select_chunk
@@ -68,6 +68,7 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     --------
     >>> slopes(1, 2.0, False, 1)
     0.25
+    >>> import math
     >>> slopes(0.1, 1, True, 1) <= Fraction(1, 10) < Fraction(math.nextafter(slopes(0.1, 1, True, 1), 1))
     True
 
@@ -83,7 +84,7 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     if isinstance(epsilon, _SCALARS):
         exact = Fraction(budget_units(epsilon, "epsilon"), UNITS_PER_ONE)
         if isinstance(width, float):
-            return _round_down(exact / (factor * Fraction(width)))
+            return round_down(exact / (factor * Fraction(width)))
         share: float | NDArray[np.float64] = float(exact)
     else:
         share = borrow_scale(epsilon, rows, "epsilon")
@@ -108,13 +109,7 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
 def _slope_of_numbers(epsilon: float, sensitivity: float, factor: int) -> float:
     width = borrow_scale(sensitivity, 1, "sensitivity")
     assert isinstance(width, float)
-    return _round_down(Fraction(budget_units(epsilon, "epsilon"), UNITS_PER_ONE) / (factor * Fraction(width)))
-
-
-def _round_down(x: Fraction) -> float:
-    """Return the largest float that is not above a positive rational number."""
-    nearest = float(x)
-    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, 0.0)
+    return round_down(Fraction(budget_units(epsilon, "epsilon"), UNITS_PER_ONE) / (factor * Fraction(width)))
 
 
 def select(

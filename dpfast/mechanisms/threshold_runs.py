@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
-from dpfast.accounting.balls import as_written, round_up
+from dpfast.accounting.balls import as_written, round_down, round_up
 from dpfast.columns import borrow_scale
 from dpfast.columns.widening import widen
 from dpfast.errors import ParameterError
@@ -102,7 +102,7 @@ def calibrate(epsilon: Any, sensitivity: Any, monotonic: object, count: object, 
     factor = count * (1 if monotonic else 2)
     rest = total - answers
     threshold = Fraction(float(rest) / (1 + factor ** (2 / 3)))
-    slope = _round_down((rest - threshold) / (factor * Fraction(width)))
+    slope = round_down((rest - threshold) / (factor * Fraction(width)))
     if not slope:
         raise ParameterError("sensitivity", sensitivity, "smaller for so small an epsilon", "the noise would overflow")
     ratio = round_up(Fraction(slope) * Fraction(width) / threshold)
@@ -122,12 +122,6 @@ def _share(numeric: Any) -> Fraction:
         return numeric
     allowed = "None, or the part of epsilon that answers get, from 1e-9 to 1 - 1e-9"
     raise ParameterError("numeric", numeric, allowed, "write for example numeric=0.5")
-
-
-def _round_down(x: Fraction) -> float:
-    """Return the largest float that is not above a positive rational number."""
-    nearest = float(x)
-    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, 0.0)
 
 
 def finite_threshold(threshold: Any) -> float:

@@ -253,10 +253,10 @@ def test_frequencies_of_three_quantiles(monkeypatch):
     assert not rejects([(str(outcome), happened.get(outcome, 0), draws, p) for outcome, p in expected.items()])
 
 
-def test_words_do_not_depend_on_the_values(monkeypatch):
-    """Three words a node and group, whatever is in the groups: the calls to the keystream are the same."""
+def words_read(monkeypatch, module, quantiles):
+    """Return the sequences of calls to a module's keystream over groups of values of every kind."""
     calls = []
-    real = quantile_nodes.Keystream
+    real = module.Keystream
 
     class Spy(real):
         def words(self, purpose):
@@ -269,13 +269,19 @@ def test_words_do_not_depend_on_the_values(monkeypatch):
 
             return Reader()
 
-    monkeypatch.setattr(quantile_nodes, "Keystream", Spy)
+    monkeypatch.setattr(module, "Keystream", Spy)
     seen = set()
     for values in (np.zeros(5), np.arange(2000.0), np.full(2000, np.nan), np.empty(0)):
         calls.clear()
         ids = np.arange(values.size) % 3
-        dpf.quantiles(values, [0.1, 0.5, 0.9], bounds=(0, 100), epsilon=1, groups=ids, group_count=5)
+        dpf.quantiles(values, quantiles, bounds=(0, 100), epsilon=1, groups=ids, group_count=5)
         seen.add(tuple(calls))
+    return seen
+
+
+def test_words_do_not_depend_on_the_values(monkeypatch):
+    """Three words a node and group, whatever is in the groups: the calls to the keystream are the same."""
+    seen = words_read(monkeypatch, quantile_nodes, [0.1, 0.5, 0.9])
     assert seen == {tuple((chunk, 15, np.dtype(np.uint64)) for chunk in range(3))}
 
 

@@ -18,7 +18,7 @@ from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles, joint_calibr
 from dpfast.testing import SeededRandom
 
 from .joint_oracles import law_of_counts, law_of_points
-from .test_draws import ChosenWords, grouped
+from .test_draws import ChosenWords, grouped, words_read
 
 FOUR = [0.2, 0.4, 0.6, 0.8]
 SETS = {"four": FOUR, "ends": [0.0, 0.1, 0.9, 1.0], "seven": [0.05, 0.1, 0.11, 0.5, 0.75, 0.9, 0.99]}
@@ -164,27 +164,7 @@ def test_frequencies(values, refine_all):
 
 def test_words_do_not_depend_on_the_values(monkeypatch):
     """Four words a quantile and group, whatever is in the groups: the calls to the keystream are the same."""
-    calls = []
-    real = joint_quantiles.Keystream
-
-    class Spy(real):
-        def words(self, purpose):
-            reader = super().words(purpose)
-
-            class Reader:
-                def fill(self, chunk, buffer):
-                    calls.append((chunk, buffer.size, buffer.dtype))
-                    reader.fill(chunk, buffer)
-
-            return Reader()
-
-    monkeypatch.setattr(joint_quantiles, "Keystream", Spy)
-    seen = set()
-    for values in (np.zeros(5), np.arange(2000.0), np.full(2000, np.nan), np.empty(0)):
-        calls.clear()
-        ids = np.arange(values.size) % 3
-        dpf.quantiles(values, FOUR, bounds=(0, 100), epsilon=1, groups=ids, group_count=5)
-        seen.add(tuple(calls))
+    seen = words_read(monkeypatch, joint_quantiles, FOUR)
     assert seen == {((0, 5 * 16, np.dtype(np.uint64)),)}
 
 
