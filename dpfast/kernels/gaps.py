@@ -43,6 +43,8 @@ _SLACK, _TINY, _LARGEST = 16 * 2.0**-53, 2.0**-1000, 2.0**51
 _OPEN, _INFINITY = float(OPEN), np.inf
 # A literal number would have what it is passed to compiled once more.
 _FIRST, _TWO, _KIND = np.int64(0), np.int64(2), np.int64(EXPONENTIAL)
+#: The bits that hold a place in a row of up to SHORT candidates.
+_PLACE = np.int64(2 * SHORT - 1)
 _ZERO_64, _ZERO_32, _REST_32 = np.uint64(0), np.uint32(0), np.uint32(0x7FFFFFFF)
 _M_PLUS_ONE, _WIDTH = 32.0, 1.0625
 
@@ -77,7 +79,6 @@ def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
 @kernel
 def _top_three(bounds):
     """Return where the two largest bounds of a row stand, the largest first, and the largest of the others."""
-    first, second = 0, 1
     if bounds.size > SHORT:
         first = last_place(bounds, largest_key(bounds))
         kept, bounds[first] = bounds[first], LOWEST_KEY
@@ -86,18 +87,16 @@ def _top_three(bounds):
         third = largest_key(bounds)
         bounds[first], bounds[second] = kept, kept_second
         return first, second, third
-    if bounds[1] > bounds[0]:
-        first, second = 1, 0
-    best, next_best, third = bounds[first], bounds[second], LOWEST_KEY
-    for k in range(2, bounds.size):
-        key = bounds[k]
-        third = max(third, min(next_best, key))
-        second = k if key > next_best else second
-        second = first if key > best else second
-        first = k if key > best else first
-        next_best = max(next_best, min(best, key))
+    best = second = third = LOWEST_KEY
+    for k in range(bounds.size):
+        # The last bits say where a bound stands: a larger bound is one as well, and no branch depends on what is best.
+        key = (bounds[k] | _PLACE) ^ k
+        lower = min(best, key)
         best = max(best, key)
-    return first, second, third
+        lowest = min(second, lower)
+        second = max(second, lower)
+        third = max(third, lowest)
+    return (best & _PLACE) ^ _PLACE, (second & _PLACE) ^ _PLACE, third | _PLACE
 
 
 @inlined
@@ -187,8 +186,10 @@ def gap_chunk(
     best, common = best_of_chunk(scores, a, first, offsets, row)
     most = BLOCK // 2 + 1  # pairs of a stretch
     pairs, pair_words = np.empty((2, most), np.int64), np.empty((2, most), np.uint32)
+    pair_rows = np.empty(most, np.int64)
     # Of each pair: slope, grid, half the difference, the third bound, the verdict, the steps; and two halves.
     facts, pair_halves = np.empty((6, most)), np.empty((2, most))
+    other_rows = np.empty(BLOCK, np.int64)
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
         below, bounds = halves[: stop - start], keys[: stop - start]
@@ -198,21 +199,27 @@ def gap_chunk(
             halve_below(scores, first, offsets, row, start, best, below)
         own = spread(a, offsets, row, first + start, slopes[: stop - start])
         broken = bit_or(broken, bound_above(below, words[start:stop], own, _KIND, True, bounds))
-        place, own_row, count = start, row, 0
+        place, count, others = start, _FIRST, _FIRST
         while place < stop:
-            begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
+            begin, end = offsets[row] - first, offsets[row + 1] - first
             if begin >= 0 and end <= size and end - begin > 1:
                 one, two, third = _top_three(bounds[place - start : end - start])
                 one, two = place + one, place + two
-                pairs[0, count], pairs[1, count] = one, two
+                pairs[0, count], pairs[1, count], pair_rows[count] = one, two, row
                 pair_words[0, count], pair_words[1, count] = words[one], words[two]
                 pair_halves[0, count], pair_halves[1, count] = below[one - start], below[two - start]
-                facts[0, count], facts[1, count] = at(a, own_row), at(grid, own_row)
+                facts[0, count], facts[1, count] = at(a, row), at(grid, row)
                 facts[2, count] = half_difference(scores[one], scores[two])
                 facts[3, count] = unordered(third)
                 count += 1
+            else:
+                winners[row, 0] = winners[row, 1] = gaps[row] = OPEN
+                if end > place:
+                    other_rows[others] = row
+                    others += 1
             place = min(end, stop)
-            own_row += 1
+            if end <= stop:
+                row += 1
         _settle_pairs(
             facts[0, :count],
             facts[1, :count],
@@ -223,58 +230,53 @@ def gap_chunk(
             facts[4, :count],
             facts[5, :count],
         )
-        place, pair = start, 0
-        while place < stop:
-            begin, end = offsets[row] - first, offsets[row + 1] - first
-            part = min(end, stop)
-            if part > place:
-                whole, decided = begin >= 0 and part == end, False
-                if whole and part - place > 1:
-                    verdict = facts[4, pair]
-                    if verdict != 0.0:
-                        better = 0 if verdict > 0.0 else 1
-                        one, two = pairs[better, pair], pairs[1 - better, pair]
-                        winners[row, 0], won[row, 0] = first + one, words[one]
-                        winners[row, 1], won[row, 1] = first + two, words[two]
-                        gaps[row] = facts[5, pair]
-                        decided = True
-                    pair += 1
-                if not decided:
-                    here = slice(place - start, part - start)
-                    found, decided = rank_part(
-                        scores,
-                        words,
-                        at(a, row),
-                        _KIND,
-                        bounds[here],
-                        below[here],
-                        place,
-                        whole,
-                        _TWO,
-                        heap,
-                        owners,
-                        counts,
-                        places,
-                        lows,
-                        highs,
-                    )
-                    if decided:
-                        for k in range(found):
-                            winners[row, k], won[row, k] = first + places[k], words[places[k]]
-                        if found == 2:
-                            one, two = places[0], places[1]
-                            half = half_difference(scores[one], scores[two])
-                            steps = _round_gap(half, words[one], words[two], at(a, row), at(grid, row), _KIND)
-                            gaps[row] = np.float64(steps)
-                    else:
-                        for k in range(found):
-                            opened[left_open + k] = places[k]
-                        left_open += found
-                place = part
-            if part == end:
-                row += 1
+        for pair in range(count):
+            verdict, own_row = facts[4, pair], pair_rows[pair]
+            better = 0 if verdict > 0.0 else 1
+            one, two = pairs[better, pair], pairs[1 - better, pair]
+            winners[own_row, 0], winners[own_row, 1] = first + one, first + two
+            gaps[own_row] = facts[5, pair]
+            if verdict == 0.0:
+                gaps[own_row], other_rows[others] = OPEN, own_row
+                others += 1
+            elif facts[5, pair] == OPEN:
+                won[own_row, 0], won[own_row, 1] = words[one], words[two]
+        for other in range(others):
+            own_row = other_rows[other]
+            begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
+            place, part = max(begin, start), min(end, stop)
+            here = slice(place - start, part - start)
+            found, decided = rank_part(
+                scores,
+                words,
+                at(a, own_row),
+                _KIND,
+                bounds[here],
+                below[here],
+                place,
+                begin >= 0 and part == end,
+                _TWO,
+                heap,
+                owners,
+                counts,
+                places,
+                lows,
+                highs,
+            )
+            if decided:
+                for k in range(found):
+                    winners[own_row, k], won[own_row, k] = first + places[k], words[places[k]]
+                if found == 2:
+                    one, two = places[0], places[1]
+                    half = half_difference(scores[one], scores[two])
+                    steps = _round_gap(half, words[one], words[two], at(a, own_row), at(grid, own_row), _KIND)
+                    gaps[own_row] = np.float64(steps)
+            else:
+                for k in range(found):
+                    opened[left_open + k] = places[k]
+                left_open += found
         start = stop
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
