@@ -223,4 +223,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8

@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8

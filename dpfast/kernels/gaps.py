@@ -109,18 +109,18 @@ def _exponential(word):
 
 
 @kernel
-def _settle_pairs(slopes, grids, halves, differences, thirds, words, verdicts, steps):
+def _settle_pairs(slopes, grids, halves, other_halves, differences, thirds, words, other_words, verdicts, steps):
     """Tell of pairs of candidates, each row's two with the largest bounds, which one wins and by how many steps.
 
-    ``slopes`` and ``grids`` are those of each pair's row, ``halves`` and ``words`` have a row for each of the two,
-    ``differences`` are half their scores' differences, and ``thirds`` the largest bounds of the others. A verdict is
-    1 if the first of the two wins, -1 if the second does, and 0 if that is not certain; NaN makes nothing certain.
+    ``slopes`` and ``grids`` are those of each pair's row, ``halves`` and ``words`` those of the one candidate and the
+    other, ``differences`` are half their scores' differences, and ``thirds`` the largest bounds of the others. A
+    verdict is 1 if the one wins, -1 if the other does, and 0 if that is not certain; NaN makes nothing certain.
     """
     for i in range(verdicts.size):
-        e, width = _exponential(words[0, i])
-        other, other_width = _exponential(words[1, i])
+        e, width = _exponential(words[i])
+        other, other_width = _exponential(other_words[i])
         slope, step = slopes[i], grids[i]
-        d, other_d = (2.0 * slope) * halves[0, i], (2.0 * slope) * halves[1, i]
+        d, other_d = (2.0 * slope) * halves[i], (2.0 * slope) * other_halves[i]
         error = width + _SLACK * (absolute(d) + e + 1.0)
         other_error = other_width + _SLACK * (absolute(other_d) + other + 1.0)
         low, high = (d + e) - error, (d + e) + error
@@ -223,10 +223,12 @@ def gap_chunk(
         _settle_pairs(
             facts[0, :count],
             facts[1, :count],
-            pair_halves[:, :count],
+            pair_halves[0, :count],
+            pair_halves[1, :count],
             facts[2, :count],
             facts[3, :count],
-            pair_words[:, :count],
+            pair_words[0, :count],
+            pair_words[1, :count],
             facts[4, :count],
             facts[5, :count],
         )
@@ -279,4 +281,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8

@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8

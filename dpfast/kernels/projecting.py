@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8

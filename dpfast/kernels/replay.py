@@ -249,4 +249,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7ce1df4e9051df62
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8

@@ -68,7 +68,10 @@ def rank_rows(
         A score is NaN or infinite.
 
     """
-    winners = np.full((candidates.rows, count), -1, np.int64)
+    winners = np.empty((candidates.rows, count), np.int64)
+    if gaps is None or refine_all or candidates.shape not in ("vector", "rows"):
+        # Kernels of gaps set every row that has candidates.
+        winners.fill(-1)
     won = np.zeros((candidates.rows, count), np.uint32)
     offsets = candidates.offsets
 
