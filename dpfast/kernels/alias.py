@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a

@@ -237,12 +237,11 @@ def gap_chunk(
             better = 0 if verdict > 0.0 else 1
             one, two = pairs[better, pair], pairs[1 - better, pair]
             winners[own_row, 0], winners[own_row, 1] = first + one, first + two
+            won[own_row, 0], won[own_row, 1] = words[one], words[two]
             gaps[own_row] = facts[5, pair]
             if verdict == 0.0:
                 gaps[own_row], other_rows[others] = OPEN, own_row
                 others += 1
-            elif facts[5, pair] == OPEN:
-                won[own_row, 0], won[own_row, 1] = words[one], words[two]
         for other in range(others):
             own_row = other_rows[other]
             begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
@@ -281,4 +280,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a

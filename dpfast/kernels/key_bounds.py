@@ -355,4 +355,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a

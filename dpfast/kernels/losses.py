@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a

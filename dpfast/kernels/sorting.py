@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a

@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5b1087d890f58aa8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
