@@ -373,7 +373,7 @@ COMPARISONS = (
             budgets.training,
             1.0,
             needs="dp_accounting",
-            rounds=1,
+            rounds=5,
         )
         for size in (10, 1_000, 10_000)
     ),

@@ -20,7 +20,7 @@ STAMP = re.compile(r"\n*# Stamp of all kernel sources \(scripts/stamp_kernels\.p
 
 def outdated() -> dict[Path, str]:
     """Return the new text of every kernel file whose stamp does not fit its sources."""
-    bodies = {path: STAMP.sub("\n", path.read_text()) for path in sorted(KERNELS.glob("*.py"))}
+    bodies = {path: STAMP.sub("\n", path.read_text()) for path in sorted(KERNELS.rglob("*.py"))}
     digest = hashlib.sha256("\0".join(bodies.values()).encode()).hexdigest()[:16]
     line = f"\n\n# Stamp of all kernel sources (scripts/stamp_kernels.py): {digest}\n"
     texts = {path: body.rstrip("\n") + "\n" + line for path, body in bodies.items()}
@@ -31,7 +31,7 @@ def main() -> int:
     stale = outdated()
     if "--check" in sys.argv[1:]:
         for path in stale:
-            print(f"{path.name}: stamp out of date; run python scripts/stamp_kernels.py")
+            print(f"{path.relative_to(KERNELS)}: stamp out of date; run python scripts/stamp_kernels.py")
         return 1 if stale else 0
     for path, text in stale.items():
         path.write_text(text)

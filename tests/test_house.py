@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import re
+import subprocess
 import sys
 import types
 from functools import cache
@@ -97,7 +98,11 @@ def test_rooms_do_not_import_each_other_in_circles():
     assert circles == {("cli", "demo")}
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").glob("*.py")), ids=lambda path: path.name)
+def kernel_sources() -> list[Path]:
+    return [path for path in sources() if room_of(path) == "kernels"]
+
+
+@pytest.mark.parametrize("path", kernel_sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_kernels_import_numba_llvmlite_and_numpy_alone(path):
     for name in imported(path):
         top = name.split(".")[0]
@@ -131,7 +136,7 @@ def test_only_randomness_touches_entropy():
 
 
 def test_kernels_never_call_numpys_generator():
-    for path in (PACKAGE / "kernels").glob("*.py"):
+    for path in kernel_sources():
         assert "random." not in re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.DOTALL), path.name
 
 
@@ -205,24 +210,78 @@ def test_no_test_fails_because_the_machine_is_busy():
     assert short == []
 
 
+STAMP = re.compile(r"\n# Stamp of all kernel sources \(scripts/stamp_kernels\.py\): [0-9a-f]{16}\n\Z")
+
+
 def test_every_kernel_source_is_stamped():
-    for path in (PACKAGE / "kernels").glob("*.py"):
-        assert re.search(
-            r"\n# Stamp of all kernel sources \(scripts/stamp_kernels\.py\): [0-9a-f]{16}\n\Z", path.read_text()
-        )
+    for path in kernel_sources():
+        assert STAMP.search(path.read_text()), path
 
 
-def test_the_checks_above_see_a_forbidden_import(tmp_path, monkeypatch):
-    """The mutant: a mechanism that imports numba and the release."""
-    room = tmp_path / "mechanisms"
-    room.mkdir()
-    path = room / "new.py"
-    path.write_text(
-        "def f():\n    import numba.core\n    from dpfast.release import plan\n    from ..kernels import laplace\n"
+@pytest.fixture
+def house_with_a_mutant(tmp_path, monkeypatch):
+    """A package whose one kernel, in a subfolder, breaks every rule of kernels, and a mechanism of three floors."""
+    for folder in ("kernels", "kernels/noise", "mechanisms", "mechanisms/noise"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "kernels" / "noise" / "new.py").write_text(
+        "import os\nimport polars\nfrom ...mechanisms import laplace\n\nx = random.random()\n"
     )
+    (tmp_path / "mechanisms" / "noise" / "new.py").write_text(
+        "def f():\n    import numba.core\n    from dpfast.release import plan\n    from ...kernels import laplace\n"
+    )
+    for room in ("kernels", "mechanisms", "release"):
+        (tmp_path / room).mkdir(exist_ok=True)
+        (tmp_path / room / "__init__.py").write_text("")
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
-    names = imported(path)
-    assert {"numba.core", "dpfast.release", "dpfast.kernels"} <= names
+    sources.cache_clear()
+    yield tmp_path
+    sources.cache_clear()
+
+
+def test_the_checks_above_see_what_is_forbidden_in_a_subfolder(house_with_a_mutant):
+    kernel, mechanism = (house_with_a_mutant / room / "noise" / "new.py" for room in ("kernels", "mechanisms"))
+    assert kernel in kernel_sources()
+    assert imported(mechanism) == {"numba.core", "dpfast.release", "dpfast.kernels"}
+    assert imported(kernel) == {"os", "polars", "dpfast.mechanisms"}
+    for check, path in (
+        (test_imports_go_down_only, kernel),
+        (test_imports_go_down_only, mechanism),
+        (test_kernels_import_numba_llvmlite_and_numpy_alone, kernel),
+        (test_files_are_short_and_say_what_they_are, kernel),
+    ):
+        with pytest.raises(AssertionError):
+            check(path)
+    for whole in (
+        test_nothing_outside_kernels_imports_numba,
+        test_kernels_never_call_numpys_generator,
+        test_every_kernel_source_is_stamped,
+    ):
+        with pytest.raises(AssertionError):
+            whole()
+
+
+def test_kernels_in_subfolders_are_stamped_and_change_every_stamp(tmp_path):
+    script = PACKAGE.parent / "scripts" / "stamp_kernels.py"
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / script.name).write_text(script.read_text())
+    outer, inner = tmp_path / "dpfast/kernels/outer.py", tmp_path / "dpfast/kernels/noise/inner.py"
+    inner.parent.mkdir(parents=True)
+    for path in (outer, inner):
+        path.write_text("x = 1\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, tmp_path / "scripts" / script.name, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run("--check").stdout.split(":")[0] == "noise/inner.py"
+    run()
+    assert run("--check").returncode == 0
+    before = outer.read_text()
+    inner.write_text(inner.read_text().replace("x = 1", "x = 2"))
+    assert run("--check").returncode == 1
+    run()
+    assert STAMP.search(inner.read_text())
+    assert outer.read_text() != before
 
 
 @pytest.mark.parametrize("rule", range(1, 26))

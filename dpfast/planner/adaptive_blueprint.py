@@ -17,6 +17,7 @@ from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.planner.charged import Charged
 from dpfast.planner.explanation import explain_terms, explain_unit
+from dpfast.planner.noise import written_below
 from dpfast.planner.workload_reading import AskedWorkload
 from dpfast.synthesis.choosing import estimate_histogram
 from dpfast.synthesis.estimate import Estimate
@@ -84,9 +85,7 @@ def draw_up_adaptive(asked: AskedWorkload, mechanism: object) -> AdaptiveBluepri
         raise ParameterError("mechanism", mechanism, '"auto" with an adaptive strategy, which draws more than noise')
     steps = unit.max_groups * unit.max_rows_per_group * (1 if unit.neighbors == "add_remove" else 2)
     # The event holds its amount as a float: what is charged is at most the budget, read as that float denotes it.
-    amount = to_float(budget.units)
-    while as_written(amount) * UNITS_PER_ONE > budget.units:
-        amount = math.nextafter(amount, 0.0)
+    amount = written_below(budget.units)
     whole = math.floor(as_written(amount) * UNITS_PER_ONE)
     step_units = whole // (steps if budget.kind == "epsilon" else steps**2)
     if step_units < _LEAST_UNITS:
