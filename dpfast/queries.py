@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.columns.candidates import read_candidates
 from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
 from dpfast.columns.ranks import PARTS, read_quantiles
@@ -20,7 +21,6 @@ __all__ = [
     "Bins",
     "Measure",
     "ModeQuery",
-    "PrivacyUnit",
     "QuantileQuery",
     "Query",
     "Sensitivity",
@@ -375,27 +375,6 @@ def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
 def choices_measure(query: ModeQuery) -> Measure:
     """Return the measure of a mode."""
     return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
-
-
-@dataclass(frozen=True)
-class PrivacyUnit:
-    """Whose presence is hidden, and how much of the data it may fill.
-
-    Parameters
-    ----------
-    column
-        The column that names the unit, or None if each row is a unit.
-    max_groups, max_rows_per_group
-        What a unit keeps; 1 and 1 where each row is a unit.
-    neighbors
-        ``"add_remove"``: one unit more or fewer; ``"replace"``: one unit's rows exchanged.
-
-    """
-
-    column: str | None
-    max_groups: int
-    max_rows_per_group: int
-    neighbors: Literal["add_remove", "replace"]
 
 
 @dataclass(frozen=True)

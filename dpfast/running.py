@@ -11,10 +11,11 @@ from typing import Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.aggregation.exact import Aggregates
-from dpfast.errors import LedgerError, ParameterError
-from dpfast.ledger import Ledger
-from dpfast.ledger.filters import ConcentratedBudget
+from dpfast.errors import LedgerError
+from dpfast.ledger import Identity, Ledger
+from dpfast.ledger.payment import Payment, check_ledger, refuse_repeatable
 from dpfast.planner import Charged
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
@@ -48,7 +49,7 @@ class RunOnce(ABC, Generic[_Result]):
     def rho(self) -> float | None:
         """What running this plan costs a ledger that adds up rho; None for a plan made with epsilon."""
         budget = self._charged.budget
-        return budget.rho if isinstance(budget, ConcentratedBudget) else None
+        return budget.rho if isinstance(budget, ConcentratedAmounts) else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -94,12 +95,8 @@ class RunOnce(ABC, Generic[_Result]):
             charged.
 
         """
-        if not isinstance(ledger, Ledger):
-            raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
-        if random is not None:
-            raise ParameterError(
-                "random", random, "None: a ledger accepts only fresh system randomness", "leave it out"
-            )
+        check_ledger(ledger)
+        refuse_repeatable(random)
         with self._lock:
             if self._running:
                 raise LedgerError("this plan is being run; a progress callback cannot run it again")
@@ -133,19 +130,15 @@ class RunOnce(ABC, Generic[_Result]):
         charged.aggregation.check_source()
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
-        entries = ledger.charge_many(
-            charged.charges,
-            dataset=charged.dataset or ledger.identity.dataset or "data",
-            privacy_unit=charged.privacy_unit,
-            neighbors=charged.unit.neighbors,
-        )
-        self._entry = entries[0]
+        about = Identity(charged.dataset, charged.privacy_unit, charged.unit.neighbors)
+        self._entry = entry = Payment(ledger, about).charge(charged.charges)
+        assert entry is not None
         progress("reading and aggregating")
         _refuse_fork(process)  # the engine's threads are not in a fork
         exact = charged.aggregation.run(_bounding_words)
         progress("drawing the noise")
         _refuse_fork(process)
-        result = self._finish(exact, self._entry)
+        result = self._finish(exact, entry)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
         return result

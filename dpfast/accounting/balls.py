@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpz
 
-from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
 from dpfast.errors import ParameterError, Words
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "units_above",
     "units_below",
     "working_precision",
+    "written_below",
 ]
 
 #: Held while the working precision is changed.
@@ -156,3 +157,18 @@ def _shifted_up(mantissa: int, exponent: int) -> int:
         return mantissa << exponent
     # Shifting further than the mantissa has bits changes nothing.
     return -(-mantissa >> min(-exponent, mantissa.bit_length() + 1))
+
+
+def written_below(units: int) -> float:
+    """Return the largest float that, as the decimal it denotes, is no more than an amount in units of 1e-18.
+
+    Examples
+    --------
+    >>> written_below(300_000_000_000_000_000), written_below(300_000_000_000_000_001)
+    (0.3, 0.3)
+
+    """
+    value = to_float(units)
+    while as_written(value) * UNITS_PER_ONE > units:
+        value = math.nextafter(value, 0.0)
+    return value

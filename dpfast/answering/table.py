@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
-from dpfast.ledger import ChargeColumns, Ledger
+from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.charges import check_text
+from dpfast.ledger.payment import Payment, check_ledger
 from dpfast.mechanisms.additive import thread_count
 
 __all__ = ["answer"]
@@ -145,8 +145,7 @@ def answer(
     [('a', 'gout'), ('b', 'flu')]
 
     """
-    if not isinstance(ledger, Ledger):
-        raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
+    payment = Payment(check_ledger(ledger), Identity(dataset, privacy_unit, neighbors))
     frame = _frame(table)
     values = column_of(frame, value, "value")
     selects = is_list(values.dtype)
@@ -170,32 +169,20 @@ def answer(
         "mechanism": mechanism,
         "description": description,
     }
-    about = {"dataset": dataset, "privacy_unit": privacy_unit, "neighbors": neighbors}
     if selects:
         choice = choices(frame, value, monotonic=monotonic, candidates=candidates, k=k, **public)
-        _charge(ledger, choice.charges, about)
+        payment.charge(choice.charges)
         columns = [choice.drawn(cleaned_lists(values, missing), threads).alias(name)]
     else:
         for argument, given in (("monotonic", monotonic or None), ("candidates", candidates), ("k", k)):
             if given is not None:
                 raise ParameterError(argument, given, "left out where values are numbers: it is for lists of scores")
         parts = calibrated(frame, value, **public)
-        _charge(ledger, [part.charge for part in parts], about)
+        payment.charge([part.charge for part in parts])
         drawn_columns = drawn(cleaned(values, missing), parts, threads)
         columns = [series_of(each, column) for each, column in zip(new, drawn_columns, strict=True)]
     answered = frame.drop(set(frame.columns) - set(kept)).with_columns(columns)
     return answered if isinstance(table, pl.DataFrame) else answered.to_arrow()
-
-
-def _charge(ledger: Ledger, charges: Sequence[ChargeColumns], about: dict[str, str | None]) -> None:
-    """Charge the ledger once, for the identity that is given, or else its own."""
-    own = ledger.identity
-    ledger.charge_many(
-        charges,
-        dataset=about["dataset"] or own.dataset or "data",
-        privacy_unit=about["privacy_unit"] or own.privacy_unit or "row",
-        neighbors=about["neighbors"] or own.neighbors or "add_remove",
-    )
 
 
 def _frame(table: Any) -> pl.DataFrame:

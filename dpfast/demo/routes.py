@@ -132,10 +132,10 @@ def _open_ledger(folder: Path, plan: Plan) -> tuple[Ledger, Path, list[Path]]:
             budget = (RUNS_A_LEDGER * plan.epsilon, RUNS_A_LEDGER * plan.delta)
             return dpf.Ledger.open(path, *budget, dataset=DATASET), path, used_up
         ledger = dpf.Ledger.open(path)
-        from dpfast.ledger import Budget
+        from dpfast.accounting.budget import Amounts
 
         left = ledger.remaining
-        if isinstance(left, Budget) and left.epsilon >= plan.epsilon and left.delta >= plan.delta:
+        if isinstance(left, Amounts) and left.epsilon >= plan.epsilon and left.delta >= plan.delta:
             return ledger, path, used_up
         used_up.append(path)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dpfast.accounting.events import for_add_remove_only
-from dpfast.errors import LedgerError, ParameterError
+from dpfast.accounting.privacy_unit import read_neighbors
+from dpfast.errors import LedgerError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import Filter
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
@@ -19,7 +20,6 @@ AnyItem = Item | PartitionKeys | PartitionCharges
 #: The account that bears the ledger's own budget; allotments have names.
 MAIN = ""
 
-_NEIGHBORS = ("add_remove", "replace")
 _MOST_CHARGES = 2**63 - 1
 
 
@@ -46,8 +46,8 @@ class Identity:
         for argument in ("dataset", "privacy_unit"):
             if getattr(self, argument) is not None:
                 check_text(getattr(self, argument), argument, empty=False)
-        if self.neighbors is not None and (type(self.neighbors) is not str or self.neighbors not in _NEIGHBORS):
-            raise ParameterError("neighbors", self.neighbors, '"add_remove" or "replace"')
+        if self.neighbors is not None:
+            read_neighbors(self.neighbors)
 
     def joined(self, given: Identity) -> Identity:
         """Return this identity with what it leaves open taken from another; refuse a contradiction."""

@@ -30,9 +30,9 @@ from typing import ClassVar, Protocol
 
 from dpfast.accounting import rdp, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger.budgets import Budget, ConcentratedBudget, RenyiBudget
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
 from dpfast.ledger.costs import plain_cost, rho_cost, times
 from dpfast.ledger.odometer import Odometer
@@ -40,12 +40,9 @@ from dpfast.ledger.odometer import Odometer
 __all__ = [
     "ACCOUNTANTS",
     "Basic",
-    "Budget",
     "Concentrated",
-    "ConcentratedBudget",
     "Filter",
     "Renyi",
-    "RenyiBudget",
     "allotment_of",
     "filter_of",
     "make_filter",
@@ -60,7 +57,7 @@ class Filter(Protocol):
     accountant: ClassVar[str]
 
     @property
-    def total(self) -> Budget:
+    def total(self) -> Amounts:
         """The (epsilon, delta) that all answers together keep."""
 
     @property
@@ -81,10 +78,10 @@ class Filter(Protocol):
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
 
-    def shown(self, spent: Sequence[int]) -> Budget | ConcentratedBudget | RenyiBudget:
+    def shown(self, spent: Sequence[int]) -> Amounts | ConcentratedAmounts | RenyiAmounts:
         """Return an amount for people."""
 
-    def left(self, spent: Sequence[int]) -> Budget | ConcentratedBudget | RenyiBudget:
+    def left(self, spent: Sequence[int]) -> Amounts | ConcentratedAmounts | RenyiAmounts:
         """Return what remains, for people."""
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
@@ -106,9 +103,9 @@ class Basic:
     delta_units: int
 
     @property
-    def total(self) -> Budget:
+    def total(self) -> Amounts:
         """The (epsilon, delta) that all answers together keep."""
-        return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
+        return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
 
     @property
     def terms(self) -> tuple[int, ...]:
@@ -140,13 +137,13 @@ class Basic:
         """Return whether so much may be spent."""
         return spent[0] <= self.epsilon_units and spent[1] <= self.delta_units
 
-    def shown(self, spent: Sequence[int]) -> Budget:
+    def shown(self, spent: Sequence[int]) -> Amounts:
         """Return an amount for people."""
-        return Budget(to_float(spent[0]), to_float(spent[1]))
+        return Amounts(to_float(spent[0]), to_float(spent[1]))
 
-    def left(self, spent: Sequence[int]) -> Budget:
+    def left(self, spent: Sequence[int]) -> Amounts:
         """Return what remains, for people."""
-        return Budget(to_float(self.epsilon_units - spent[0]), to_float(self.delta_units - spent[1]))
+        return Amounts(to_float(self.epsilon_units - spent[0]), to_float(self.delta_units - spent[1]))
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""
@@ -177,9 +174,9 @@ class Concentrated:
     plain_units: int = 0
 
     @property
-    def total(self) -> Budget:
+    def total(self) -> Amounts:
         """The (epsilon, delta) that all answers together keep."""
-        return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
+        return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
 
     @property
     def terms(self) -> tuple[int, ...]:
@@ -205,11 +202,11 @@ class Concentrated:
         within = spent[0] <= self.rho_units or spent[2] <= self.plain_units
         return within and spent[1] <= self.event_delta_units
 
-    def shown(self, spent: Sequence[int]) -> ConcentratedBudget:
+    def shown(self, spent: Sequence[int]) -> ConcentratedAmounts:
         """Return an amount for people."""
-        return ConcentratedBudget(to_float(spent[0]), to_float(spent[1]))
+        return ConcentratedAmounts(to_float(spent[0]), to_float(spent[1]))
 
-    def left(self, spent: Sequence[int]) -> ConcentratedBudget:
+    def left(self, spent: Sequence[int]) -> ConcentratedAmounts:
         """Return what remains, for people."""
         return self.shown((max(0, self.rho_units - spent[0]), self.event_delta_units - spent[1]))
 
@@ -242,9 +239,9 @@ class Renyi:
     bounds: tuple[int, ...]
 
     @property
-    def total(self) -> Budget:
+    def total(self) -> Amounts:
         """The (epsilon, delta) that all answers together keep."""
-        return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
+        return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
 
     @property
     def terms(self) -> tuple[int, ...]:
@@ -284,16 +281,16 @@ class Renyi:
         """Return the order that leaves the largest part of its bound."""
         return max(range(len(self.bounds)), key=lambda i: Fraction(self.bounds[i] - spent[i], self.bounds[i] or 1))
 
-    def shown(self, spent: Sequence[int]) -> RenyiBudget:
+    def shown(self, spent: Sequence[int]) -> RenyiAmounts:
         """Return an amount for people."""
         i = self._roomiest(spent)
-        return RenyiBudget(rdp.ORDERS[i], to_float(spent[i]), to_float(spent[-2]))
+        return RenyiAmounts(rdp.ORDERS[i], to_float(spent[i]), to_float(spent[-2]))
 
-    def left(self, spent: Sequence[int]) -> RenyiBudget:
+    def left(self, spent: Sequence[int]) -> RenyiAmounts:
         """Return what remains, for people."""
         i = self._roomiest(spent)
         delta = self.event_delta_units - spent[-2]
-        return RenyiBudget(rdp.ORDERS[i], to_float(max(0, self.bounds[i] - spent[i])), to_float(delta))
+        return RenyiAmounts(rdp.ORDERS[i], to_float(max(0, self.bounds[i] - spent[i])), to_float(delta))
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""

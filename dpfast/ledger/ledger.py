@@ -84,7 +84,7 @@ class Ledger(Reading):
     >>> ledger.charge(Charge.of(0.3, 0, "count"), **about)
     1
     >>> ledger.remaining
-    Budget(epsilon=0.7, delta=1e-06)
+    Amounts(epsilon=0.7, delta=1e-06)
     >>> ledger.charge(Charge.of(0.8, 0, "sum"), **about)
     Traceback (most recent call last):
     ...
@@ -193,7 +193,7 @@ class Ledger(Reading):
         ...     ledger.charge(Charge.of(0.3), dataset="flights", privacy_unit="row", neighbors="replace")
         1
         >>> Ledger.open(path).remaining
-        Budget(epsilon=0.7, delta=0.0)
+        Amounts(epsilon=0.7, delta=0.0)
 
         """
         identity = Identity(dataset, privacy_unit, neighbors)
@@ -328,7 +328,7 @@ class Ledger(Reading):
         >>> ledger = Ledger(epsilon=1.0)
         >>> team = ledger.allot("team-a", epsilon=0.3)
         >>> team.remaining, ledger.remaining.epsilon
-        (Budget(epsilon=0.3, delta=0.0), 0.7)
+        (Amounts(epsilon=0.3, delta=0.0), 0.7)
 
         """
         check_text(name, "name", empty=False)

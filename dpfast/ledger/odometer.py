@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.accounting.balls import round_up
+from dpfast.accounting.budget import Amounts
 from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.errors import BudgetExceededError
-from dpfast.ledger.budgets import Budget
 from dpfast.ledger.charges import Item
 from dpfast.ledger.costs import NO_EPSILON, plain_cost, rho_cost
 
@@ -42,9 +42,9 @@ class Odometer:
     conversion_units: int
 
     @property
-    def total(self) -> Budget:
+    def total(self) -> Amounts:
         """No bound on epsilon."""
-        return Budget(math.inf, to_float(self.delta_units))
+        return Amounts(math.inf, to_float(self.delta_units))
 
     @property
     def terms(self) -> tuple[int, ...]:
@@ -69,17 +69,17 @@ class Odometer:
         """Return whether so much may be spent: any rho, but deltas within their bound."""
         return spent[1] <= self.event_delta_units
 
-    def shown(self, spent: Sequence[int]) -> Budget:
+    def shown(self, spent: Sequence[int]) -> Amounts:
         """Return the (epsilon, delta) of everything so far."""
         rho = math.nextafter(to_float(spent[0]), math.inf) if spent[0] else 0.0
         epsilon = odometer_epsilon(rho, Fraction(self.conversion_units, UNITS_PER_ONE))
         if spent[2] < NO_EPSILON:
             epsilon = min(epsilon, round_up(Fraction(spent[2], UNITS_PER_ONE)))
-        return Budget(epsilon, to_float(self.delta_units))
+        return Amounts(epsilon, to_float(self.delta_units))
 
-    def left(self, spent: Sequence[int]) -> Budget:
+    def left(self, spent: Sequence[int]) -> Amounts:
         """Return what remains: any epsilon, and what events may still have of delta."""
-        return Budget(math.inf, to_float(self.event_delta_units - spent[1]))
+        return Amounts(math.inf, to_float(self.event_delta_units - spent[1]))
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge whose delta does not fit."""

@@ -8,9 +8,9 @@ from typing import NoReturn, Self
 
 import polars as pl
 
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account, Identity, Store
-from dpfast.ledger.budgets import Budget, ConcentratedBudget, RenyiBudget
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import history, report
 
@@ -28,18 +28,18 @@ class Reading:
         self._store, self._account, self._is_open = store, account, True
 
     @property
-    def total(self) -> Budget:
+    def total(self) -> Amounts:
         """The whole budget: the (epsilon, delta) that all answers together keep."""
         return self._state().filter.total
 
     @property
-    def spent(self) -> Budget | ConcentratedBudget | RenyiBudget:
+    def spent(self) -> Amounts | ConcentratedAmounts | RenyiAmounts:
         """What has been charged so far, as the accountant adds it up; see :meth:`report` for what that means."""
         account = self._state()
         return account.filter.shown(account.spent)
 
     @property
-    def remaining(self) -> Budget | ConcentratedBudget | RenyiBudget:
+    def remaining(self) -> Amounts | ConcentratedAmounts | RenyiAmounts:
         """What can still be charged."""
         account = self._state()
         return account.filter.left(account.spent)

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import round_down
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.columns import borrow
 from dpfast.columns.ranks import PARTS
 from dpfast.kernels.joint_quantiles import CELL_BITS, MOST_SORTED, draw_joint
@@ -50,7 +51,6 @@ from dpfast.mechanisms.grouped_points import GroupedPoints, in_stretches
 from dpfast.mechanisms.intervals import half_width
 from dpfast.mechanisms.laplace import laplace_noise
 from dpfast.mechanisms.noise import IntegerNoise, laplace_of_epsilon
-from dpfast.mechanisms.quantile_tree import Neighbors
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
 __all__ = ["JointCalibration", "count_units", "draw_joint_quantiles", "joint_calibration", "joint_pays"]

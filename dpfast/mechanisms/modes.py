@@ -24,12 +24,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.kernels.grouping import count_points
 from dpfast.kernels.selection import GUMBEL
 from dpfast.mechanisms.accuracy import selection_error
 from dpfast.mechanisms.candidates import borrow_candidates
 from dpfast.mechanisms.grouped_points import GroupedPoints
-from dpfast.mechanisms.quantile_tree import Neighbors
 from dpfast.mechanisms.selection import select_rows, slopes
 from dpfast.randomness import RandomSource
 

@@ -46,14 +46,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from dpfast.accounting.balls import round_down
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.columns.ranks import PARTS
 
-__all__ = ["CELLS", "Calibration", "Neighbors", "Node", "QuantileTree", "quantile_tree", "rank_error"]
+__all__ = ["CELLS", "Calibration", "Node", "QuantileTree", "quantile_tree", "rank_error"]
 
-Neighbors = Literal["add_remove", "replace"]
 
 #: The cells that a point is divided into where it parts the values.
 CELLS = 2**16

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
+from dpfast.accounting.privacy_unit import read_bound, read_neighbors
 from dpfast.columns import BLOCK_ROWS, Column, borrow
 from dpfast.columns.grid import MANTISSA, PublicGrid, check_bounds, public_grid
 from dpfast.columns.ranks import read_quantiles
@@ -18,7 +19,7 @@ from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.grouped_points import Collector, GroupedPoints, in_stretches
 from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles, joint_calibration, joint_pays
 from dpfast.mechanisms.quantile_nodes import draw_quantiles
-from dpfast.mechanisms.quantile_tree import Calibration, Neighbors, quantile_tree
+from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
 
 __all__ = ["quantiles"]
 
@@ -144,8 +145,8 @@ def quantiles(
 
     """
     parts, order, single = read_quantiles(q)
-    rows = _read_rows(max_rows_per_group)
-    relation = _read_neighbors(neighbors)
+    rows = read_bound(max_rows_per_group, "max_rows_per_group")
+    relation = read_neighbors(neighbors)
     units = _read_epsilon(epsilon)
     column = borrow(values, "values")
     whole = column.dtype.kind in "iu"
@@ -165,18 +166,6 @@ def quantiles(
     if single:
         released = released[:, 0]
     return released if groups is not None else released[0].item() if single else released[0]
-
-
-def _read_rows(rows: object) -> int:
-    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or not 1 <= rows <= 2**40:
-        raise ParameterError("max_rows_per_group", rows, "a whole number from 1 to 2**40")
-    return int(rows)
-
-
-def _read_neighbors(neighbors: object) -> Neighbors:
-    if type(neighbors) is str and neighbors in ("add_remove", "replace"):
-        return "add_remove" if neighbors == "add_remove" else "replace"
-    raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
 
 
 def _read_epsilon(epsilon: Any) -> int:

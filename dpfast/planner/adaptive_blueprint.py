@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, to_decimal, to_float
-from dpfast.accounting.balls import as_written
+from dpfast.accounting.balls import as_written, written_below
 from dpfast.accounting.events import Pure, ZeroConcentrated
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.planner.charged import Charged
 from dpfast.planner.explanation import explain_terms, explain_unit
-from dpfast.planner.noise import written_below
 from dpfast.planner.workload_reading import AskedWorkload
 from dpfast.synthesis.choosing import estimate_histogram
 from dpfast.synthesis.estimate import Estimate

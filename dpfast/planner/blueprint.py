@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.additive import thread_count
@@ -17,7 +18,7 @@ from dpfast.mechanisms.modes import count_error, count_slope
 from dpfast.mechanisms.quantile_tree import Calibration, QuantileTree, rank_error
 from dpfast.planner.charged import Charged
 from dpfast.planner.key_share import KeyShare
-from dpfast.queries import Measure, ModeQuery, PrivacyUnit, QuantileQuery, Query, Sensitivity
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, Sensitivity
 
 __all__ = [
     "RANKS",

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts
 from dpfast.errors import ParameterError
-from dpfast.ledger import Budget
-from dpfast.ledger.filters import ConcentratedBudget
 from dpfast.planner.key_share import KeyShare
 from dpfast.queries import Query
 
@@ -38,7 +37,7 @@ def read_population(population: object) -> int | None:
 
 
 def caveats(
-    budget: Budget | ConcentratedBudget,
+    budget: Amounts | ConcentratedAmounts,
     population: int | None,
     queries: Iterable[tuple[str, Query]],
     data: object,
@@ -62,12 +61,12 @@ def caveats(
 
     """
     found = []
-    if isinstance(budget, Budget) and budget.epsilon > LARGEST_EPSILON:
+    if isinstance(budget, Amounts) and budget.epsilon > LARGEST_EPSILON:
         found.append(
             f"epsilon {budget.epsilon:g} is above {LARGEST_EPSILON:g}: an attacker's odds about one unit may change "
             f"by a factor of e**{budget.epsilon:g}, which promises next to nothing"
         )
-    if isinstance(budget, ConcentratedBudget) and budget.rho > LARGEST_RHO:
+    if isinstance(budget, ConcentratedAmounts) and budget.rho > LARGEST_RHO:
         found.append(f"rho {budget.rho:g} is above {LARGEST_RHO:g}, about epsilon 8 at delta 1e-6: a weak promise")
     if population is None and budget.delta > LARGEST_DELTA:
         found.append(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import to_float
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Aggregation
 from dpfast.aggregation.keys import name_of
-from dpfast.ledger import Budget, Charge
-from dpfast.ledger.filters import ConcentratedBudget
-from dpfast.queries import PrivacyUnit
+from dpfast.ledger import Charge
 
 __all__ = ["Charged"]
 
@@ -62,12 +62,12 @@ class Charged(ABC):
         return sum(charge.delta_units * charge.count for charge in self.charges)
 
     @property
-    def budget(self) -> Budget | ConcentratedBudget:
+    def budget(self) -> Amounts | ConcentratedAmounts:
         """What the release costs, in the kind of budget that was given."""
         if not self.concentrated:
-            return Budget(to_float(self.epsilon_units), to_float(self.delta_units))
+            return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
         rho, delta = zcdp.cost([charge.fact.times(charge.count) for charge in self.charges])
-        return ConcentratedBudget(to_float(rho), to_float(delta))
+        return ConcentratedAmounts(to_float(rho), to_float(delta))
 
     @property
     def privacy_unit(self) -> str:

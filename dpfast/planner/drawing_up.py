@@ -10,6 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_source
@@ -26,14 +28,13 @@ from dpfast.planner.blueprint import (
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.key_share import KeyShare, Weights
 from dpfast.planner.noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
-from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
+from dpfast.planner.parameters import read_by, read_dataset, read_unit
 from dpfast.planner.selecting import KeyBudget, best_apart, divided_delta, read_key_selection, tested_count
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
 from dpfast.queries import (
     Bins,
     Measure,
     ModeQuery,
-    PrivacyUnit,
     QuantileQuery,
     Query,
     Sensitivity,
@@ -128,7 +129,7 @@ def draw_up(
     _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
     if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
-    budget = read_budget(epsilon, delta, rho)
+    budget = read_budget(epsilon, delta, rho, selects_keys=True)
     rule = read_split(split, list(queries), selects=groups is None)
     if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
@@ -166,13 +167,14 @@ def draw_up(
     return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys, key_share))
 
 
-def _plan_noise(task: _Task, budget: GivenBudget, rule: Split) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
+def _plan_noise(task: _Task, budget: Budget, rule: Split) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
     """Return every query's measures with the least noise, and the selection of keys that needs the fewest units."""
     mechanism = task.mechanism
     # What a budget is split into at most: each share may be halved for a mean.
     pieces = 2 * (len(task.queries) + task.selects)
     if budget.units < pieces:
-        raise ParameterError(budget.kind, budget.given, f"at least {pieces}e-18, to be split into so many parts")
+        allowed = f"at least {pieces}e-18, to be split into so many parts"
+        raise ParameterError(budget.kind, float(budget.amount), allowed)
     is_split = budget.kind == "rho" or budget.delta_units >= pieces
     if mechanism == "gaussian" and not is_split:
         few = f"at least {pieces}e-18, to be split into parts"
@@ -203,9 +205,7 @@ def _plan_noise(task: _Task, budget: GivenBudget, rule: Split) -> tuple[list[tup
     return tested.parts, tested.tested
 
 
-def _draft(
-    task: _Task, budget: GivenBudget, rule: Split, mechanism: Mechanism, test: Mechanism | None = None
-) -> _Draft:
+def _draft(task: _Task, budget: Budget, rule: Split, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
     """Return the plan with one kind of noise for all measures.
 
     With ``test``, the first count has this kind of noise and the selection's share, and is the test of its group.
@@ -264,7 +264,7 @@ def _draft(
     return _Draft(parts, mechanism, None, rule_of_keys, error)
 
 
-def _deltas(task: _Task, budget: GivenBudget, kinds: Sequence[Mechanism]) -> tuple[int, list[int]]:
+def _deltas(task: _Task, budget: Budget, kinds: Sequence[Mechanism]) -> tuple[int, list[int]]:
     """Return delta split evenly: what the selection of keys gets, and every measure.
 
     Only Gaussian noise that is planned by epsilon needs one; the exponential mechanism needs none.

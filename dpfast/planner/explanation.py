@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from dpfast.accounting.amounts import to_float
+from dpfast.accounting.budget import Amounts
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
-from dpfast.ledger import Budget
 from dpfast.mechanisms.intervals import half_width
 from dpfast.planner.blueprint import Blueprint, DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, Part, describe
 from dpfast.planner.charged import Charged
-from dpfast.queries import PrivacyUnit
 
 __all__ = ["error_frame", "explain", "explain_terms", "explain_unit", "measure_frame", "read_miss"]
 
@@ -210,7 +210,7 @@ def explain_terms(charged: Charged) -> list[str]:
 
 def _explain_charge(charged: Charged) -> str:
     budget = charged.budget
-    if isinstance(budget, Budget):
+    if isinstance(budget, Amounts):
         return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
     return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"
 

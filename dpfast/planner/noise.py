@@ -10,9 +10,10 @@ import math
 from typing import Literal, TypeAlias
 
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
-from dpfast.accounting.balls import as_written
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.balls import as_written, written_below
 from dpfast.accounting.events import ExponentialMechanism
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.joint_quantiles import JointCalibration, count_noise, count_units, joint_pays
@@ -25,14 +26,13 @@ from dpfast.mechanisms.noise import (
 )
 from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
 from dpfast.planner.blueprint import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
-from dpfast.queries import Measure, PrivacyUnit, QuantileQuery, Sensitivity
+from dpfast.queries import Measure, QuantileQuery, Sensitivity
 
 __all__ = [
     "modes_of",
     "noise_of_epsilon",
     "noise_of_rho",
     "quantiles_of",
-    "written_below",
 ]
 
 #: More would change nothing, as weights are below exp(-700) already.
@@ -191,11 +191,3 @@ def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple
     each = min(low, LARGEST_DRAW_EPSILON)
     event = ExponentialMechanism(each)
     return each, Charge(*basic.cost(event), description, event, draws)
-
-
-def written_below(units: int) -> float:
-    """Return the largest float that, as the decimal it denotes, is no more than an amount."""
-    value = to_float(units)
-    while as_written(value) * UNITS_PER_ONE > units:
-        value = math.nextafter(value, 0.0)
-    return value

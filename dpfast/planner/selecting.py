@@ -17,8 +17,9 @@ from typing import Literal
 
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
-from dpfast.accounting.balls import as_written
+from dpfast.accounting.balls import as_written, written_below
 from dpfast.accounting.events import Approximate, KeySelection
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.calibration import round_up_root
@@ -36,8 +37,6 @@ from dpfast.mechanisms.noise import (
 )
 from dpfast.planner.blueprint import Mechanism, NoisyMeasure
 from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, ReleasedCount, UnitsNeeded, Weights
-from dpfast.planner.noise import written_below
-from dpfast.queries import PrivacyUnit
 
 __all__ = ["RULES", "KeyBudget", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpfast.accounting.amounts import to_decimal
-from dpfast.accounting.events import Gaussian
+from dpfast.accounting.budget import Budget
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.mechanisms.noise import declared_amounts
 from dpfast.planner.charged import Charged
-from dpfast.planner.parameters import GivenBudget
 from dpfast.planner.workload_reading import AskedWorkload
 from dpfast.queries import Sensitivity
 from dpfast.strategies import Choice, Considered, Strategy, choose
+from dpfast.strategies.matrix_mechanism import charge_of
 from dpfast.workloads.workload import Workload
 
 __all__ = ["WorkloadBlueprint", "draw_up_workload"]
@@ -79,20 +77,13 @@ def draw_up_workload(asked: AskedWorkload, strategy: object, mechanism: object) 
     measured, noise = choice.best.strategy, choice.best.noise
     sensitivity = measured.sensitivity(unit)
     description = f"{len(workload):,} queries over {asked.by}, from {measured.name}"
-    if budget.kind == "epsilon":
-        amounts = budget.units, budget.delta_units if noise.mechanism == "gaussian" else 0
-    else:
-        assert isinstance(noise.event, Gaussian)
-        amounts = declared_amounts(noise.event)
-    # What is charged is the very event that is drawn, which costs no more than the budget (`noise_of`).
-    charge = Charge(*amounts, description, noise.event)
+    charge = charge_of(budget, noise, description)
     blueprint = WorkloadBlueprint(**asked.basics, choice=choice, sensitivity=sensitivity, charge=charge)
     return replace(blueprint, warnings=asked.warnings(blueprint))
 
 
-def _budget(budget: GivenBudget, *, gaussian: bool) -> dict[str, Any]:
+def _budget(budget: Budget, *, gaussian: bool) -> dict[str, Any]:
     """Return a budget as `choose` takes it: exact decimals."""
-    amount = to_decimal(budget.units)
     if budget.kind == "rho":
-        return {"rho": amount}
-    return {"epsilon": amount, "delta": to_decimal(budget.delta_units) if gaussian and budget.delta_units else None}
+        return {"rho": budget.amount}
+    return {"epsilon": budget.amount, "delta": budget.delta if gaussian else None}

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError, Words
 from dpfast.planner.caveats import caveats, read_population
 from dpfast.planner.charged import Charged
-from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
-from dpfast.queries import Bins, Measure, PrivacyUnit
+from dpfast.planner.parameters import read_by, read_dataset, read_unit
+from dpfast.queries import Bins, Measure
 from dpfast.workloads.workload import Workload
 
 __all__ = ["AskedWorkload", "read_workload"]
@@ -29,7 +31,7 @@ class AskedWorkload:
     workload: Workload
     by: str
     unit: PrivacyUnit
-    budget: GivenBudget
+    budget: Budget
     aggregation: Aggregation
     dataset: str | None
     population: int | None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+from dpfast.accounting.budget import Budget
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.axis_search import best_product, uniform_products
 from dpfast.strategies.best_marginals import best_marginals
@@ -13,7 +14,7 @@ from dpfast.strategies.explicit import Explicit
 from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import Energies
-from dpfast.strategies.noise import Budget
+from dpfast.strategies.noise import mechanisms_of
 from dpfast.strategies.optimal import optimal, p_identity
 from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, square_root
 from dpfast.strategies.strategy import Strategy
@@ -33,7 +34,7 @@ _MADE: WeakKeyDictionary[Workload, dict[int, Explicit]] = WeakKeyDictionary()
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
     """Return the strategies to consider: all with an error in closed form, and small ones made for the workload."""
-    orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in budget.mechanisms]
+    orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in mechanisms_of(budget)]
     found: list[Strategy] = [Identity(workload.shape)]
     if 1 < workload.cells <= _SMALL:
         found += [_made_for(workload, order) for order in orders]

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import PrivacyUnit, read_bound, read_neighbors
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise import IntegerNoise, NoiseTooWideError
-from dpfast.queries import PrivacyUnit
 from dpfast.strategies.candidates import candidates
-from dpfast.strategies.noise import Budget, cheapest_noise
+from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload
 
@@ -60,14 +59,10 @@ class Choice:
         return "\n".join(map(str, self.considered))
 
 
-def read_unit(neighbors: str, max_groups: object, max_rows_per_group: object) -> PrivacyUnit:
+def read_unit(neighbors: object, max_groups: object, max_rows_per_group: object) -> PrivacyUnit:
     """Return the privacy unit of a histogram, or refuse what is none."""
-    if neighbors not in ("add_remove", "replace"):
-        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
-    for argument, value in (("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 2**40:
-            raise ParameterError(argument, value, "a whole number from 1 to 2**40")
-    return PrivacyUnit(None, int(str(max_groups)), int(str(max_rows_per_group)), neighbors)  # type: ignore[arg-type]
+    groups, rows = read_bound(max_groups, "max_groups"), read_bound(max_rows_per_group, "max_rows_per_group")
+    return PrivacyUnit(None, groups, rows, read_neighbors(neighbors))
 
 
 def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: PrivacyUnit) -> Considered:
@@ -84,9 +79,9 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
 def choose(
     workload: Workload,
     epsilon: object = None,
-    rho: object = None,
-    delta: object = None,
+    delta: object = 0,
     *,
+    rho: object = None,
     neighbors: str = "add_remove",
     max_groups: int = 1,
     max_rows_per_group: int = 1,
@@ -130,7 +125,7 @@ def choose(
     12.946
 
     """
-    budget, unit = Budget.read(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
+    budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     made = candidates(workload, budget) if among is None else list(among)
     if not made:
         raise ParameterError("among", among, "at least one strategy")

@@ -81,7 +81,7 @@ def identity(shape: int | tuple[int, ...]) -> Strategy:
 
     Examples
     --------
-    >>> from dpfast.queries import PrivacyUnit
+    >>> from dpfast.accounting.privacy_unit import PrivacyUnit
     >>> identity((24, 7)).sensitivity(PrivacyUnit(None, 1, 1, "replace")).l1
     2
 

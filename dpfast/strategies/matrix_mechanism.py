@@ -10,15 +10,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.noise import IntegerNoise
+from dpfast.ledger import Charge, Ledger
+from dpfast.ledger.payment import read_payment
+from dpfast.mechanisms.noise import IntegerNoise, declared_amounts
 from dpfast.strategies.choosing import Choice, choose, consider, read_unit
-from dpfast.strategies.noise import Budget
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload
 
-__all__ = ["MatrixRelease", "draw_cells", "matrix_mechanism"]
+__all__ = ["MatrixRelease", "charge_of", "draw_cells", "matrix_mechanism"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class MatrixRelease:
         marginals is those alone.
     choice
         All strategies that were considered, with their predicted errors.
+    entry
+        The charge's number in the ledger, None without one.
 
     """
 
@@ -42,6 +46,7 @@ class MatrixRelease:
     noise: IntegerNoise
     histogram: NDArray[np.float64]
     choice: Choice
+    entry: int | None = None
 
     @cached_property
     def answers(self) -> NDArray[np.float64]:
@@ -94,14 +99,17 @@ def matrix_mechanism(
     histogram: Any,
     workload: Workload,
     epsilon: object = None,
-    rho: object = None,
-    delta: object = None,
+    delta: object = 0,
     *,
+    rho: object = None,
     strategy: Strategy | str = "auto",
     neighbors: str = "add_remove",
     max_groups: int = 1,
     max_rows_per_group: int = 1,
     nonnegative: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> MatrixRelease:
@@ -112,8 +120,8 @@ def matrix_mechanism(
         all answers together and whatever is computed from them. A strategy's matrix A of whole numbers is measured
         exactly in int64, Laplace or Gaussian noise (`dpf.laplace`, `dpf.gaussian`) scaled to the largest L1 or L2 norm
         of what a unit moves A h by is added, and the rest is post-processing. The strategy is chosen from the workload
-        and the budget, not from the histogram. No budget is kept here, and the histogram's shape is public; under
-        "replace" so is the number of rows.
+        and the budget, not from the histogram. The histogram's shape is public; under "replace" so is the number of
+        rows. A ledger is charged before the histogram is read.
 
     Parameters
     ----------
@@ -137,6 +145,10 @@ def matrix_mechanism(
     nonnegative
         Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but biases
         sums, and the scales and intervals hold no longer.
+    ledger
+        A `dpfast.Ledger`, charged with the measurements' event, or None.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row".
     random
         None for fresh keys from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
@@ -170,19 +182,28 @@ def matrix_mechanism(
     (True, 702)
 
     """
-    budget, unit = Budget.read(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
+    budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     if isinstance(strategy, Strategy):
         choice = Choice((consider(strategy, workload, budget, unit),))
     elif isinstance(strategy, str) and strategy == "auto":
         keywords: dict[str, Any] = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-        choice = choose(workload, epsilon, rho, delta, neighbors=neighbors, **keywords)
+        choice = choose(workload, epsilon, delta, rho=rho, neighbors=neighbors, **keywords)
     else:
         raise ParameterError("strategy", strategy, '"auto", or a strategy of dpf.strategies')
     chosen, noise = choice.best.strategy, choice.best.noise
+    payment = read_payment(ledger, budget, random, neighbors=unit.neighbors, dataset=dataset, privacy_unit=privacy_unit)
+    entry = payment.charge([charge_of(budget, noise, f"{len(workload):,} queries from {chosen.name}")])
     cells = draw_cells(chosen, noise, histogram, random, threads)
     if nonnegative:
         np.maximum(cells, 0.0, out=cells)
-    return MatrixRelease(workload, chosen, noise, cells, choice)
+    return MatrixRelease(workload, chosen, noise, cells, choice, entry)
+
+
+def charge_of(budget: Budget, noise: IntegerNoise, description: str) -> Charge:
+    """Return the charge for noise that a budget bought: the very event that is drawn, which costs no more."""
+    if budget.kind == "rho":
+        return Charge(*declared_amounts(noise.event), description, noise.event)
+    return Charge(budget.units, budget.delta_units if noise.mechanism == "gaussian" else 0, description, noise.event)
 
 
 def draw_cells(

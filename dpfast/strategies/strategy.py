@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.balls import round_up
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.calibration import round_up_root
-from dpfast.queries import PrivacyUnit, Sensitivity
+from dpfast.queries import Sensitivity
 from dpfast.workloads.union import Union
 from dpfast.workloads.workload import Workload, checked_histogram
 

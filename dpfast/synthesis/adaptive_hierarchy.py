@@ -22,6 +22,8 @@ def adaptive_hierarchy(
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> Estimate:
@@ -55,6 +57,8 @@ def adaptive_hierarchy(
         ``"add_remove"``: one cell has one record more or fewer; ``"replace"``: one record moves to another cell.
     ledger
         A `dpfast.Ledger` that is charged the whole budget first, or None.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row".
     random
         None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
@@ -115,7 +119,8 @@ def adaptive_hierarchy(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     noise = Noise(task, threads)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "adaptive hierarchy", ledger, random, threads)
+    payment = task.payment(ledger, random, dataset, privacy_unit)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "adaptive hierarchy", payment, random, threads)
     tree = Tree(task, prepared, noise)
     tree.grow()
     return tree.estimate()

@@ -28,6 +28,8 @@ def ahp(
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> Estimate:
@@ -46,7 +48,7 @@ def ahp(
         int64 counts of the cells, 0 or more, of any shape. No nulls.
     workload
         What will be asked, one of `dpfast.workloads`; the clusters do not depend on it. None: every cell.
-    epsilon, rho, neighbors, ledger, random, threads
+    epsilon, rho, neighbors, ledger, dataset, privacy_unit, random, threads
         As for `dpfast.dawa`.
 
     Returns
@@ -87,7 +89,8 @@ def ahp(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     look, last = task.noise(_LOOK_PARTS), task.noise(PARTS - _LOOK_PARTS)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "AHP", ledger, random, threads)
+    payment = task.payment(ledger, random, dataset, privacy_unit)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "AHP", payment, random, threads)
     counts, source = prepared.counts, prepared.source
     noisy = look.add(counts, source, threads).astype(np.float64)
     noisy[noisy < _THRESHOLD * math.log(max(counts.size, 2)) * look.deviation / math.sqrt(2.0)] = 0.0
@@ -101,4 +104,4 @@ def ahp(
     result = np.empty(counts.size)
     result[order] = np.repeat(estimate / cells, cells)
     rounds = pl.DataFrame({"cells": cells, "estimate": estimate})
-    return Estimate(result, task.workload, task.budget.spent, rounds=rounds, entry=prepared.entry)
+    return Estimate(result, task.workload, task.budget.shown, rounds=rounds, entry=prepared.entry)

@@ -11,21 +11,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, read_budget
 from dpfast.accounting.events import Event
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
-from dpfast.ledger.filters import Budget, ConcentratedBudget
+from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.exponential_draws import exponential_draws
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.base_generators import GENERATORS, Fit, Generator, check_program, check_search, linear_solver
 from dpfast.synthesis.boosting_bounds import book_rounds, rounds_needed, step_size
 from dpfast.synthesis.boosting_privacy import BoostingPrivacy, Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.budget import check_ledger
-from dpfast.synthesis.charging import charge_events, read_spending
+from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.exact_answers import ExactAnswers, check_workload
-from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
+from dpfast.synthesis.exact_queries import counted
 from dpfast.synthesis.exact_queries import records as records_of
 from dpfast.synthesis.projection import project_answers
 from dpfast.synthesis.projection_mechanism import check_total
@@ -66,7 +67,7 @@ class BoostedAnswers:
     events
         What was drawn, as events.
     spent
-        What it cost: a `Budget` of (epsilon, delta), or of (rho, delta).
+        What it cost: a `Amounts` of (epsilon, delta), or of (rho, delta).
     entry
         The number of the first charge in the ledger, or None without one.
 
@@ -81,7 +82,7 @@ class BoostedAnswers:
     scale: float
     rounds: pl.DataFrame = field(repr=False)
     events: tuple[Event, ...] = field(repr=False)
-    spent: Budget | ConcentratedBudget
+    spent: Amounts | ConcentratedAmounts
     entry: int | None = None
 
     def estimate(self, tolerance: float | None = None, iterations: int = 1000) -> Estimate:
@@ -206,10 +207,10 @@ def boost_queries(
 
     """
     exact = ExactAnswers(check_workload(workload))
-    spending = read_spending(epsilon, delta, rho)
-    relation = check_neighbors(neighbors)
+    budget = read_budget(epsilon, delta, rho)
+    relation = read_neighbors(neighbors)
     check_total(total, relation)
-    check_ledger(ledger, spending, random)
+    payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     cells = counted(histogram, workload.shape)
     source = random_source(random)
     thread_count(threads, 1)
@@ -234,11 +235,11 @@ def boost_queries(
     keeps = generator == "projection" if remember is None else bool(remember)
     _check_generator(generator, samples * rounds if keeps else samples, workload.cells, known)
     size = Size(rounds, samples, step, exact.change(relation).largest, exact.largest if measured else 0)
-    kind = _kind(mechanism, spending.kind == "rho" or spending.delta_units > 0)
-    privacy = (boosting_privacy_of_book if book else boosting_privacy)(size, spending, kind, Fraction(share))
+    kind = _kind(mechanism, budget.kind == "rho" or budget.delta_units > 0)
+    privacy = (boosting_privacy_of_book if book else boosting_privacy)(size, budget, kind, Fraction(share))
     tolerance = _tolerance(accuracy, exact, privacy, size)
     description = f"boosting of {len(workload)} queries"
-    entry = charge_events(ledger, spending, privacy.events, description, relation, dataset, privacy_unit)
+    entry = charge_events(payment, budget, privacy.events, description)
     boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], keeps, source, threads)
     records = float(boosting.measure_total(counts) if known is None else known)
     answers, told = boosting.run(exact.answers(counts), records)
@@ -252,7 +253,7 @@ def boost_queries(
         scale=privacy.noise.scale * exact.step,
         rounds=told,
         events=privacy.events,
-        spent=spending.spent,
+        spent=budget.shown,
         entry=entry,
     )
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 from dpfast.accounting import zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import as_written
+from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise import NoiseKind
 from dpfast.synthesis.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.boosting_bounds import least_margin, sample_epsilon
-from dpfast.synthesis.charging import Spending
 from dpfast.synthesis.exact_answers import Change
 
 __all__ = ["BoostingPrivacy", "Size", "boosting_privacy", "boosting_privacy_of_book"]
@@ -94,7 +94,7 @@ def _finished(size: Size, margin: float, noise: AnswerNoise) -> BoostingPrivacy:
     return BoostingPrivacy(whole, noise, epsilons, (*samples, noise.event))
 
 
-def boosting_privacy(size: Size, spending: Spending, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
+def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
     """Return a calibration that spends ``share`` of a budget on samples and the rest on noise.
 
     Guarantee
@@ -106,15 +106,15 @@ def boosting_privacy(size: Size, spending: Spending, mechanism: NoiseKind, share
         place of t - 1 and advanced composition.
     """
     rounds, samples = size.rounds, size.samples
-    pure = spending.kind == "epsilon" and not spending.delta_units
+    pure = budget.kind == "epsilon" and not budget.delta_units
     unit = 4 * size.step * size.sensitivity
     if pure:
-        units = spending.units
+        units = budget.units
         first = math.floor(units * share)
         margin = unit * samples * (rounds * (rounds - 1) // 2) * UNITS_PER_ONE / first if first else math.inf
         noise = noise_of_epsilon(size.change, mechanism, units - first, 0)
     else:
-        units = spending.units if spending.kind == "rho" else _rho(spending)
+        units = budget.units if budget.kind == "rho" else _rho(budget)
         first = math.floor(units * share)
         squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
         margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf
@@ -134,12 +134,11 @@ def _epsilon_units(event: Single) -> int:
     return math.ceil(as_written(event.epsilon) * UNITS_PER_ONE)
 
 
-def _rho(spending: Spending) -> int:
-    budget = Fraction(spending.units, UNITS_PER_ONE), Fraction(spending.delta_units, UNITS_PER_ONE)
-    return zcdp.largest_rho(*budget)
+def _rho(budget: Budget) -> int:
+    return zcdp.largest_rho(Fraction(budget.units, UNITS_PER_ONE), Fraction(budget.delta_units, UNITS_PER_ONE))
 
 
-def boosting_privacy_of_book(size: Size, spending: Spending, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
+def boosting_privacy_of_book(size: Size, budget: Budget, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
     """Return the text's calibration: equation 6.7 for samples, corollary 3.21 for the answers of each round.
 
     Guarantee
@@ -147,17 +146,15 @@ def boosting_privacy_of_book(size: Size, spending: Spending, mechanism: NoiseKin
         noise's constant is the corollary's, not the one that theorem 6.6 states, whose noise would cost more. Where the
         number of records is measured too, it is one more answer of every round.
     """
-    if spending.kind == "rho" or not spending.delta_units or spending.units >= UNITS_PER_ONE:
+    if budget.kind == "rho" or not budget.delta_units or budget.units >= UNITS_PER_ONE:
         allowed = '"book" below epsilon 1, with a delta'
         raise ParameterError("calibration", Words('"book"'), allowed, 'take "tight"')
-    first = [math.floor(units * share) for units in (spending.units, spending.delta_units)]
+    first = [math.floor(units * share) for units in (budget.units, budget.delta_units)]
     each = [
-        (units - some) // size.rounds for units, some in zip((spending.units, spending.delta_units), first, strict=True)
+        (units - some) // size.rounds for units, some in zip((budget.units, budget.delta_units), first, strict=True)
     ]
     if min(*first, *each) <= 0:
-        raise ParameterError(
-            "delta", spending.delta_units / UNITS_PER_ONE, "larger, as all rounds share it", "raise it"
-        )
+        raise ParameterError("delta", budget.delta_units / UNITS_PER_ONE, "larger, as all rounds share it", "raise it")
     change = Change(size.samples, size.sensitivity, size.samples * size.sensitivity**2)
     if size.total:
         change = change.and_total(size.total)

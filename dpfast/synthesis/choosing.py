@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpfast.accounting.budget import Budget
 from dpfast.ledger import Ledger
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
 from dpfast.strategies.matrix_mechanism import draw_cells
-from dpfast.strategies.noise import Budget
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import Prepared, Task
 from dpfast.synthesis.tree_noise import Noise
@@ -35,6 +35,8 @@ def estimate_histogram(
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> Estimate:
@@ -53,7 +55,7 @@ def estimate_histogram(
         int64 counts of the cells, 0 or more, of any shape. No nulls.
     workload
         What will be asked, one of `dpfast.workloads`. None: every cell.
-    epsilon, rho, neighbors, ledger, random, threads
+    epsilon, rho, neighbors, ledger, dataset, privacy_unit, random, threads
         As for `dpfast.adaptive_hierarchy`.
 
     Returns
@@ -99,7 +101,8 @@ def estimate_histogram(
     wide = small and task.workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(task.workload)
     counted = small and not wide and task.neighbors == "add_remove"
     strategy = None if wide else _strategy(task, ROOT_PARTS if counted else 0)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "estimate of a histogram", ledger, random, threads)
+    payment = task.payment(ledger, random, dataset, privacy_unit)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "estimate of a histogram", payment, random, threads)
     if strategy is None or small:
         tree = Tree(task, prepared, noise)
         if strategy is None or tree.signal < _CROWDED * task.cells:
@@ -113,7 +116,7 @@ def estimate_histogram(
 def _strategy(task: Task, spent: int) -> Considered:
     """Return the strategy of least predicted error for the budget but for some thousandths of it."""
     units = task.units(spent)
-    budget = Budget(units, 0, None) if task.budget.kind == "epsilon" else Budget(None, 0, units)
+    budget = Budget(task.budget.kind, units)
     unit = read_unit(task.neighbors, 1, 1)
     considered = [consider(one, task.workload, budget, unit) for one in candidates(task.workload, budget)]
     return min(considered, key=lambda one: one.rmse)
@@ -128,7 +131,7 @@ def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | N
     return Estimate(
         histogram,
         task.workload,
-        task.budget.spent,
+        task.budget.shown,
         rounds=rounds,
         entry=prepared.entry,
         records=public,

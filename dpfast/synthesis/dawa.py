@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import to_float
 from dpfast.accounting.balls import as_written
+from dpfast.accounting.budget import Budget
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.interval_partitions import choose_partition, merge_halves
 from dpfast.ledger import Ledger
 from dpfast.mechanisms.calibration import laplace_scale
 from dpfast.mechanisms.intervals import grid_of_integers
 from dpfast.mechanisms.laplace import laplace
-from dpfast.queries import PrivacyUnit
 from dpfast.strategies import hierarchy, identity
 from dpfast.strategies.choosing import Considered, consider
 from dpfast.strategies.matrix_mechanism import draw_cells
-from dpfast.strategies.noise import Budget
 from dpfast.synthesis.bucketed import bucketed
-from dpfast.synthesis.budget import selection_for
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import Prepared, Task
+from dpfast.synthesis.shares import selection_for
 from dpfast.workloads.workload import Workload
 
 __all__ = ["dawa", "interval_deviations", "partition"]
@@ -101,6 +101,8 @@ def dawa(
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
     random: object = None,
     threads: int | None = None,
 ) -> Estimate:
@@ -131,6 +133,8 @@ def dawa(
         ``"add_remove"``: one cell has one record more or fewer; ``"replace"``: one record moves to another cell.
     ledger
         A `dpfast.Ledger` that is charged the whole budget first, or None.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row".
     random
         None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
@@ -180,7 +184,8 @@ def dawa(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     plan = _Plan.of(task)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", ledger, random, threads)
+    payment = task.payment(ledger, random, dataset, privacy_unit)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", payment, random, threads)
     return plan.run(prepared, threads)
 
 
@@ -219,13 +224,13 @@ class _Plan:
         width = np.diff(edges)
         rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
         histogram = np.repeat(buckets / width, width)
-        return Estimate(histogram, task.workload, task.budget.spent, rounds=rounds, entry=entry, records=public)
+        return Estimate(histogram, task.workload, task.budget.shown, rounds=rounds, entry=entry, records=public)
 
     def strategy(self, edges: NDArray[np.int64]) -> Considered:
         """Return what measures the buckets, and the noise: from the public partition alone."""
         task, buckets = self.task, edges.size - 1
         units = task.units(_PARTITION_PARTS)
-        budget = Budget(units, 0, None) if task.budget.kind == "epsilon" else Budget(None, 0, units)
+        budget = Budget(task.budget.kind, units)
         unit = PrivacyUnit(None, 1, 1, task.neighbors)
         among = [identity(buckets), *(hierarchy(buckets, b) for b in _BRANCHINGS if b < buckets)]
         asked = bucketed(task.workload, edges)

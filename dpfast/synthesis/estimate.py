@@ -17,7 +17,7 @@ from dpfast.randomness import Keystream, Purpose
 from dpfast.workloads import Workload
 
 if TYPE_CHECKING:
-    from dpfast.ledger.filters import Budget, ConcentratedBudget
+    from dpfast.accounting.budget import Amounts, ConcentratedAmounts
     from dpfast.synthesis.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
@@ -43,7 +43,7 @@ class Estimate:
     workload
         The queries that it was made for.
     spent
-        What it cost: a `Budget` of (epsilon, delta), or of (rho, delta).
+        What it cost: a `Amounts` of (epsilon, delta), or of (rho, delta).
     complete
         Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
         accurate.
@@ -75,7 +75,7 @@ class Estimate:
         self,
         histogram: NDArray[np.float64],
         workload: Workload,
-        spent: Budget | ConcentratedBudget | None,
+        spent: Amounts | ConcentratedAmounts | None,
         *,
         complete: bool = True,
         rounds: pl.DataFrame | None = None,

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.errors import ParameterError, Words
-from dpfast.synthesis.exact_queries import Neighbors, clamped
+from dpfast.synthesis.exact_queries import clamped
 from dpfast.workloads import Workload
 
 __all__ = ["Change", "ExactAnswers", "check_workload"]

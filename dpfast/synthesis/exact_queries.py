@@ -8,19 +8,18 @@ and 25).
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.errors import DataError, ParameterError, Words
 from dpfast.workloads import Workload
 from dpfast.workloads.workload import check_cells_of
 
-__all__ = ["LARGEST_DOMAIN", "ExactQueries", "Neighbors", "check_cells", "check_neighbors"]
-
-Neighbors = Literal["add_remove", "replace"]
+__all__ = ["LARGEST_DOMAIN", "ExactQueries", "check_cells"]
 
 #: Cells for which weights are held in memory.
 LARGEST_DOMAIN = 2**28
@@ -40,13 +39,6 @@ def check_cells(cells: int, argument: str) -> None:
         raise ParameterError(
             argument, Words(f"over {cells:,} cells"), allowed, "leave attributes out, or make them coarser"
         )
-
-
-def check_neighbors(neighbors: object) -> Neighbors:
-    """Refuse what is no neighbour relation."""
-    if neighbors not in ("add_remove", "replace"):
-        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
-    return "replace" if neighbors == "replace" else "add_remove"
 
 
 class ExactQueries:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpfast.accounting.budget import read_budget
+from dpfast.accounting.privacy_unit import read_neighbors
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
+from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
-from dpfast.synthesis.budget import Total, check_ledger
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, check_neighbors, counted, public_weights, records
-from dpfast.synthesis.rounds import Payment, Rounds
+from dpfast.synthesis.exact_queries import ExactQueries, counted, public_weights, records
+from dpfast.synthesis.rounds import PaymentByRounds, Rounds
 from dpfast.workloads import Workload
 
 __all__ = ["mwem"]
@@ -157,9 +159,9 @@ def mwem(
 rounds=30
 
     """
-    relation = check_neighbors(neighbors)
+    relation = read_neighbors(neighbors)
     queries = ExactQueries(workload, relation)
-    budget = Total.read(epsilon, rho)
+    budget = read_budget(epsilon, None, rho)
     plan = Rounds(
         queries,
         budget,
@@ -176,11 +178,11 @@ rounds=30
     thread_count(threads, 1)
     if progress is not None and not callable(progress):
         raise ParameterError("progress", progress, "a function of the number of rounds done, or None")
-    check_ledger(ledger, budget, random)
+    payer = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
     if not callable(histogram):
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-    payment = Payment(ledger, pay, relation, dataset, privacy_unit)
+    payment = PaymentByRounds(payer, pay)
     payment.begin(plan)
     given = histogram() if callable(histogram) else histogram
     cells = queries.checked(given, clamp=ledger is not None)

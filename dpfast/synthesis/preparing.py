@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE, share_units, to_float
-from dpfast.accounting.balls import as_written
+from dpfast.accounting.balls import as_written, written_below
+from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.events import Pure, ZeroConcentrated
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.errors import ParameterError
-from dpfast.ledger import Charge, Ledger
+from dpfast.ledger import Charge
+from dpfast.ledger.payment import Payment, read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.randomness import RandomSource
-from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for
 from dpfast.synthesis.exact_queries import clamped, counted, histogram_shape, records
+from dpfast.synthesis.shares import noise_for
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.workload import Workload
 
@@ -48,30 +51,27 @@ class Task:
     """
 
     workload: Workload
-    budget: Total
-    neighbors: Literal["add_remove", "replace"]
+    budget: Budget
+    neighbors: Neighbors
     amount: float
     part_units: int
 
     @classmethod
     def read(cls, histogram: Any, workload: Workload | None, epsilon: object, rho: object, neighbors: object) -> Task:
         """Read what all such releases are given; of the histogram only its shape and type."""
-        if type(neighbors) is not str or neighbors not in ("add_remove", "replace"):
-            raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
-        relation: Literal["add_remove", "replace"] = "add_remove" if neighbors == "add_remove" else "replace"
+        relation = read_neighbors(neighbors)
         if workload is None:
             workload = Identity(histogram_shape(histogram))
         elif not isinstance(workload, Workload):
             raise ParameterError("workload", workload, "of dpfast.workloads, or None", "write dpf.workloads.prefix(n)")
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-        budget = Total.read(epsilon, rho)
+        budget = read_budget(epsilon, None, rho)
         if budget.units < PARTS:
             raise ParameterError(budget.kind, to_float(budget.units), "at least 1e-15, to be split into thousandths")
         # An event holds its amount as a float: what is spent is at most that, read as the decimal that it denotes.
-        amount = to_float(budget.units)
-        while (whole := as_written(amount) * UNITS_PER_ONE) > budget.units:
-            amount = math.nextafter(amount, 0.0)
-        return cls(workload, budget, relation, amount, share_units(whole.numerator // whole.denominator, PARTS))
+        amount = written_below(budget.units)
+        whole = math.floor(as_written(amount) * UNITS_PER_ONE)
+        return cls(workload, budget, relation, amount, share_units(whole, PARTS))
 
     @property
     def cells(self) -> int:
@@ -94,12 +94,18 @@ class Task:
         """
         return noise_for(self.budget.kind, parts * self.part_units, self.moved, self.moved, 1, "disjoint cells")[0]
 
+    def payment(self, ledger: object, random: object, dataset: object, privacy_unit: object) -> Payment:
+        """Return who pays for it."""
+        return read_payment(
+            ledger, self.budget, random, neighbors=self.neighbors, dataset=dataset, privacy_unit=privacy_unit
+        )
+
     def prepare(
         self,
         histogram: Any,
         largest: int,
         description: str,
-        ledger: Ledger | None,
+        payment: Payment,
         random: object,
         threads: object,
     ) -> Prepared:
@@ -107,7 +113,6 @@ class Task:
 
         Counts out of range are moved to its ends, or refused where there is no ledger: see `clamped`.
         """
-        check_ledger(ledger, self.budget, random)
         thread_count(threads, 1)
         source = random_source(random)
         units = self.budget.units
@@ -115,8 +120,8 @@ class Task:
             charge = Charge(units, 0, description, Pure(self.amount))
         else:
             charge = Charge(0, 0, description, ZeroConcentrated(self.amount))
-        entry = charge_all(ledger, [charge], self.neighbors, None, None)
-        counts = clamped(counted(histogram, self.workload.shape), largest, clamp=ledger is not None)
+        entry = payment.charge([charge])
+        counts = clamped(counted(histogram, self.workload.shape), largest, clamp=payment.ledger is not None)
         return Prepared(counts, records(histogram), source, entry)
 
 

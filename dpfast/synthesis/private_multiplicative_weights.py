@@ -11,15 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import read_neighbors
 from dpfast.errors import LedgerError, ParameterError, Words
 from dpfast.ledger import Ledger
+from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.sparse_vector import SparseVector
 from dpfast.mechanisms.threshold_runs import calibrate
-from dpfast.synthesis.budget import Total, charge_all, check_ledger, noise_for, read_share, selection_for
 from dpfast.synthesis.exact_queries import (
     ExactQueries,
-    check_neighbors,
     clamped,
     counted,
     histogram_shape,
@@ -28,6 +29,7 @@ from dpfast.synthesis.exact_queries import (
     whole,
 )
 from dpfast.synthesis.model import FittedRows
+from dpfast.synthesis.shares import noise_for, read_share, selection_for
 from dpfast.workloads import Workload
 from dpfast.workloads.matrix import Matrix
 
@@ -172,8 +174,8 @@ class PrivateMultiplicativeWeights:
         privacy_unit: str | None = None,
         random: object = None,
     ) -> None:
-        self._neighbors = check_neighbors(neighbors)
-        budget = Total.read(epsilon, rho)
+        self._neighbors = read_neighbors(neighbors)
+        budget = read_budget(epsilon, None, rho)
         kind, units = budget.kind, budget.units
         self.updates = whole(updates, "updates", 1, 10**6, 20)
         self._replays = whole(replays, "replays", 1, 10**6, 100)
@@ -203,10 +205,12 @@ class PrivateMultiplicativeWeights:
         scales = calibrate(test.epsilon, width, False, self.updates, None).scales
         self._scales = scales[0] * 2.0**-_BITS, scales[1] * 2.0**-_BITS
         self.threshold = self._default_threshold() if threshold is None else _positive(threshold, "threshold")
-        check_ledger(ledger, budget, random)
+        payment = read_payment(
+            ledger, budget, random, neighbors=self._neighbors, dataset=dataset, privacy_unit=privacy_unit
+        )
         source = random_source(random)
         counts = counted(histogram, self.shape)  # what is wrong with its type is found before the charge
-        self.entry = charge_all(ledger, charges, self._neighbors, dataset, privacy_unit)
+        self.entry = payment.charge(charges)
         largest = 2 ** (_LARGEST_SUM_BITS - _BITS) // cells
         self._cells: NDArray[np.int64] | None = clamped(counts, largest, clamp=ledger is not None)
         self._source = source
@@ -223,7 +227,7 @@ class PrivateMultiplicativeWeights:
         stray = total_noise.deviation if total_noise else 0.0
         soft = self._softness / (self._deviation * 2.0**-_BITS)
         self._fitted = FittedRows(start, (self._size, stray), soft)
-        self.spent = budget.spent
+        self.spent = budget.shown
         self.answered = 0
         self._lock = threading.Lock()
 
@@ -412,7 +416,7 @@ def _positive(given: Any, argument: str) -> float:
     return float(given)
 
 
-def _share(units: int, budget: Total) -> int:
+def _share(units: int, budget: Budget) -> int:
     if units < 1:
         raise ParameterError(budget.kind, budget.units * 1e-18, "large enough for its shares", "lower updates")
     return units

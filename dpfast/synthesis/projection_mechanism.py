@@ -9,16 +9,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.events import Event
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
+from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.answer_noise import AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.budget import check_ledger
-from dpfast.synthesis.charging import Spending, charge_events, read_spending
+from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.exact_answers import Change, ExactAnswers, check_workload
-from dpfast.synthesis.exact_queries import Neighbors, check_neighbors, counted
+from dpfast.synthesis.exact_queries import counted
 from dpfast.synthesis.exact_queries import records as records_of
 from dpfast.synthesis.projection import Body, Projection, check_limits, project_answers
 from dpfast.synthesis.sampled import WithTotal
@@ -60,7 +62,7 @@ class ProjectedAnswers(Estimate):
     projection: Projection
 
 
-def calibrate_noise(change: Change, spending: Spending, mechanism: object, calibration: Calibration) -> AnswerNoise:
+def calibrate_noise(change: Change, budget: Budget, mechanism: object, calibration: Calibration) -> AnswerNoise:
     """Return noise for a budget; "auto" takes the one of less variance: Gaussian, or Laplace by basic composition."""
     if calibration not in ("tight", "zcdp", "book"):
         raise ParameterError("calibration", calibration, '"tight", "zcdp" or "book"')
@@ -68,17 +70,17 @@ def calibrate_noise(change: Change, spending: Spending, mechanism: object, calib
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     if mechanism == "auto":
         kinds: list[Literal["laplace", "gaussian"]] = ["laplace", "gaussian"]
-        if spending.kind == "rho":
-            options = [noise_of_rho(change, kind, spending.units) for kind in kinds]
+        if budget.kind == "rho":
+            options = [noise_of_rho(change, kind, budget.units) for kind in kinds]
         else:
-            options = [noise_of_epsilon(change, "laplace", spending.units, 0)]
-            if spending.delta_units:
-                options.append(noise_of_epsilon(change, "gaussian", spending.units, spending.delta_units, calibration))
+            options = [noise_of_epsilon(change, "laplace", budget.units, 0)]
+            if budget.delta_units:
+                options.append(noise_of_epsilon(change, "gaussian", budget.units, budget.delta_units, calibration))
         return min(options, key=lambda noise: noise.each.deviation)
     kind: Literal["laplace", "gaussian"] = "laplace" if mechanism == "laplace" else "gaussian"
-    if spending.kind == "rho":
-        return noise_of_rho(change, kind, spending.units)
-    return noise_of_epsilon(change, kind, spending.units, spending.delta_units, calibration)
+    if budget.kind == "rho":
+        return noise_of_rho(change, kind, budget.units)
+    return noise_of_epsilon(change, kind, budget.units, budget.delta_units, calibration)
 
 
 def check_total(total: object, neighbors: Neighbors) -> None:
@@ -203,10 +205,10 @@ def projection_mechanism(
 
     """
     exact = ExactAnswers(check_workload(workload))
-    spending = read_spending(epsilon, delta, rho)
-    relation = check_neighbors(neighbors)
+    budget = read_budget(epsilon, delta, rho)
+    relation = read_neighbors(neighbors)
     check_total(total, relation)
-    check_ledger(ledger, spending, random)
+    payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     cells = counted(histogram, workload.shape)
     source = random_source(random)
     thread_count(threads, 1)
@@ -215,9 +217,9 @@ def projection_mechanism(
     measured = relation == "add_remove" and total is None
     if measured:
         change = change.and_total(exact.largest)
-    noise = calibrate_noise(change, spending, mechanism, calibration)
+    noise = calibrate_noise(change, budget, mechanism, calibration)
     description = f"{len(workload)} projected answers"
-    entry = charge_events(ledger, spending, (noise.event,), description, relation, dataset, privacy_unit)
+    entry = charge_events(payment, budget, (noise.event,), description)
     known = records_of(histogram) if total is None else total
     counts = exact.counts(cells, charged=ledger is not None)
     answers = exact.answers(counts)
@@ -240,7 +242,7 @@ def projection_mechanism(
     else:
         projection = project_answers(noisy, workload, records, body=body, **rest)
     released = ProjectedAnswers(
-        projection.histogram, workload, spending.spent, complete=projection.complete, entry=entry, records=records
+        projection.histogram, workload, budget.shown, complete=projection.complete, entry=entry, records=records
     )
     released.noisy, released.total, released.projection = noisy, records, projection
     released.mechanism, released.scale, released.events = (

@@ -11,22 +11,25 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.budget import Budget
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.ledger import Charge, Ledger
+from dpfast.ledger import Charge
+from dpfast.ledger.payment import Payment
 from dpfast.mechanisms.exponential import exponential
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.mechanisms.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
-from dpfast.synthesis.budget import Selection, Total, charge_all, noise_for, read_share, selection_for
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, Neighbors, whole
+from dpfast.synthesis.exact_queries import ExactQueries, whole
 from dpfast.synthesis.marginal_model import MarginalModel
 from dpfast.synthesis.model import Model, RowModel
+from dpfast.synthesis.shares import Selection, noise_for, read_share, selection_for
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.cells import Total as TotalCount
 from dpfast.workloads.marginals import Marginals
 
-__all__ = ["Payment", "Rounds"]
+__all__ = ["PaymentByRounds", "Rounds"]
 
 #: How softly a measurement holds the estimate, in deviations of its noise; found by experiment (see `mwem`).
 SOFTNESS = 0.4
@@ -36,19 +39,16 @@ _MOST = 10**6
 _MOST_BYTES = 2**32
 
 
-class Payment:
+class PaymentByRounds:
     """How a ledger pays: for everything before anything is drawn, or for each round before it."""
 
-    def __init__(
-        self, ledger: Ledger | None, pay: object, neighbors: Neighbors, dataset: str | None, privacy_unit: str | None
-    ) -> None:
+    def __init__(self, payment: Payment, pay: object) -> None:
         if pay not in ("at_once", "by_round"):
             raise ParameterError("pay", pay, '"at_once" or "by_round"')
-        if pay == "by_round" and ledger is None:
+        if pay == "by_round" and payment.ledger is None:
             raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
-        self._ledger, self._by_round = ledger, pay == "by_round"
+        self._payment, self._by_round = payment, pay == "by_round"
         self.is_at_once = not self._by_round
-        self._about = neighbors, dataset, privacy_unit
         self._round: list[Charge] = []
         self.entry: int | None = None
 
@@ -56,15 +56,14 @@ class Payment:
         """Charge what comes before the first round, or all rounds too."""
         self._round = plan.charges_of(1)
         charges = plan.total_charges + ([] if self._by_round else plan.charges_of(plan.rounds))
-        if self._ledger is not None and charges:
-            self.entry = charge_all(self._ledger, charges, *self._about)
+        if charges:
+            self.entry = self._payment.charge(charges)
 
     def next_round(self) -> bool:
         """Return whether another round is paid for."""
         if self._by_round:
-            assert self._ledger is not None
             try:
-                entry = charge_all(self._ledger, self._round, *self._about)
+                entry = self._payment.charge(self._round)
             except BudgetExceededError:
                 return False
             self.entry = self.entry or entry
@@ -83,7 +82,7 @@ class Rounds:
     def __init__(
         self,
         queries: ExactQueries,
-        budget: Total,
+        budget: Budget,
         rounds: Any,
         *,
         selection: str,
@@ -148,7 +147,7 @@ class Rounds:
         records: int | None,
         start: NDArray[np.float64],
         source: RandomSource,
-        payment: Payment,
+        payment: PaymentByRounds,
         threads: int | None,
         progress: Callable[[int], object] | None,
     ) -> Estimate:
@@ -178,7 +177,7 @@ class Rounds:
                 break
         # What was paid at once stays spent, whether or not it was drawn.
         paid = self.rounds if payment.is_at_once else len(log)
-        spent = Total(self.budget.kind, self.total_units + paid * self.round_units).spent
+        spent = Budget(self.budget.kind, self.total_units + paid * self.round_units).shown
         frame = self._frame(log, unit)
         return Estimate(
             model.histogram(), queries.workload, spent, complete=complete, rounds=frame, entry=payment.entry

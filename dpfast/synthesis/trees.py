@@ -155,7 +155,7 @@ class Tree:
                 "cells": [int(level.boxes.sizes.max()) for level in levels],
             }
         )
-        return Estimate(total, task.workload, task.budget.spent, rounds=rounds, entry=self._prepared.entry)
+        return Estimate(total, task.workload, task.budget.shown, rounds=rounds, entry=self._prepared.entry)
 
     def _signal(self, level: Level, values: Floats) -> Floats:
         """Return values in scales of the noise that what is left for each box would buy; 0 where nothing is left."""

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from dpfast.accounting.budget import Amounts
 from dpfast.accounting.events import Laplace
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger import Budget, Charge, Identity, Ledger
+from dpfast.ledger import Charge, Identity, Ledger
 from dpfast.ledger.head import Head
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -121,7 +122,7 @@ def test_delta_of_events_is_what_it_was(put, accountant):
     for name in (file for file in OPENED if file.startswith(accountant)):
         with Ledger.open(put(name), conversion_delta=4e-7) as ledger:
             left = ledger.remaining.delta
-            assert ledger.total == Budget(2.0, 1e-6)
+            assert ledger.total == Amounts(2.0, 1e-6)
             assert left + ledger.spent.delta == pytest.approx(6e-7, rel=1e-9)
             with pytest.raises(BudgetExceededError):
                 ledger.charge(Charge.of(1e-3, left + 1e-12), **ABOUT)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfast.accounting import rdp, zcdp
+from dpfast.accounting.budget import Amounts
 from dpfast.accounting.encoding import from_text, to_text
 from dpfast.accounting.events import (
     Approximate,
@@ -31,7 +32,7 @@ from dpfast.accounting.events import (
 )
 from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger import Budget, Charge, ChargeColumns, Ledger
+from dpfast.ledger import Charge, ChargeColumns, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
 
@@ -230,7 +231,7 @@ def test_odometer_holds_at_all_times():
 def test_odometer(make_ledger):
     """No rho is refused; what was spent is more than the same sum would cost under a bound fixed before."""
     ledger = make_ledger(None, 1e-6, accountant="odometer", conversion_delta=9e-7)
-    assert ledger.spent == Budget(0.0, 1e-6)
+    assert ledger.spent == Amounts(0.0, 1e-6)
     for _ in range(3):
         ledger.charge(Charge(0, 0, "", Gaussian(1.0)), **ABOUT)
     ledger.charge(Charge.of(0.1, 1e-7), **ABOUT)
@@ -238,7 +239,7 @@ def test_odometer(make_ledger):
     assert ledger.spent.epsilon == pytest.approx(odometer_epsilon(rho, 9e-7))
     assert ledger.spent.epsilon > zcdp.ZCDP(ZeroConcentrated(rho)).epsilon(9e-7)
     assert ledger.spent.delta == 1e-6
-    assert ledger.remaining == Budget(math.inf, 0.0)
+    assert ledger.remaining == Amounts(math.inf, 0.0)
     assert ledger.report().height > 1
     for bad in ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": None, "delta": 0}, {"epsilon": None, "delta": 2}):
         with pytest.raises(ParameterError):
@@ -325,14 +326,14 @@ def test_allotment_of_rho_is_no_pure_guarantee(make_ledger):
     """Soundness rule 23: what an allotment promises, it promises at the delta that converts the whole ledger's rho."""
     ledger = make_ledger(1.0, 1e-6, accountant="zcdp", conversion_delta=4e-7)
     team = ledger.allot("team", rho=0.01)
-    assert team.total == Budget(1.0, 4e-7)
+    assert team.total == Amounts(1.0, 4e-7)
     assert team.remaining.delta == 0
     team.charge(Charge(0, 0, "", Gaussian(10.0)), **ABOUT)
     report = team.report()
     assert "at delta 4e-07" in report["note"][0]
     spent = zcdp.ZCDP(Gaussian(10.0)).epsilon(4e-7)
     assert report.filter(accountant="zCDP")["epsilon"].item() == spent < 1.0
-    assert ledger.allot("keys", rho=0.001, delta=1e-7).total == Budget(1.0, 5e-7)
+    assert ledger.allot("keys", rho=0.001, delta=1e-7).total == Amounts(1.0, 5e-7)
 
 
 def test_equal_charges_are_one_entry(make_ledger):

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import dpfast.ledger.sqlite
+from dpfast.accounting.budget import Amounts
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger import Budget, Charge, Identity, Ledger
+from dpfast.ledger import Charge, Identity, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
 
@@ -42,7 +43,7 @@ def test_kept(path):
     first = Ledger.open(path, epsilon=1.0, delta=1e-6)
     first.charge(Charge.of(0.1, 1e-7, "count"), **ABOUT)
     second = Ledger.open(path)
-    assert second.spent == first.spent == Budget(0.1, 1e-7)
+    assert second.spent == first.spent == Amounts(0.1, 1e-7)
     assert second.identity == Identity(**ABOUT)
     second.charge(Charge.of(0.9), **ABOUT)
     with pytest.raises(BudgetExceededError):
@@ -87,8 +88,8 @@ def test_immediate(path, monkeypatch):
 
 def test_budget_cannot_be_raised(path):
     Ledger.open(path, epsilon=0.3, delta=1e-6)
-    assert Ledger.open(path, epsilon=0.3).total == Budget(0.3, 1e-6)
-    assert Ledger.open(path, delta=1e-6).total == Budget(0.3, 1e-6)
+    assert Ledger.open(path, epsilon=0.3).total == Amounts(0.3, 1e-6)
+    assert Ledger.open(path, delta=1e-6).total == Amounts(0.3, 1e-6)
     for other in ({"epsilon": 0.5}, {"epsilon": 0.2}, {"epsilon": 0.3, "delta": 0}, {"delta": 1e-5}):
         with pytest.raises(LedgerError, match="cannot be changed"):
             Ledger.open(path, **other)
@@ -208,8 +209,8 @@ def test_flipped_bytes(path, content):
         path.write_bytes(damaged)
         try:
             ledger = Ledger.open(path)
-            assert ledger.spent == Budget(0.6, 3e-7)
-            assert ledger.total == Budget(1.0, 1e-6)
+            assert ledger.spent == Amounts(0.6, 3e-7)
+            assert ledger.total == Amounts(1.0, 1e-6)
             assert ledger.identity == Identity(**ABOUT)
             assert ledger.history().equals(history)
         except LedgerError:

@@ -17,9 +17,10 @@ from click.testing import CliRunner
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'dpfast[postgresql]'")
 
+from dpfast.accounting.budget import Amounts  # noqa: E402
 from dpfast.cli import main  # noqa: E402
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError  # noqa: E402
-from dpfast.ledger import Budget, Charge, Identity, Ledger, postgresql_server  # noqa: E402
+from dpfast.ledger import Charge, Identity, Ledger, postgresql_server  # noqa: E402
 from dpfast.ledger.postgresql_server import Server, Session  # noqa: E402
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -75,7 +76,7 @@ def test_kept(about):
     first = Ledger.open(**about, epsilon=1.0, delta=1e-6, accountant="basic")
     assert first.charge(Charge.of(0.1, 1e-7, r"back\slash \0 and 0"), **ABOUT) == 1
     second = Ledger.open(**about, expect_head=first.head)
-    assert second.spent == first.spent == Budget(0.1, 1e-7)
+    assert second.spent == first.spent == Amounts(0.1, 1e-7)
     assert second.identity == Identity(**ABOUT)
     assert second.history().equals(first.history())
     assert second.history()["description"].to_list() == [r"back\slash \0 and 0"]

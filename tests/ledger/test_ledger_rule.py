@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast.ledger.ledger
+from dpfast.accounting.budget import Amounts
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger import Budget, Charge, Identity, Ledger
+from dpfast.ledger import Charge, Identity, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
 ROOM = dpfast.ledger.ledger.__file__.rsplit("/", 1)[0]
@@ -39,11 +40,11 @@ def test_ten_tenths(make_ledger):
     """Soundness rule 10: ten charges of 0.1 fit into 1 exactly, and then not one unit more."""
     ledger = make_ledger(1.0)
     assert [ledger.charge(Charge.of(0.1), **ABOUT) for _ in range(10)] == list(range(1, 11))
-    assert ledger.spent == Budget(1.0, 0.0)
-    assert ledger.remaining == Budget(0.0, 0.0)
+    assert ledger.spent == Amounts(1.0, 0.0)
+    assert ledger.remaining == Amounts(0.0, 0.0)
     with pytest.raises(BudgetExceededError, match="epsilon 1E-18 and delta 0 were asked, but epsilon 0 and"):
         ledger.charge(Charge.of(1e-18), **ABOUT)
-    assert ledger.spent == ledger.total == Budget(1.0, 0.0)
+    assert ledger.spent == ledger.total == Amounts(1.0, 0.0)
 
 
 def test_three_tenths(make_ledger):
@@ -82,14 +83,14 @@ def test_delta_alone(make_ledger):
     with pytest.raises(BudgetExceededError):
         ledger.charge(Charge(1, 1, "one unit more"), **ABOUT)
     ledger.charge(Charge(10**18, 0, "all of epsilon"), **ABOUT)
-    assert ledger.remaining == Budget(0.0, 0.0)
+    assert ledger.remaining == Amounts(0.0, 0.0)
 
 
 def test_without_delta(make_ledger):
     ledger = make_ledger(1)
     with pytest.raises(BudgetExceededError):
         ledger.charge(Charge(1, 1, ""), **ABOUT)
-    assert ledger.spent == Budget(0.0, 0.0)
+    assert ledger.spent == Amounts(0.0, 0.0)
 
 
 def test_many_is_all_or_nothing(make_ledger):
@@ -123,7 +124,7 @@ def test_never_over_budget(total_epsilon, total_delta, asked):
         else:
             with pytest.raises(BudgetExceededError):
                 ledger.charge(Charge(epsilon, delta, ""), **ABOUT)
-        assert ledger.spent == Budget(float(spent[0]), float(spent[1]))
+        assert ledger.spent == Amounts(float(spent[0]), float(spent[1]))
 
 
 @pytest.mark.parametrize("number", ["epsilon", "delta"])
@@ -266,7 +267,7 @@ def test_no_refund(make_ledger):
     }
     for name in ("spent", "remaining", "total", "identity"):
         with pytest.raises(AttributeError):
-            setattr(ledger, name, Budget(0.0, 0.0))
+            setattr(ledger, name, Amounts(0.0, 0.0))
 
 
 def test_closed(make_ledger):

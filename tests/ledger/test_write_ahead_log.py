@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import pytest
 from torn import ABOUT, CHARGE, PAGE, flipped
 
+from dpfast.accounting.budget import Amounts
 from dpfast.errors import LedgerError
-from dpfast.ledger import Budget, Identity, Ledger
+from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.account import Entry
 from dpfast.ledger.encoding import row_of
 from dpfast.ledger.head import Head, account_row
@@ -106,7 +107,7 @@ def test_converted(path, left):
     """Soundness rule 11: what stands in the log is brought into the file, which leaves write-ahead mode for good."""
     put(path, left.main, left.log, left.index)
     with Ledger.open(path) as ledger:
-        assert ledger.spent == Budget(0.006, 6e-9)
+        assert ledger.spent == Amounts(0.006, 6e-9)
         assert ledger.charge(CHARGE, **ABOUT) == CHARGES + 1
     assert path.read_bytes()[18:20] == b"\1\1"
     assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db-journal"]

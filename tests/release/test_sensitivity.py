@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ParameterError
-from dpfast.queries import Measure, PrivacyUnit, Query, Sensitivity, sum_measure
+from dpfast.queries import Measure, Query, Sensitivity, sum_measure
 
 from .oracles import largest_moves, touched_vectors
 

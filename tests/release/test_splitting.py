@@ -19,9 +19,9 @@ import dpfast as dpf
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.balls import as_written
+from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.accounting.events import Approximate, DiscreteLaplace, Gaussian, KeySelection, Laplace
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.ledger.filters import ConcentratedBudget
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
 from dpfast.queries import Sensitivity
 
@@ -320,7 +320,7 @@ def test_what_does_not_fit_spends_nothing_at_all():
     plan = a_plan(epsilon=3, delta=1e-7, keys=None, mechanism="laplace")
     with pytest.raises(BudgetExceededError):
         plan.run(ledger)
-    assert ledger.spent == ConcentratedBudget(0.0, 0.0)
+    assert ledger.spent == ConcentratedAmounts(0.0, 0.0)
     assert ledger.history().height == 0
     basic_ledger = dpf.Ledger(epsilon=0.69, delta=1e-6)
     with pytest.raises(BudgetExceededError):
@@ -370,7 +370,7 @@ def test_a_plan_by_rho_runs_on_ledgers_that_add_it_up(accountant):
     ledger = dpf.Ledger(epsilon=2, delta=1e-5, accountant=accountant)
     plan = a_plan(epsilon=None, rho=0.02, delta=1e-7, keys=None)
     release = plan.run(ledger)
-    assert type(release.spent) is ConcentratedBudget
+    assert type(release.spent) is ConcentratedAmounts
     assert release.spent.rho == plan.rho
     assert "spent rho 0.0" in repr(release)
     if accountant == "zcdp":

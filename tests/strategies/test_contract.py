@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
-from dpfast.queries import PrivacyUnit
 from dpfast.strategies.residuals import MarginalResiduals
 
 from .dense import all_ranges, matrix_of, parts_like, prefixes

@@ -260,9 +260,9 @@ def test_the_best_is_the_least_of_all_considered():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"epsilon": None}, "epsilon must be the budget"),
-        ({"rho": 1}, "epsilon must be the budget"),
-        ({"epsilon": None, "rho": 1, "delta": 1e-6}, "delta must be None beside rho"),
+        ({"epsilon": None}, "epsilon must be given, or else rho"),
+        ({"rho": 1}, "rho must be left out where epsilon is given"),
+        ({"epsilon": None, "rho": 1, "delta": 1e-6}, "delta must be None or 0 beside rho"),
         ({"epsilon": -1}, "epsilon must be a number from"),
         ({"neighbors": "swap"}, "neighbors must be"),
         ({"max_groups": 0}, "max_groups must be"),

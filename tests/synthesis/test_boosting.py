@@ -11,6 +11,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units
+from dpfast.accounting.budget import read_budget
 from dpfast.accounting.events import ExponentialMechanism, Laplace, runs
 from dpfast.accounting.pld import PLD
 from dpfast.accounting.zcdp import ZCDP, cost, largest_rho
@@ -19,7 +20,6 @@ from dpfast.synthesis import boosting_bounds as bounds
 from dpfast.synthesis.answer_noise import noise_of_epsilon
 from dpfast.synthesis.boosting import boost_queries, verdicts
 from dpfast.synthesis.boosting_privacy import Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.charging import read_spending
 from dpfast.synthesis.exact_answers import Change
 from dpfast.testing import SeededRandom
 
@@ -49,8 +49,8 @@ def test_the_margin_by_zero_concentration():
     rho = largest_rho(1.0, 1e-6) / UNITS_PER_ONE
     each = math.sqrt(8 * rho / (100 * 24))
     assert round(bounds.sample_epsilon(ALPHA, 24, 1, 1.0) / each) == 8574
-    spending = read_spending(None, 0, rho)
-    margin = boosting_privacy(Size(24, 100, ALPHA, 1, 0), spending, "gaussian", HALF).margin
+    budget = read_budget(None, 0, rho)
+    margin = boosting_privacy(Size(24, 100, ALPHA, 1, 0), budget, "gaussian", HALF).margin
     known = math.sqrt(sum(t**2 for t in range(24)) / 24**3)
     assert margin == pytest.approx(8574 * known * math.sqrt(2), rel=1e-3)
 
@@ -132,16 +132,16 @@ def test_scores_change_by_at_most_the_rounds_known(seed):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2)])
 def test_all_that_is_drawn_stays_within_the_budget(size, mechanism, share):
-    privacy = boosting_privacy(size, read_spending(None, 0, 0.02), mechanism, share)
+    privacy = boosting_privacy(size, read_budget(None, 0, 0.02), mechanism, share)
     assert cost(privacy.events)[0] <= UNITS_PER_ONE // 50
     assert cost(privacy.events)[0] >= (0.998 if size.rounds > 1 else 0.49) * UNITS_PER_ONE // 50
-    both = boosting_privacy(size, read_spending(0.7, 1e-7, None), mechanism, share)
+    both = boosting_privacy(size, read_budget(0.7, 1e-7, None), mechanism, share)
     assert ZCDP(both.events).epsilon(1e-7) <= 0.7
     assert (
         runs(both.events).get(ExponentialMechanism(both.sample_epsilons[0])) == size.samples if size.rounds > 1 else 1
     )
     if mechanism == "laplace":
-        pure = boosting_privacy(size, read_spending(0.7, 0, None), mechanism, share)
+        pure = boosting_privacy(size, read_budget(0.7, 0, None), mechanism, share)
         spent = sum(
             count * charge_units(event.epsilon, "epsilon")
             for event, count in runs(pure.events).items()
@@ -149,7 +149,7 @@ def test_all_that_is_drawn_stays_within_the_budget(size, mechanism, share):
         )
         noise = size.change.answers * size.change.largest / pure.noise.scale
         assert spent / UNITS_PER_ONE + noise <= 0.7 * (1 + 1e-12)
-    book = boosting_privacy_of_book(size, read_spending(0.7, 1e-7, None), mechanism, share)
+    book = boosting_privacy_of_book(size, read_budget(0.7, 1e-7, None), mechanism, share)
     assert PLD(book.events).epsilon(1e-7) <= 0.7
     assert book.noise.scale > both.noise.scale
     assert size.rounds == 1 or book.margin > both.margin

@@ -195,7 +195,7 @@ def test_a_ledger_is_charged_the_whole_budget_and_counts_out_of_range_are_no_err
     [
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": None}, "epsilon"),
-        ({"epsilon": 1, "rho": 1}, "epsilon"),
+        ({"epsilon": 1, "rho": 1}, "rho"),
         ({"epsilon": 1e-7}, "epsilon"),
         ({"epsilon": 1, "neighbors": "other"}, "neighbors"),
         ({"epsilon": 1, "workload": "prefix"}, "workload"),

@@ -105,7 +105,7 @@ def test_transcripts_of_neighbours_at_the_ends_cost_epsilon_and_show_nothing_els
     run = charged(lambda histogram, ledger: RELEASES[name](histogram, neighbors="replace", ledger=ledger))
     with monkeypatch.context() as patch:
         # A ledger wants secure noise; the transcript draws it from the seed.
-        patch.setattr("dpfast.synthesis.budget.check_ledger", lambda *_: None)
+        patch.setattr("dpfast.ledger.payment.refuse_repeatable", lambda _: None)
         released, steps = transcript(monkeypatch, run, one, seed)
         again, twin = replay(monkeypatch, run, other, steps)
     for first, second in zip(released, again, strict=True):

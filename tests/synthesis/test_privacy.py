@@ -15,8 +15,8 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.budget import Budget, read_budget
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.synthesis.budget import Total
 from dpfast.synthesis.exact_queries import ExactQueries
 from dpfast.synthesis.rounds import Rounds
 from dpfast.testing import SeededRandom
@@ -117,7 +117,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     noise for an eighth of the sensitivity has frequencies near 0 and 1.
     """
     from dpfast.mechanisms import noise as calibration
-    from dpfast.synthesis.budget import noise_for
+    from dpfast.synthesis.shares import noise_for
 
     honest, _ = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
 
@@ -138,7 +138,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
         noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
 
 
-def rounds_of(workload, budget: Total, relation="add_remove", **given):
+def rounds_of(workload, budget: Budget, relation="add_remove", **given):
     parameters = {
         "rounds": 7,
         "selection": "exponential",
@@ -159,7 +159,7 @@ def rounds_of(workload, budget: Total, relation="add_remove", **given):
 @pytest.mark.parametrize("rounds", [1, 7, 30])
 def test_shares_never_exceed_the_budget_and_events_never_their_shares(name, relation, amount, rounds, selection):
     workload = WORKLOADS[name]
-    budget = Total.read(amount, None)
+    budget = read_budget(amount, None, None)
     plan = rounds_of(workload, budget, relation, rounds=rounds, selection=selection, selection_share=0.37)
     assert plan.total_units + rounds * plan.round_units <= budget.units
     assert budget.units - plan.total_units - rounds * plan.round_units < rounds + 1
@@ -169,7 +169,7 @@ def test_shares_never_exceed_the_budget_and_events_never_their_shares(name, rela
         assert basic.cost(charge.event)[0] <= charge.epsilon_units
     assert Fraction(plan.noise.scale) * Fraction(charges[-1].epsilon_units, UNITS_PER_ONE) >= plan.queries.l1
 
-    budget = Total.read(None, amount)
+    budget = read_budget(None, None, amount)
     plan = rounds_of(workload, budget, relation, rounds=rounds, selection=selection, selection_share=0.37)
     charges = plan.total_charges + plan.charges_of(rounds)
     assert sum(zcdp.cost(charge.event)[0] * charge.count for charge in charges) <= budget.units
@@ -179,7 +179,7 @@ def test_shares_never_exceed_the_budget_and_events_never_their_shares(name, rela
 def test_noise_for_a_smaller_epsilon_is_as_much_wider():
     """Scale-epsilon exchangeability, for the noise."""
     workload = WORKLOADS["pairs of attributes"]
-    one, other = (rounds_of(workload, Total.read(epsilon, None)) for epsilon in (1, Fraction(1, 1000)))
+    one, other = (rounds_of(workload, read_budget(epsilon, None, None)) for epsilon in (1, Fraction(1, 1000)))
     assert other.noise.scale == pytest.approx(1000 * one.noise.scale, rel=1e-9)
     assert other.selection.epsilon == pytest.approx(one.selection.epsilon / 1000, rel=1e-9)
 

@@ -207,8 +207,8 @@ def test_no_count_is_an_error_after_the_charge():
     [
         ({"epsilon": 0}, "epsilon must be a number from 1e-18"),
         ({"epsilon": None}, "epsilon must be given, or else rho"),
-        ({"rho": 0.1}, "epsilon must be given, or else rho"),
-        ({"epsilon": None, "rho": 0.1, "delta": 1e-6}, "delta must be left out where rho is given"),
+        ({"rho": 0.1}, "rho must be left out where epsilon is given"),
+        ({"epsilon": None, "rho": 0.1, "delta": 1e-6}, "delta must be None or 0 beside rho"),
         ({"delta": 1}, "delta must be 0, or a number from 1e-18 to below 1"),
         ({"mechanism": "gaussian"}, "delta must be above 0 for Gaussian noise"),
         ({"mechanism": "cauchy"}, 'mechanism must be "auto"'),

@@ -14,7 +14,8 @@ from dpfast.synthesis import nonnegative
 from dpfast.synthesis.estimate import Estimate
 from dpfast.testing import SeededRandom
 from dpfast.workloads import Workload
-from tests.synthesis.census import census
+
+from .census import census
 
 #: What a table, or records, may err more than the answers.
 ALLOWED = 1.2

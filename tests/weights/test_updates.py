@@ -13,7 +13,8 @@ from dpfast.synthesis.log_weights import LogWeights
 from dpfast.synthesis.query_tables import Marginal, Ranges
 from dpfast.synthesis.slab_queries import MarginalCell
 from dpfast.synthesis.weights import Weights
-from tests.weights.oracles import SHAPES, Places, answers, queries, updated
+
+from .oracles import SHAPES, Places, answers, queries, updated
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
-from tests.workloads.oracles import workloads
+
+from .oracles import workloads
 
 make = dpf.workloads
 quick = settings(max_examples=150, deadline=None, derandomize=False)

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_float
-from dpfast.accounting.balls import as_written
+from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.accounting.balls import as_written, written_below
+from dpfast.accounting.budget import Kind
 from dpfast.accounting.events import (
     ExponentialMechanism,
     PermuteAndFlip,
@@ -20,13 +21,10 @@ from dpfast.accounting.events import (
     Single,
 )
 from dpfast.errors import ParameterError
-from dpfast.ledger import Charge, Ledger
-from dpfast.ledger.filters import Budget, ConcentratedBudget
+from dpfast.ledger import Charge
 from dpfast.mechanisms.noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 
-__all__ = ["Selection", "Total", "charge_all", "check_ledger", "noise_for", "read_share", "selection_for"]
-
-Kind: TypeAlias = Literal["epsilon", "rho"]
+__all__ = ["Selection", "noise_for", "read_share", "selection_for"]
 
 _MEND = "raise it, or measure less often"
 _EVENTS: dict[str, Callable[[float], Single]] = {
@@ -36,30 +34,6 @@ _EVENTS: dict[str, Callable[[float], Single]] = {
 }
 #: More would change nothing, as weights are below exp(-700) already.
 _LARGEST_SELECTION = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """The whole budget of a synthesis: epsilon or rho, in units of 1e-18."""
-
-    kind: Kind
-    units: int
-
-    @classmethod
-    def read(cls, epsilon: object, rho: object) -> Total:
-        """Read the one of the two that is given, rounded down to whole units."""
-        if (epsilon is None) == (rho is None):
-            given = None if epsilon is None else epsilon
-            raise ParameterError("epsilon", given, "given, or else rho, and not both", "write for example epsilon=1.0")
-        if rho is None:
-            return cls("epsilon", budget_units(epsilon, "epsilon"))
-        return cls("rho", budget_units(rho, "epsilon", "rho"))
-
-    @property
-    def spent(self) -> Budget | ConcentratedBudget:
-        """The budget as it is shown."""
-        amount = to_float(self.units)
-        return Budget(amount, 0.0) if self.kind == "epsilon" else ConcentratedBudget(amount, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +93,7 @@ def selection_for(kind: Kind, units: int, mechanism: str, count: int, descriptio
     """
     event_of = _EVENTS[mechanism]
     if kind == "epsilon":
-        each = _written_below(min(units, int(_LARGEST_SELECTION) * UNITS_PER_ONE))
+        each = written_below(min(units, int(_LARGEST_SELECTION) * UNITS_PER_ONE))
         return Selection(each, Charge(units, 0, description, event_of(each), count))
 
     def fits(epsilon: float) -> bool:
@@ -140,43 +114,3 @@ def selection_for(kind: Kind, units: int, mechanism: str, count: int, descriptio
     each = min(low, _LARGEST_SELECTION)
     event = event_of(each)
     return Selection(each, Charge(*basic.cost(event), description, event, count))
-
-
-def _written_below(units: int) -> float:
-    """Return the largest float that, as the decimal it denotes, is no more than an amount."""
-    value = to_float(units)
-    while as_written(value) * UNITS_PER_ONE > units:
-        value = math.nextafter(value, 0.0)
-    return value
-
-
-def check_ledger(ledger: object, total: Total, random: object) -> None:
-    """Refuse what is no ledger, adds up something else, or would pay for noise that can be repeated."""
-    if ledger is None:
-        return
-    if not isinstance(ledger, Ledger):
-        raise ParameterError("ledger", ledger, "a dpfast.Ledger, or None", "write ledger = dpf.Ledger(epsilon=1.0)")
-    if random is not None:
-        raise ParameterError("random", random, "left out where a ledger is charged", "noise is secure then")
-    if total.kind == "rho" and ledger.accountant == "basic":
-        raise ParameterError(
-            "rho",
-            to_float(total.units),
-            'left out: this ledger adds up epsilons (accountant "basic")',
-            "give epsilon",
-        )
-
-
-def charge_all(
-    ledger: Ledger | None, charges: list[Charge], neighbors: str, dataset: str | None, unit: str | None
-) -> int | None:
-    """Charge a ledger for everything at once, and return the number of the first entry; None without a ledger."""
-    if ledger is None:
-        return None
-    own = ledger.identity
-    return ledger.charge_many(
-        charges,
-        dataset=dataset or own.dataset or "data",
-        privacy_unit=unit or own.privacy_unit or "row",
-        neighbors=neighbors,
-    )[0]

@@ -1,0 +1,131 @@
+"""What may be spent: an epsilon with a delta beside it, or a rho. Read here, by one rule, for every method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
+from dpfast.errors import ParameterError
+
+__all__ = ["Amounts", "Budget", "ConcentratedAmounts", "Kind", "RenyiAmounts", "read_budget"]
+
+Kind: TypeAlias = Literal["epsilon", "rho"]
+
+#: Beyond it, the (epsilon, delta) that is declared with a charge would exceed every ledger's.
+LARGEST_RHO = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Amounts of epsilon and delta as they are shown, each the float nearest to the exact one."""
+
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:.12g}, delta {self.delta:.12g}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConcentratedAmounts:
+    """An amount of zero-concentrated privacy with a delta beside it (Bun, Steinke 2016), as they are shown."""
+
+    rho: float
+    delta: float
+
+    def __str__(self) -> str:
+        return f"rho {self.rho:.12g}, delta {self.delta:.12g}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiAmounts:
+    """The order that leaves most, its divergence, and a delta beside it (Mironov 2017), as they are shown."""
+
+    order: float
+    divergence: float
+    delta: float
+
+    def __str__(self) -> str:
+        return f"divergence {self.divergence:.12g} at order {self.order:g}, delta {self.delta:.12g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A budget in units of 1e-18, rounded down: of epsilon or of rho, and of delta beside it.
+
+    Attributes
+    ----------
+    kind
+        What ``units`` are of.
+    units
+        At least 1.
+    delta_units
+        0 for none.
+
+    """
+
+    kind: Kind
+    units: int
+    delta_units: int = 0
+
+    @property
+    def amount(self) -> Decimal:
+        """Epsilon or rho, exactly."""
+        return to_decimal(self.units)
+
+    @property
+    def delta(self) -> Decimal:
+        """Delta, exactly."""
+        return to_decimal(self.delta_units)
+
+    @property
+    def shown(self) -> Amounts | ConcentratedAmounts:
+        """The budget as a ledger shows amounts."""
+        amount, delta = to_float(self.units), to_float(self.delta_units)
+        return Amounts(amount, delta) if self.kind == "epsilon" else ConcentratedAmounts(amount, delta)
+
+    def __str__(self) -> str:
+        return f"{self.kind} = {self.amount}" + (f", delta = {self.delta}" if self.delta_units else "")
+
+
+def read_budget(epsilon: object, delta: object, rho: object, *, selects_keys: bool = False) -> Budget:
+    """Return the budget that a user gave, rounded down, so that no charge exceeds it.
+
+    The rule, for every method: exactly one of epsilon and rho is given. Beside epsilon a delta may stand; None and 0
+    are no delta. Beside rho there is none, since rho is an (epsilon, delta) for every delta, except that
+    ``selects_keys`` allows one for the thresholds by which private keys are shown.
+
+    Raises
+    ------
+    ParameterError
+        Both or none of epsilon and rho are given, or one is out of range, or a delta stands where none may.
+
+    Examples
+    --------
+    >>> print(read_budget(0.5, 1e-6, None))
+    epsilon = 0.5, delta = 0.000001
+    >>> read_budget(1, None, 0.1)
+    Traceback (most recent call last):
+    ...
+    dpfast.errors.ParameterError: rho must be left out where epsilon is given, but was 0.1; give one of both
+
+    """
+    delta_units = 0 if delta is None else budget_units(delta, "delta")
+    if rho is None:
+        if epsilon is None:
+            raise ParameterError("epsilon", None, "given, or else rho", "write for example epsilon=1.0 or rho=0.1")
+        return Budget("epsilon", budget_units(epsilon, "epsilon"), delta_units)
+    if epsilon is not None:
+        raise ParameterError("rho", rho, "left out where epsilon is given", "give one of both")
+    try:
+        units = budget_units(rho, "epsilon", "rho")
+    except ParameterError:
+        units = 0
+    if not 0 < units <= LARGEST_RHO * UNITS_PER_ONE:
+        raise ParameterError("rho", rho, f"a number from 1e-18 to {LARGEST_RHO}", "write for example rho=0.1")
+    if delta_units and not selects_keys:
+        allowed = "None or 0 beside rho, which is an (epsilon, delta) for every delta"
+        raise ParameterError("delta", delta, allowed, "leave delta out")
+    return Budget("rho", units, delta_units)

@@ -1,0 +1,87 @@
+"""Who pays for a release: a ledger that was checked before anything is computed, and is charged once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpfast.accounting.amounts import to_float
+from dpfast.accounting.budget import Budget
+from dpfast.errors import ParameterError
+from dpfast.ledger.account import Identity
+from dpfast.ledger.charges import Charge, ChargeColumns
+from dpfast.ledger.ledger import Ledger
+
+__all__ = ["Payment", "check_ledger", "read_payment", "refuse_repeatable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A ledger, or none, and what the guarantee is about.
+
+    Attributes
+    ----------
+    ledger
+        What is charged; None where nobody keeps a budget.
+    about
+        Data, privacy unit and neighbour relation; what is None is the ledger's own, else "data", "row" and
+        "add_remove".
+
+    """
+
+    ledger: Ledger | None
+    about: Identity
+
+    def charge(self, charges: Sequence[Charge | ChargeColumns]) -> int | None:
+        """Charge the ledger for everything at once; return the number of the first entry, None without a ledger."""
+        if self.ledger is None:
+            return None
+        own, about = self.ledger.identity, self.about
+        return self.ledger.charge_many(
+            charges,
+            dataset=about.dataset or own.dataset or "data",
+            privacy_unit=about.privacy_unit or own.privacy_unit or "row",
+            neighbors=about.neighbors or own.neighbors or "add_remove",
+        )[0]
+
+
+def check_ledger(ledger: object) -> Ledger:
+    """Return a ledger, or refuse what is none."""
+    if not isinstance(ledger, Ledger):
+        raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
+    return ledger
+
+
+def refuse_repeatable(random: object) -> None:
+    """Refuse any source of randomness but the operating system's: what is charged must be secure."""
+    if random is not None:
+        raise ParameterError("random", random, "left out where a ledger is charged", "noise is secure then")
+
+
+def read_payment(
+    ledger: object,
+    budget: Budget,
+    random: object,
+    *,
+    neighbors: str,
+    dataset: object = None,
+    privacy_unit: object = None,
+) -> Payment:
+    """Return who pays; nothing is charged yet.
+
+    Raises
+    ------
+    ParameterError
+        What is given is no ledger, or the ledger adds up something else than the budget, or would pay for noise that
+        can be repeated, or the names are no names.
+
+    """
+    about = Identity(dataset, privacy_unit, neighbors)  # type: ignore[arg-type]
+    if ledger is None:
+        return Payment(None, about)
+    checked = check_ledger(ledger)
+    refuse_repeatable(random)
+    if budget.kind == "rho" and checked.accountant == "basic":
+        allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
+        raise ParameterError("rho", to_float(budget.units), allowed, "give epsilon")
+    return Payment(checked, about)

@@ -1,0 +1,223 @@
+"""One rule and one message for every epsilon, delta and rho; the same keywords wherever data are read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpfast as dpf
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
+
+HISTOGRAM = np.array([40, 0, 7, 0, 0, 25, 0, 3])
+WORKLOAD = dpf.workloads.prefix(8)
+FRAME = pl.DataFrame({"cell": [0, 1, 2] * 9})
+QUERIES = pl.DataFrame({"value": [3, 1, 4]})
+
+
+@dataclass(frozen=True)
+class Method:
+    """A public method that takes a budget; ``call`` takes what a user would write."""
+
+    name: str
+    call: Callable[..., Any]
+    #: The public function, of which the keywords are read.
+    function: Callable[..., Any]
+    delta: bool = False
+    #: Whether a delta may stand beside rho: thresholds by which private keys are shown need one.
+    selects_keys: bool = False
+
+
+def planned(ledger=None, **given):
+    plan = dpf.plan(FRAME, "cell", n=dpf.count(), keys=pl.DataFrame({"cell": [0, 1, 2]}), **given)
+    return plan if ledger is None else plan.run(ledger)
+
+
+def planned_workload(ledger=None, **given):
+    keys = pl.DataFrame({"cell": [0, 1, 2]})
+    plan = dpf.plan(FRAME, "cell", workload=dpf.workloads.prefix(3), keys=keys, **given)
+    return plan if ledger is None else plan.run(ledger)
+
+
+def answered(ledger=None, **given):
+    return dpf.answer(QUERIES, value="value", ledger=ledger or open_ledger(given), **given)
+
+
+def open_ledger(given):
+    return dpf.Ledger(epsilon=10**6, delta=0.5, accountant="zcdp" if given.get("rho") is not None else "basic")
+
+
+def over(method, *more):
+    return lambda **given: method(HISTOGRAM, *more, **given)
+
+
+METHODS = [
+    Method("plan", planned, dpf.plan, delta=True, selects_keys=True),
+    Method("plan of a workload", planned_workload, dpf.plan, delta=True),
+    Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),
+    *(
+        Method(method.__name__, over(method, WORKLOAD), method, delta=delta)
+        for method, delta in (
+            (dpf.matrix_mechanism, True),
+            (dpf.projection_mechanism, True),
+            (dpf.boost_queries, True),
+            (dpf.mwem, False),
+            (dpf.dawa, False),
+            (dpf.ahp, False),
+            (dpf.adaptive_hierarchy, False),
+            (dpf.estimate_histogram, False),
+        )
+    ),
+    Method("multiplicative weights", over(dpf.PrivateMultiplicativeWeights), dpf.PrivateMultiplicativeWeights),
+]
+EACH = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+NOT_NUMBERS = [0, -1, -0.0, float("nan"), float("inf"), True, "1", [1], np.array([1.0]), 1e-19, 1e7, 1 + 0j]
+
+
+def message_of(method, **given):
+    with pytest.raises(ParameterError) as caught:
+        method.call(**given)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@EACH
+def test_exactly_one_of_epsilon_and_rho(method):
+    assert message_of(method) == (
+        "epsilon must be given, or else rho, but was None; write for example epsilon=1.0 or rho=0.1"
+    )
+    assert message_of(method, epsilon=1, rho=0.5) == (
+        "rho must be left out where epsilon is given, but was 0.5; give one of both"
+    )
+
+
+@EACH
+@pytest.mark.parametrize("wrong", NOT_NUMBERS, ids=repr)
+def test_epsilon_and_rho_are_numbers_in_range(method, wrong):
+    allowed = "epsilon must be a number from 1e-18 to 1e6, but was "
+    assert message_of(method, epsilon=wrong).startswith(allowed)
+    assert message_of(method, rho=wrong).startswith("rho must be a number from 1e-18 to 100000, but was ")
+
+
+@EACH
+def test_rho_ends_where_its_epsilon_would_exceed_every_ledger(method):
+    assert message_of(method, rho=2e5).startswith("rho must be a number from 1e-18 to 100000, but was ")
+
+
+@EACH
+@pytest.mark.parametrize("none", [None, 0, 0.0])
+def test_no_delta_is_none_or_zero(method, none):
+    if not method.delta:
+        pytest.skip("takes no delta")
+    method.call(epsilon=1, delta=none)
+    method.call(rho=0.1, delta=none)
+
+
+@EACH
+@pytest.mark.parametrize("wrong", [-1e-6, 1, 1.5, float("nan"), "1e-6", False, 1e-19], ids=repr)
+def test_delta_is_a_number_in_range(method, wrong):
+    if not method.delta:
+        assert "delta" not in inspect.signature(method.function).parameters
+        return
+    allowed = "delta must be 0, or a number from 1e-18 to below 1, but was "
+    assert message_of(method, epsilon=1, delta=wrong).startswith(allowed)
+
+
+@EACH
+def test_beside_rho_there_is_no_delta_but_for_keys(method):
+    if not method.delta:
+        return
+    if method.selects_keys:
+        method.call(rho=0.1, delta=1e-6)
+        return
+    allowed = "delta must be None or 0 beside rho, which is an (epsilon, delta) for every delta, but was "
+    assert message_of(method, rho=0.1, delta=1e-6).startswith(allowed)
+
+
+@EACH
+@pytest.mark.parametrize("amount", [1, 0.5, np.float32(0.5), np.int64(1), Decimal("0.25"), Fraction(1, 3)], ids=repr)
+def test_every_kind_of_number_is_taken(method, amount):
+    method.call(epsilon=amount)
+    method.call(rho=amount)
+
+
+@EACH
+def test_epsilon_then_delta_everywhere_and_rho_by_name(method):
+    parameters = inspect.signature(method.function).parameters
+    names = list(parameters)
+    assert parameters["rho"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert parameters["epsilon"].default is parameters["rho"].default is None
+    if method.delta:
+        assert names[names.index("epsilon") + 1] == "delta"
+        assert parameters["delta"].default == 0
+
+
+PAYING = [method for method in METHODS if method.name not in ("choose", "plan", "plan of a workload")]
+
+
+@pytest.mark.parametrize("method", PAYING, ids=lambda method: method.name)
+def test_what_touches_data_takes_a_ledger_and_what_its_guarantee_is_about(method):
+    parameters = inspect.signature(method.function).parameters
+    for name in ("ledger", "dataset", "privacy_unit", "random"):
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[name].default is None
+    assert parameters["neighbors"].default == "add_remove"
+
+
+@pytest.mark.parametrize("method", PAYING, ids=lambda method: method.name)
+def test_a_ledger_is_charged_once_what_was_given_and_no_more(method):
+    for given, accountant in (({"epsilon": 0.5}, "basic"), ({"rho": 0.125}, "zcdp")):
+        ledger = dpf.Ledger(epsilon=8, delta=1e-6, accountant=accountant)
+        released = method.call(**given, ledger=ledger, dataset="cells", privacy_unit="person")
+        assert released.entry == 1
+        spent = ledger.spent.epsilon if accountant == "basic" else ledger.spent.rho
+        (amount,) = given.values()
+        assert 0.999 * amount <= spent <= amount
+        assert (ledger.identity.dataset, ledger.identity.privacy_unit) == ("cells", "person")
+        # A histogram of other data is another ledger's.
+        with pytest.raises(LedgerError, match="'cells'"):
+            method.call(**given, ledger=ledger, dataset="others", privacy_unit="person")
+
+
+@pytest.mark.parametrize("method", PAYING, ids=lambda method: method.name)
+def test_what_cannot_pay_is_refused_and_nothing_spent(method):
+    small = dpf.Ledger(epsilon=0.1)
+    with pytest.raises(BudgetExceededError):
+        method.call(epsilon=1, ledger=small)
+    assert message_of(method, rho=0.001, ledger=small).startswith(
+        'rho must be left out: this ledger adds up epsilons (accountant "basic"), but was 0.001'
+    )
+    for wrong in ("ledger.db", 3, dpf.Ledger):
+        assert message_of(method, epsilon=0.01, ledger=wrong).startswith("ledger must be a dpfast.Ledger, but was ")
+    from dpfast.testing import SeededRandom
+
+    repeatable = message_of(method, epsilon=0.01, ledger=small, random=SeededRandom(1))
+    assert repeatable.startswith("random must be left out where a ledger is charged, but was ")
+    for argument in ("dataset", "privacy_unit"):
+        for wrong in ("", 3, b"rows"):
+            message = message_of(method, epsilon=0.01, ledger=small, **{argument: wrong})
+            assert message.startswith(f"{argument} must be a string that is not empty, but was ")
+    for wrong in ("swap", None, True, "add remove"):
+        message = message_of(method, epsilon=0.01, ledger=small, neighbors=wrong)
+        assert message.startswith('neighbors must be "add_remove" or "replace", but was ')
+    assert small.spent.epsilon == 0
+
+
+def test_every_public_method_with_a_budget_is_asked():
+    """Mechanisms that draw one value take their epsilon as a parameter of the mechanism, and no rho."""
+    functions = {getattr(method.function, "__name__", "") for method in METHODS}
+    budgeted = {
+        name
+        for name in dpf.__all__
+        if callable(getattr(dpf, name)) and "rho" in inspect.signature(getattr(dpf, name)).parameters
+    }
+    # A table's budgets are columns: tests/answering asks those.
+    assert budgeted - functions == {"answer"}
