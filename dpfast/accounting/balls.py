@@ -7,6 +7,7 @@ only how tight a figure is, never whether it is right.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,15 +66,20 @@ def as_written(x: float) -> Fraction:
 
 
 def round_down(x: Fraction) -> float:
-    """Return the largest float that is not above a positive rational number in the range of floats.
+    """Return the largest finite float that is not above a positive rational number.
 
     Examples
     --------
     >>> round_down(Fraction(1, 10)) <= Fraction(1, 10) < Fraction(math.nextafter(round_down(Fraction(1, 10)), 1))
     True
+    >>> round_down(Fraction(10) ** 400)
+    1.7976931348623157e+308
 
     """
-    nearest = float(x)
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return sys.float_info.max
     return nearest if Fraction(nearest) <= x else math.nextafter(nearest, 0.0)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
-from dpfast.accounting.balls import as_written, ball, exact_lower, float_above, round_up, working_precision
+from dpfast.accounting.balls import as_written, ball, exact_lower, float_above, round_down, round_up, working_precision
 from dpfast.accounting.events import (
     Composed,
     DiscreteLaplace,
@@ -40,10 +41,6 @@ def _library() -> ModuleType:
         return importlib.import_module("dp_accounting.dp_event")
     except ImportError:
         raise DpfastError("dp_accounting is not installed; install dpfast[dp-accounting]") from None
-
-
-def _round_down(x: Fraction) -> float:
-    return -round_up(-x)
 
 
 def to_dp_accounting(event: Event) -> Any:
@@ -97,8 +94,8 @@ def to_dp_accounting(event: Event) -> Any:
 
 
 def _multiplier(event: Laplace | Gaussian) -> float:
-    ratio = _round_down(Fraction(event.scale) / Fraction(event.sensitivity))
-    if not 0.0 < ratio < math.inf:
+    ratio = round_down(Fraction(event.scale) / Fraction(event.sensitivity))
+    if not 0.0 < ratio < sys.float_info.max:
         raise ParameterError("event", ratio, "of a scale / sensitivity that a float can hold")
     return ratio
 
@@ -107,7 +104,7 @@ def _lie(event: RandomizedResponse) -> float:
     """Return the probability of a uniform answer, k / (exp(epsilon) + k - 1), rounded down."""
     with working_precision():
         k = event.categories
-        lie = _round_down(exact_lower(k / (ball(as_written(event.epsilon)).exp() + (k - 1))))
+        lie = round_down(exact_lower(k / (ball(as_written(event.epsilon)).exp() + (k - 1))))
     if lie <= 0.0:
         raise ParameterError("event", event.epsilon, "of an epsilon below 700, so that some answers are lies")
     return lie
@@ -166,7 +163,7 @@ def _reciprocal(parameter: float) -> float:
     """Return the scale 1 / parameter, rounded down."""
     if not 0.0 < parameter < math.inf:
         raise ParameterError("noise_parameter", parameter, "above 0 and finite")
-    return _round_down(1 / Fraction(float(parameter)))
+    return round_down(1 / Fraction(float(parameter)))
 
 
 def _odds(lie: float, categories: int) -> float:
