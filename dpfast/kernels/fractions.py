@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685

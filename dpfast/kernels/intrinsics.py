@@ -162,4 +162,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685

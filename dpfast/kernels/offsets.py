@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 44835b5ced4a3c00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685

@@ -24,7 +24,7 @@ from dpfast.planner.blueprint import (
     describe,
 )
 from dpfast.planner.caveats import caveats, read_population
-from dpfast.planner.key_share import KeyShare, Weights
+from dpfast.planner.key_share import KeyShare, Policy, Weights
 from dpfast.planner.noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
 from dpfast.planner.parameters import GivenBudget, read_budget, read_by, read_dataset, read_unit
 from dpfast.planner.selecting import KeyBudget, best_apart, divided_delta, read_key_selection, tested_count
@@ -148,7 +148,7 @@ def draw_up(
     by_names = ", ".join(map(name_of, entries)) or "nothing"
     task = _Task(queries, measures, unit, groups, by_names, mechanism, rule_of_keys)
     planned, key_share = _plan_noise(task, budget, rule)
-    if key_share is not None and isinstance(key_share.rule, Weights):
+    if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
         PlannedQuery(name, query, parts, _is_whole(query, columns))

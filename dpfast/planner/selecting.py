@@ -22,6 +22,7 @@ from dpfast.accounting.events import Approximate, KeySelection
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.calibration import round_up_root
+from dpfast.mechanisms.key_policy import SENSITIVITY, cutoff_above, lonely_by_policy, units_needed
 from dpfast.mechanisms.key_selection import selection_table
 from dpfast.mechanisms.key_thresholds import Lonely, least_threshold
 from dpfast.mechanisms.key_weights import STEPS, lonely_keys, weight_of
@@ -35,14 +36,17 @@ from dpfast.mechanisms.noise import (
     laplace_of_rho,
 )
 from dpfast.planner.blueprint import Mechanism, NoisyMeasure
-from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, ReleasedCount, UnitsNeeded, Weights
+from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, UnitsNeeded, Weights
 from dpfast.planner.noise import written_below
 from dpfast.queries import PrivacyUnit
 
 __all__ = ["RULES", "KeyBudget", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
 
 #: What may be asked for.
-RULES = ("auto", "optimal", "count", "threshold", "weighted", "iterated")
+RULES = ("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy")
+
+#: Rules whose noise is Gaussian, and cannot be Laplace.
+_GAUSSIAN = {"iterated": "rounds are Gaussian", "policy": "its sums move by a Euclidean norm"}
 
 #: The shares of the rounds of ``"iterated"``, which grow as DP-SIPS has them.
 _ROUNDS = (Fraction(1, 21), Fraction(4, 21), Fraction(16, 21))
@@ -101,7 +105,8 @@ def best_apart(
     budget
         The share.
     key_selection
-        One of `RULES`; ``"auto"`` compares the optimal rule, a noisy number of units, and weights.
+        One of `RULES`; ``"auto"`` compares the optimal rule, a noisy number of units, and weights. A policy is
+        never among them: by its worst case, which is all that is known beforehand, it needs more units than weights.
     mechanism
         ``"auto"``, or the only noise to be used.
     description
@@ -115,8 +120,9 @@ def best_apart(
     """
     if key_selection == "count":
         return None
-    if key_selection == "iterated" and mechanism == "laplace":
-        raise ParameterError("key_selection", key_selection, "another rule with Laplace noise: rounds are Gaussian")
+    if key_selection in _GAUSSIAN and mechanism == "laplace":
+        allowed = f"another rule with Laplace noise: {_GAUSSIAN[key_selection]}"
+        raise ParameterError("key_selection", key_selection, allowed)
     kinds: tuple[Mechanism, ...] = ("gaussian", "laplace")
     found: list[KeyShare] = []
     refused: ParameterError | None = None
@@ -142,9 +148,11 @@ def _plans(
         yield partial(_one_by_one, unit, budget, description)
     # A unit that holds one key at most has no weights to share.
     alone = unit.max_groups == 1
-    wanted = "threshold" if alone and key_selection in ("weighted", "iterated") else key_selection
+    wanted = "threshold" if alone and key_selection in ("weighted", "iterated", "policy") else key_selection
     if wanted == "iterated":
         yield partial(_iterated, unit, budget, description)
+    if wanted == "policy":
+        yield partial(_policy, unit, budget, description)
     for kind in kinds:
         if wanted == "weighted" or (wanted == "auto" and not alone):
             yield partial(_weights, unit, budget, kind, description)
@@ -221,11 +229,24 @@ def _iterated(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeyShar
     return KeyShare(Weights(tuple(rounds), "iterated"), unit.max_groups, charges, needed)
 
 
+def _policy(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeyShare:
+    """Return sums that units spend their norm on in turn; see `dpfast.mechanisms.key_policy` for the sensitivity."""
+    noise, delta, charges = _noise_of_weights(unit, budget, "gaussian", description, SENSITIVITY)
+    threshold = least_threshold(noise, lonely_by_policy(unit.max_groups), delta)
+    cutoff = cutoff_above(threshold, noise.scale)
+    if cutoff is None:
+        allowed = "larger for selecting keys by a policy: a key would need more than 10,000 units"
+        raise ParameterError(budget.kind, to_float(budget.units), allowed, "choose another rule, or give public keys")
+    needed = UnitsNeeded(*(units_needed(keys, threshold, cutoff) for keys in (unit.max_groups, 1)))
+    return KeyShare(Policy(noise, threshold, cutoff), unit.max_groups, charges, needed)
+
+
 def _noise_of_weights(
-    unit: PrivacyUnit, budget: KeyBudget, mechanism: Mechanism, description: str
+    unit: PrivacyUnit, budget: KeyBudget, mechanism: Mechanism, description: str, norm: int = STEPS
 ) -> tuple[IntegerNoise, Fraction, tuple[Charge, ...]]:
+    """Return noise for sums that one unit raises by at most ``norm``, in no entry below 0: two by a - b."""
     replaced = 2 if unit.neighbors == "replace" else 1
-    return _noise(replaced * STEPS, replaced * STEPS**2, budget, mechanism, unit.max_groups, description)
+    return _noise(replaced * norm, replaced * norm**2, budget, mechanism, unit.max_groups, description)
 
 
 def _needed(unit: PrivacyUnit, mechanism: Mechanism, threshold: int) -> UnitsNeeded:

@@ -1,0 +1,210 @@
+"""Units in a canonical order, and the sums to which each adds as far as they are below a cutoff.
+
+How far the sums may be from those of exact arithmetic is derived in `dpfast.mechanisms.key_policy`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpfast.kernels.compilation import inlined, kernel
+
+__all__ = ["add_by_policy", "copy_units", "order_keys", "sort_equal_keys"]
+
+_SHORT = 32
+_NONE = np.iinfo(np.int64).max
+_MOST = 1 << 31
+
+
+@kernel
+def order_keys(stops, groups, keys):
+    """Sort every unit's groups, and write a number by which units are in order but for equal ones.
+
+    Units of more groups have lower numbers, those of as many groups are numbered by the first.
+
+    Parameters
+    ----------
+    stops : int64, units
+        Where each unit's groups end in ``groups``; they begin where those of the unit before end.
+    groups : int32
+        Distinct groups, unit by unit: sorted in place.
+    keys : int64, units
+        To be written; units of no group have the largest int64.
+
+    Returns
+    -------
+    The number of units that have groups.
+    """
+    start, holders = 0, 0
+    for unit in range(len(stops)):
+        stop = stops[unit]
+        if stop - start <= _SHORT:
+            for i in range(start + 1, stop):
+                group = groups[i]
+                j = i
+                while j > start and groups[j - 1] > group:
+                    groups[j] = groups[j - 1]
+                    j -= 1
+                groups[j] = group
+        else:
+            groups[start:stop].sort()
+        keys[unit] = _NONE
+        if stop > start:
+            keys[unit] = (_MOST - (stop - start)) * _MOST + groups[start]
+            holders += 1
+        start = stop
+    return holders
+
+
+@inlined
+def _is_before(groups, start, stop, other):
+    """Return whether a unit's sorted groups come before those of another unit of as many groups."""
+    before = False
+    for place in range(start, stop):
+        mine, its = groups[place], groups[other + place - start]
+        if mine != its:
+            before = mine < its
+            break
+    return before
+
+
+@kernel
+def sort_equal_keys(keys, stops, groups, order, scratch):
+    """Bring units of equal keys into lexicographic order: a merge sort of every run of them.
+
+    Parameters
+    ----------
+    keys, stops, groups
+        As `order_keys` left them.
+    order : int64
+        Units, sorted by their keys; brought into order.
+    scratch : int64
+        As long.
+    """
+    first = 0
+    while first < len(order):
+        unit = order[first]
+        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0)
+        last = first + 1
+        while last < len(order) and keys[order[last]] == keys[unit]:
+            last += 1
+        width = 1 if size > 1 else last - first
+        while width < last - first:
+            for left in range(first, last, 2 * width):
+                middle, right = min(left + width, last), min(left + 2 * width, last)
+                i, j = left, middle
+                for place in range(left, right):
+                    takes_left = j == right
+                    if i < middle and j < right:
+                        one, other = stops[order[j]], stops[order[i]]
+                        # The left one, unless the right one comes before it.
+                        takes_left = not _is_before(groups, one - size, one, other - size)
+                    if takes_left:
+                        scratch[place] = order[i]
+                        i += 1
+                    else:
+                        scratch[place] = order[j]
+                        j += 1
+            order[first:last] = scratch[first:last]
+            width *= 2
+        first = last
+
+
+@kernel
+def copy_units(stops, groups, order, new_stops, new_groups):
+    """Write units (their groups, and where these end) in another order."""
+    place = 0
+    for i in range(len(order)):
+        unit = order[i]
+        for j in range(stops[unit - 1] if unit > 0 else 0, stops[unit]):
+            new_groups[place] = groups[j]
+            place += 1
+        new_stops[i] = place
+
+
+@inlined
+def _precedes(run, other, units, starts, stops, groups):
+    """Return whether the next unit of one run comes before that of another."""
+    start, other_start = starts[run], starts[other]
+    stop = stops[units[run]]
+    size, other_size = stop - start, stops[units[other]] - other_start
+    return _is_before(groups, start, stop, other_start) if size == other_size else size > other_size
+
+
+@inlined
+def _sift(heap, length, place, units, starts, stops, groups):
+    """Let the run at a place of the heap sink to where it belongs."""
+    while 2 * place + 1 < length:
+        child = 2 * place + 1
+        if child + 1 < length and _precedes(heap[child + 1], heap[child], units, starts, stops, groups):
+            child += 1
+        if not _precedes(heap[child], heap[place], units, starts, stops, groups):
+            break
+        heap[place], heap[child] = heap[child], heap[place]
+        place = child
+
+
+@kernel
+def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, sums):
+    """Let units add to their groups' sums, the first of all runs at a time, until a run has no unit left here.
+
+    A unit adds the vector of what its sums lack to the cutoff, shortened to the norm, in whole steps.
+
+    Parameters
+    ----------
+    units, last_units : int64, one per run
+        The next unit and where the units end that are here, as places in ``stops``. Moved on.
+    starts : int64, one per run
+        Where the next unit's groups begin in ``groups``. Moved on.
+    stops : int64
+        Where each unit's groups end in ``groups``.
+    groups : int32
+        Distinct groups 0 <= g < len(sums), sorted within each unit; the units of each run are in order.
+    heap : int64, one per run
+        Scratch.
+    cutoff : int64
+        What no sum exceeds.
+    norm : float64
+        A whole number of at most 2**49 steps.
+    sums : int64, one per group
+        From 0 to the cutoff; added to.
+
+    Returns
+    -------
+    The run that has no unit left here and had one before, -1 if there are none.
+    """
+    length = 0
+    for run in range(len(units)):
+        if units[run] < last_units[run]:
+            heap[length] = run
+            length += 1
+    if length == 0:
+        return -1
+    for place in range(length // 2 - 1, -1, -1):
+        _sift(heap, length, place, units, starts, stops, groups)
+    while True:
+        run = heap[0]
+        start, stop = starts[run], stops[units[run]]
+        total = 0.0
+        for place in range(start, stop):
+            gap = np.float64(cutoff - sums[groups[place]])
+            total += gap * gap
+        if total <= norm * norm:
+            for place in range(start, stop):
+                sums[groups[place]] = cutoff
+        else:
+            share = norm / math.sqrt(total)
+            for place in range(start, stop):
+                lack = cutoff - sums[groups[place]]
+                # To the nearest step, and never beyond the cutoff.
+                sums[groups[place]] += min(np.int64(np.float64(lack) * share + 0.5), lack)
+        units[run] += 1
+        starts[run] = stop
+        if units[run] == last_units[run]:
+            return run
+        _sift(heap, length, 0, units, starts, stops, groups)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685
