@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00

@@ -15,28 +15,36 @@ __all__ = ["add_by_policy", "copy_units", "order_keys", "sort_equal_keys"]
 
 _SHORT = 32
 _NONE = np.iinfo(np.int64).max
-_MOST = 1 << 31
+_BITS = 63
 
 
 @kernel
-def order_keys(stops, groups, keys):
+def order_keys(stops, groups, number, longest, keys):
     """Sort every unit's groups, and write a number by which units are in order but for equal ones.
 
-    Units of more groups have lower numbers, those of as many groups are numbered by the first.
+    Units of more groups have lower numbers, those of as many groups are numbered by the first of these.
 
     Parameters
     ----------
     stops : int64, units
         Where each unit's groups end in ``groups``; they begin where those of the unit before end.
     groups : int32
-        Distinct groups, unit by unit: sorted in place.
+        Distinct groups 0 <= g < number, unit by unit: sorted in place.
+    number, longest : int
+        How many groups there are, and how many a unit holds at most: below 2**31.
     keys : int64, units
         To be written; units of no group have the largest int64.
 
     Returns
     -------
-    The number of units that have groups.
+    How many units have groups, and how many groups a number tells of.
     """
+    bits, left = 1, _BITS
+    while (number - 1) >> bits > 0:
+        bits += 1
+    while longest >> (_BITS - left) > 0:
+        left -= 1
+    told = min(left // bits, longest)
     start, holders = 0, 0
     for unit in range(len(stops)):
         stop = stops[unit]
@@ -52,15 +60,18 @@ def order_keys(stops, groups, keys):
             groups[start:stop].sort()
         keys[unit] = _NONE
         if stop > start:
-            keys[unit] = (_MOST - (stop - start)) * _MOST + groups[start]
+            key = longest - (stop - start)
+            for i in range(start, start + told):
+                key = (key << bits) + (groups[i] if i < stop else 0)
+            keys[unit] = key
             holders += 1
         start = stop
-    return holders
+    return holders, told
 
 
 @inlined
 def _is_before(groups, start, stop, other):
-    """Return whether a unit's sorted groups come before those of another unit of as many groups."""
+    """Return whether a unit's sorted groups come before as many of another unit."""
     before = False
     for place in range(start, stop):
         mine, its = groups[place], groups[other + place - start]
@@ -71,13 +82,13 @@ def _is_before(groups, start, stop, other):
 
 
 @kernel
-def sort_equal_keys(keys, stops, groups, order, scratch):
+def sort_equal_keys(keys, stops, groups, told, order, scratch):
     """Bring units of equal keys into lexicographic order: a merge sort of every run of them.
 
     Parameters
     ----------
-    keys, stops, groups
-        As `order_keys` left them.
+    keys, stops, groups, told
+        As `order_keys` left and returned them.
     order : int64
         Units, sorted by their keys; brought into order.
     scratch : int64
@@ -86,11 +97,12 @@ def sort_equal_keys(keys, stops, groups, order, scratch):
     first = 0
     while first < len(order):
         unit = order[first]
-        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0)
+        # What their keys do not tell.
+        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0) - told
         last = first + 1
         while last < len(order) and keys[order[last]] == keys[unit]:
             last += 1
-        width = 1 if size > 1 else last - first
+        width = 1 if size > 0 else last - first
         while width < last - first:
             for left in range(first, last, 2 * width):
                 middle, right = min(left + width, last), min(left + 2 * width, last)
@@ -207,4 +219,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00

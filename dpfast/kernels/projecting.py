@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00

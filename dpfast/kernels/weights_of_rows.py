@@ -127,4 +127,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac23b4ad9f27e685
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00

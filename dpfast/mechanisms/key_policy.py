@@ -124,9 +124,10 @@ def sorted_units(part: Holdings, ranks: NDArray[np.int32]) -> Holdings:
 
     renumbered = part.renumbered(ranks)
     keys = np.empty(part.stops.size, np.int64)
-    holders = order_keys(renumbered.stops, renumbered.groups, keys)
+    longest = int(np.diff(part.stops, prepend=0).max(initial=0))
+    holders, told = order_keys(renumbered.stops, renumbered.groups, ranks.size, longest, keys)
     order = np.argsort(keys)[:holders]
-    sort_equal_keys(keys, renumbered.stops, renumbered.groups, order, np.empty_like(order))
+    sort_equal_keys(keys, renumbered.stops, renumbered.groups, told, order, np.empty_like(order))
     found = Holdings(np.empty(holders, np.int64), np.empty_like(renumbered.groups))
     copy_units(renumbered.stops, renumbered.groups, order, found.stops, found.groups)
     return found
