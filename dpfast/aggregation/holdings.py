@@ -9,6 +9,7 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation import memory
 from dpfast.aggregation.spilling import SpillFile
 from dpfast.errors import DpfastError
 from dpfast.mechanisms.key_policy import sorted_units
@@ -19,8 +20,8 @@ __all__ = ["KeptGroups"]
 #: Where the stops and the groups of some units are in the file.
 _Place: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
-#: How much memory blocks of all parts may take together as they are merged, and the least that a block has of it.
-_MERGED_BYTES, _LEAST_BLOCK_BYTES = 1 << 26, 1 << 16
+#: Blocks of all parts that are merged take this share of what rows may take, but a block this much.
+_SHARE, _LEAST_BLOCK_BYTES = 4, 1 << 14
 
 
 class KeptGroups:
@@ -70,7 +71,7 @@ class KeptGroups:
         """
         if self._file is None:
             return [self._sorted(part, ranks) for part in self._parts]
-        most = max(_MERGED_BYTES // max(len(self._places), 1), _LEAST_BLOCK_BYTES)
+        most = max(memory.room_for_rows() // (_SHARE * max(len(self._places), 1)), _LEAST_BLOCK_BYTES)
         return [self._read_blocks(self._write_blocks(sorted_units(part, ranks), most)) for part in self]
 
     def _sorted(self, part: Holdings, ranks: np.ndarray) -> Iterator[Holdings]:
@@ -106,7 +107,8 @@ class KeptGroups:
 
     def _read(self, place: _Place) -> Holdings:
         assert self._file is not None
-        stops, groups = (self._file.read(numbers)["numbers"].to_numpy() for numbers in place)
+        # Writable, like those in memory: kernels would be compiled anew for others.
+        stops, groups = (self._file.read(numbers)["numbers"].to_numpy(writable=True) for numbers in place)
         return Holdings(stops, groups)
 
     def _renumber(self, part: Holdings) -> Holdings:

@@ -66,7 +66,7 @@ _LARGEST_CUTOFF = (1 << (63 - _FINER)) - 1
 _ROUNDED = 4
 
 #: How many standard deviations the cutoff lies above the threshold.
-_ABOVE = 4
+_ABOVE = 8
 
 
 def cutoff_above(threshold: int, scale: float) -> int | None:
@@ -190,7 +190,8 @@ class _Merged:
         room_of_units, room = self._stops.shape[1], self._groups.shape[1]
         if units <= room_of_units and groups <= room:
             return
-        more_units, more = max(units - room_of_units, 0), max(groups - room, 0)
+        # By half at least, so that few blocks in a row are moved.
+        more_units, more = max(units - room_of_units, room_of_units // 2), max(groups - room, room // 2)
         runs = np.arange(len(self._runs))
         self._stops = np.pad(self._stops + (more * runs)[:, None], ((0, 0), (0, more_units)))
         self._groups = np.pad(self._groups, ((0, 0), (0, more)))

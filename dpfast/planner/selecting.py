@@ -235,7 +235,7 @@ def _policy(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeyShare:
     threshold = least_threshold(noise, lonely_by_policy(unit.max_groups), delta)
     cutoff = cutoff_above(threshold, noise.scale)
     if cutoff is None:
-        allowed = "larger for selecting keys by a policy: a key would need more than 10,000 units"
+        allowed = "larger for selecting keys by a policy, whose sums stay below 2**14 units"
         raise ParameterError(budget.kind, to_float(budget.units), allowed, "choose another rule, or give public keys")
     needed = UnitsNeeded(*(units_needed(keys, threshold, cutoff) for keys in (unit.max_groups, 1)))
     return KeyShare(Policy(noise, threshold, cutoff), unit.max_groups, charges, needed)
