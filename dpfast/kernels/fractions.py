@@ -56,4 +56,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5

@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5

@@ -11,18 +11,28 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
 
-__all__ = ["add_by_policy", "copy_units", "order_keys", "sort_equal_keys"]
+__all__ = ["add_by_policy", "copy_units", "number_units", "order_units"]
 
 _SHORT = 32
 _NONE = np.iinfo(np.int64).max
 _BITS = 63
 
 
-@kernel
-def order_keys(stops, groups, number, longest, keys):
-    """Sort every unit's groups, and write a number by which units are in order but for equal ones.
+@inlined
+def _bits_of(largest):
+    """Return how many bits a number from 0 to the largest takes."""
+    bits = 0
+    while largest >> bits > 0:
+        bits += 1
+    return bits
 
-    Units of more groups have lower numbers, those of as many groups are numbered by the first of these.
+
+@kernel
+def number_units(stops, groups, number, longest, keys):
+    """Sort every unit's groups, and write a number for each: units by these are in order but for equal beginnings.
+
+    Units of more groups have lower numbers, units of as many are numbered by the first of them, as many as fit, and
+    last comes the unit itself.
 
     Parameters
     ----------
@@ -31,20 +41,16 @@ def order_keys(stops, groups, number, longest, keys):
     groups : int32
         Distinct groups 0 <= g < number, unit by unit: sorted in place.
     number, longest : int
-        How many groups there are, and how many a unit holds at most: below 2**31.
+        How many groups there are, and how many a unit holds at most: up to 2**31 - 1, as many as there may be units.
     keys : int64, units
         To be written; units of no group have the largest int64.
 
     Returns
     -------
-    How many units have groups, and how many groups a number tells of.
+    How many units have groups, how many groups a number tells of, and how many bits the unit takes.
     """
-    bits, left = 1, _BITS
-    while (number - 1) >> bits > 0:
-        bits += 1
-    while longest >> (_BITS - left) > 0:
-        left -= 1
-    told = min(left // bits, longest)
+    bits, unit_bits = max(_bits_of(number - 1), 1), _bits_of(len(stops))
+    told = min((_BITS - _bits_of(longest) - unit_bits) // bits, longest)
     start, holders = 0, 0
     for unit in range(len(stops)):
         stop = stops[unit]
@@ -63,10 +69,10 @@ def order_keys(stops, groups, number, longest, keys):
             key = longest - (stop - start)
             for i in range(start, start + told):
                 key = (key << bits) + (groups[i] if i < stop else 0)
-            keys[unit] = key
+            keys[unit] = (key << unit_bits) + unit
             holders += 1
         start = stop
-    return holders, told
+    return holders, told, unit_bits
 
 
 @inlined
@@ -82,26 +88,29 @@ def _is_before(groups, start, stop, other):
 
 
 @kernel
-def sort_equal_keys(keys, stops, groups, told, order, scratch):
-    """Bring units of equal keys into lexicographic order: a merge sort of every run of them.
+def order_units(keys, told, unit_bits, stops, groups, order, scratch):
+    """Write units in lexicographic order: a merge sort of every run of them whose groups begin alike.
 
     Parameters
     ----------
-    keys, stops, groups, told
-        As `order_keys` left and returned them.
-    order : int64
-        Units, sorted by their keys; brought into order.
-    scratch : int64
-        As long.
+    keys : int64
+        The numbers of units that have groups, sorted.
+    told, unit_bits, stops, groups
+        As `number_units` left and returned them.
+    order, scratch : int64, one per key
+        To be written, and as scratch memory.
     """
+    mask = (1 << unit_bits) - 1
     first = 0
-    while first < len(order):
-        unit = order[first]
-        # What their keys do not tell.
-        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0) - told
-        last = first + 1
-        while last < len(order) and keys[order[last]] == keys[unit]:
+    while first < len(keys):
+        key = keys[first] >> unit_bits
+        last = first
+        while last < len(keys) and keys[last] >> unit_bits == key:
+            order[last] = keys[last] & mask
             last += 1
+        unit = order[first]
+        # How many groups the numbers do not tell.
+        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0) - told
         width = 1 if size > 0 else last - first
         while width < last - first:
             for left in range(first, last, 2 * width):
@@ -219,4 +228,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5

@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4b3750d71212ea00
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5

@@ -120,16 +120,18 @@ def sorted_units(part: Holdings, ranks: NDArray[np.int32]) -> Holdings:
         The place of every key among all keys, sorted by their values.
 
     """
-    from dpfast.kernels.policy import copy_units, order_keys, sort_equal_keys  # not at the top: plans do without numba
+    from dpfast.kernels.policy import copy_units, number_units, order_units  # not at the top: plans do without numba
 
     renumbered = part.renumbered(ranks)
-    keys = np.empty(part.stops.size, np.int64)
-    longest = int(np.diff(part.stops, prepend=0).max(initial=0))
-    holders, told = order_keys(renumbered.stops, renumbered.groups, ranks.size, longest, keys)
-    order = np.argsort(keys)[:holders]
-    sort_equal_keys(keys, renumbered.stops, renumbered.groups, told, order, np.empty_like(order))
-    found = Holdings(np.empty(holders, np.int64), np.empty_like(renumbered.groups))
-    copy_units(renumbered.stops, renumbered.groups, order, found.stops, found.groups)
+    stops, groups = renumbered.stops, renumbered.groups
+    keys = np.empty(stops.size, np.int64)
+    longest = int(np.diff(stops, prepend=0).max(initial=0))
+    holders, told, unit_bits = number_units(stops, groups, ranks.size, longest, keys)
+    keys.sort()
+    order = np.empty(holders, np.int64)
+    order_units(keys[:holders], told, unit_bits, stops, groups, order, np.empty_like(order))
+    found = Holdings(np.empty(holders, np.int64), np.empty_like(groups))
+    copy_units(stops, groups, order, found.stops, found.groups)
     return found
 
 
