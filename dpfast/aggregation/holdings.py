@@ -69,17 +69,13 @@ class KeptGroups:
             The place of every key in the order of their values.
 
         """
-        numbers = ranks if self._numbers is None else ranks[self._numbers]
         if self._file is None:
-            return [self._sorted(part, numbers) for part in self._parts]
+            return [self._sorted(part, ranks) for part in self._parts]
         most = max(memory.room_for_rows() // (_SHARE * max(len(self._places), 1)), _LEAST_BLOCK_BYTES)
-        return [
-            self._read_blocks(self._write_blocks(sorted_units(self._read(place), numbers), most))
-            for place in self._places
-        ]
+        return [self._read_blocks(self._write_blocks(sorted_units(part, ranks), most)) for part in self]
 
-    def _sorted(self, part: Holdings, numbers: np.ndarray) -> Iterator[Holdings]:
-        yield sorted_units(part, numbers)
+    def _sorted(self, part: Holdings, ranks: np.ndarray) -> Iterator[Holdings]:
+        yield sorted_units(self._renumber(part), ranks)
 
     def _write_blocks(self, part: Holdings, most: int) -> list[_Place]:
         """Write a part in blocks of at most so many bytes, or one unit, and return their places."""

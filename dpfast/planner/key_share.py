@@ -107,7 +107,7 @@ class UnitsNeeded:
     ----------
     most
         Where each of these units fills its bounds least to the rule's liking: it holds ``max_groups`` keys, and one
-        row in each.
+        row in each; the others of a policy's keys are held by nobody else.
     fewest
         Where each holds this key alone, with all the rows that it may have.
 

@@ -248,6 +248,14 @@ def test_what_it_cannot_do_is_refused_before_any_charge(arguments, argument):
     assert "\n" not in str(caught.value)
 
 
+def test_the_command_line_takes_every_rule():
+    from dpfast.cli.commands import main
+    from dpfast.planner.selecting import RULES
+
+    (option,) = [option for option in main.commands["release"].params if option.name == "key_selection"]
+    assert tuple(option.type.choices) == RULES
+
+
 def test_more_keys_have_what_they_need_than_by_weights():
     """Zipf data of 20,000 units, without noise: keys whose sum reaches the threshold of their rule."""
     generator = np.random.default_rng(7)
