@@ -100,7 +100,8 @@ def _selected(
     if isinstance(rule, Policy):
         assert isinstance(exact.holdings, KeptGroups)
         ranks = _ranks(exact.keys)
-        sums = sums_by_policy(exact.holdings.runs(ranks), ranks.size, rule.cutoff)
+        singles = np.zeros(ranks.size, np.int64)
+        sums = sums_by_policy(exact.holdings.runs(ranks, singles), singles, rule.cutoff)
         return (_noisy(sums, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold)[ranks], {}
 
     def passes(sums: NDArray[np.int64], noise: IntegerNoise, threshold: int) -> NDArray[np.bool_]:

@@ -58,24 +58,26 @@ class KeptGroups:
         other._parts, other._places, other._file, other._numbers = self._parts, self._places, self._file, numbers
         return other
 
-    def runs(self, ranks: np.ndarray) -> list[Iterator[Holdings]]:
+    def runs(self, ranks: np.ndarray, singles: np.ndarray) -> list[Iterator[Holdings]]:
         """Return each part's units in the canonical order of `sorted_units`, in blocks, to be gone through once.
 
         Parts in a file are sorted one by one, and written to it again.
 
         Parameters
         ----------
-        ranks
+        ranks : int32
             The place of every key in the order of their values.
+        singles : int64, one per key
+            Units of one key are counted here, at the latest when the runs have been gone through.
 
         """
         if self._file is None:
-            return [self._sorted(part, ranks) for part in self._parts]
+            return [self._sorted(part, ranks, singles) for part in self._parts]
         most = max(memory.room_for_rows() // (_SHARE * max(len(self._places), 1)), _LEAST_BLOCK_BYTES)
-        return [self._read_blocks(self._write_blocks(sorted_units(part, ranks), most)) for part in self]
+        return [self._read_blocks(self._write_blocks(sorted_units(part, ranks, singles), most)) for part in self]
 
-    def _sorted(self, part: Holdings, ranks: np.ndarray) -> Iterator[Holdings]:
-        yield sorted_units(self._renumber(part), ranks)
+    def _sorted(self, part: Holdings, ranks: np.ndarray, singles: np.ndarray) -> Iterator[Holdings]:
+        yield sorted_units(self._renumber(part), ranks, singles)
 
     def _write_blocks(self, part: Holdings, most: int) -> list[_Place]:
         """Write a part in blocks of at most so many bytes, or one unit, and return their places."""

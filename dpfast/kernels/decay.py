@@ -73,4 +73,4 @@ def decay_f64(x):
     return p * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

@@ -234,4 +234,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

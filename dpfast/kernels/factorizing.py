@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

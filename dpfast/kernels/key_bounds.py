@@ -355,4 +355,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

@@ -28,28 +28,30 @@ def _bits_of(largest):
 
 
 @kernel
-def number_units(stops, groups, number, longest, keys):
+def number_units(stops, groups, longest, singles, keys):
     """Sort every unit's groups, and write a number for each: units by these are in order but for equal beginnings.
 
-    Units of more groups have lower numbers, units of as many are numbered by the first of them, as many as fit, and
-    last comes the unit itself.
+    Units of one group are only counted. Units of more groups have lower numbers, units of as many are numbered by the
+    first of them, as many as fit, and last comes the unit itself.
 
     Parameters
     ----------
     stops : int64, units
         Where each unit's groups end in ``groups``; they begin where those of the unit before end.
     groups : int32
-        Distinct groups 0 <= g < number, unit by unit: sorted in place.
-    number, longest : int
-        How many groups there are, and how many a unit holds at most: up to 2**31 - 1, as many as there may be units.
+        Distinct groups 0 <= g < len(singles), unit by unit: sorted in place.
+    longest : int
+        How many groups a unit holds at most. There are up to 2**31 - 1 units, and groups.
+    singles : int64, one per group
+        How many units hold this one alone; added to.
     keys : int64, units
-        To be written; units of no group have the largest int64.
+        To be written; units of one group or none have the largest int64.
 
     Returns
     -------
-    How many units have groups, how many groups a number tells of, and how many bits the unit takes.
+    How many units have two groups or more, how many groups a number tells of, and how many bits the unit takes.
     """
-    bits, unit_bits = max(_bits_of(number - 1), 1), _bits_of(len(stops))
+    bits, unit_bits = max(_bits_of(len(singles) - 1), 1), _bits_of(len(stops))
     told = min((_BITS - _bits_of(longest) - unit_bits) // bits, longest)
     start, holders = 0, 0
     for unit in range(len(stops)):
@@ -65,7 +67,9 @@ def number_units(stops, groups, number, longest, keys):
         else:
             groups[start:stop].sort()
         keys[unit] = _NONE
-        if stop > start:
+        if stop - start == 1:
+            singles[groups[start]] += 1
+        elif stop > start:
             key = longest - (stop - start)
             for i in range(start, start + told):
                 key = (key << bits) + (groups[i] if i < stop else 0)
@@ -94,7 +98,7 @@ def order_units(keys, told, unit_bits, stops, groups, order, scratch):
     Parameters
     ----------
     keys : int64
-        The numbers of units that have groups, sorted.
+        The numbers of units that have two groups or more, sorted.
     told, unit_bits, stops, groups
         As `number_units` left and returned them.
     order, scratch : int64, one per key
@@ -228,4 +232,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

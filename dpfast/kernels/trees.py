@@ -122,4 +122,4 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
         out[row.size - 1] = unit * row[row.size - 1] + last_child_share * lacking
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5a2d0c4cc8ca59b5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dfe45057de6aa833

@@ -57,9 +57,9 @@ __all__ = ["SENSITIVITY", "cutoff_above", "lonely_by_policy", "sorted_units", "s
 #: What one unit moves the sums by, in Euclidean norm and steps: 1 + 2**-8, rounding included.
 SENSITIVITY = STEPS + (STEPS >> 8)
 
-#: Sums are added up in finer steps, 2**-49 of a unit of norm.
+#: Sums are added up in steps finer by these bits, of which a unit of norm has 2**49.
 _FINER = 25
-_ONE = float(STEPS << _FINER)
+_ONE = 49
 _LARGEST_CUTOFF = (1 << (63 - _FINER)) - 1
 
 #: What rounding adds to a lonely key's sum at most, and one more.
@@ -109,8 +109,8 @@ def units_needed(keys: int, threshold: int, cutoff: int) -> int:
     return max(math.ceil((primitive(high) - primitive(low)) * (1 + 1e-6) - 1e-5), 1)
 
 
-def sorted_units(part: Holdings, ranks: NDArray[np.int32]) -> Holdings:
-    """Return units in the canonical order, those of no keys left out, with key k called ``ranks[k]``.
+def sorted_units(part: Holdings, ranks: NDArray[np.int32], singles: NDArray[np.int64]) -> Holdings:
+    """Return units of two keys or more in the canonical order, with key k called ``ranks[k]``.
 
     Parameters
     ----------
@@ -118,31 +118,34 @@ def sorted_units(part: Holdings, ranks: NDArray[np.int32]) -> Holdings:
         What some units hold.
     ranks
         The place of every key among all keys, sorted by their values.
+    singles
+        How many units hold a key alone, by its place: added to. They come last, and in any order, since each of them
+        can only give all to its key.
 
     Examples
     --------
-    >>> part = Holdings(np.array([1, 3, 3]), np.array([2, 1, 0], np.int32))
-    >>> units = sorted_units(part, np.array([1, 0, 2], np.int32))
-    >>> units.stops.tolist(), units.groups.tolist()
-    ([2, 3], [0, 1, 2])
+    >>> part, singles = Holdings(np.array([1, 3, 5]), np.array([2, 1, 0, 2, 1], np.int32)), np.zeros(3, np.int64)
+    >>> units = sorted_units(part, np.array([1, 0, 2], np.int32), singles)
+    >>> units.stops.tolist(), units.groups.tolist(), singles.tolist()
+    ([2, 4], [0, 1, 0, 2], [0, 0, 1])
 
     """
     from dpfast.kernels.policy import copy_units, number_units, order_units  # not at the top: plans do without numba
 
     renumbered = part.renumbered(ranks)
     stops, groups = renumbered.stops, renumbered.groups
+    sizes = np.diff(stops, prepend=0)
     keys = np.empty(stops.size, np.int64)
-    longest = int(np.diff(stops, prepend=0).max(initial=0))
-    holders, told, unit_bits = number_units(stops, groups, ranks.size, longest, keys)
+    holders, told, unit_bits = number_units(stops, groups, int(sizes.max(initial=0)), singles, keys)
     keys.sort()
     order = np.empty(holders, np.int64)
     order_units(keys[:holders], told, unit_bits, stops, groups, order, np.empty_like(order))
-    found = Holdings(np.empty(holders, np.int64), np.empty_like(groups))
+    found = Holdings(np.empty(holders, np.int64), np.empty(int(sizes[sizes > 1].sum()), np.int32))
     copy_units(stops, groups, order, found.stops, found.groups)
     return found
 
 
-def sums_by_policy(runs: Sequence[Iterable[Holdings]], keys: int, cutoff: int) -> NDArray[np.int64]:
+def sums_by_policy(runs: Sequence[Iterable[Holdings]], singles: NDArray[np.int64], cutoff: int) -> NDArray[np.int64]:
     """Return every key's sum, in steps, rounded down.
 
     Guarantee
@@ -154,23 +157,27 @@ def sums_by_policy(runs: Sequence[Iterable[Holdings]], keys: int, cutoff: int) -
     runs
         What units hold, as `sorted_units` has it: each run is of other units, in order, in blocks of some of them. One
         block of each run is in memory at a time.
-    keys
-        How many keys there are.
+    singles
+        How many units hold a key alone: one entry per key. It is read when all runs have been gone through.
     cutoff
         In steps: see `cutoff_above`.
 
     Examples
     --------
-    >>> part = Holdings(np.array([1, 3]), np.array([1, 0, 1], np.int32))
-    >>> units = sorted_units(part, np.arange(2, dtype=np.int32))
-    >>> (sums_by_policy([[units]], 2, 2 * STEPS) / STEPS).round(4).tolist()
+    >>> part, singles = Holdings(np.array([1, 3]), np.array([1, 0, 1], np.int32)), np.zeros(2, np.int64)
+    >>> units = sorted_units(part, np.arange(2, dtype=np.int32), singles)
+    >>> (sums_by_policy([[units]], singles, 2 * STEPS) / STEPS).round(4).tolist()
     [0.7071, 1.7071]
 
     """
-    sums = np.zeros(keys, np.int64)
+    sums = np.zeros(singles.size, np.int64)
     merged = _Merged([iter(run) for run in runs])
     while (run := merged.add(cutoff << _FINER, sums)) >= 0:
         merged.load(run)
+    lack = (cutoff << _FINER) - sums
+    fills = singles > (lack >> _ONE)
+    sums[fills] = cutoff << _FINER
+    sums[~fills] += singles[~fills] << _ONE
     sums >>= _FINER
     return sums
 
@@ -203,7 +210,7 @@ class _Merged:
 
         stops, groups = self._stops.reshape(-1), self._groups.reshape(-1)
         places = self._units, self._last_units, self._starts
-        return int(add_by_policy(*places, stops, groups, self._heap, cutoff, _ONE, sums))
+        return int(add_by_policy(*places, stops, groups, self._heap, cutoff, 2.0**_ONE, sums))
 
     def _make_room(self, units: int, groups: int) -> None:
         """Let blocks of so many units and groups fit, wherever they come."""

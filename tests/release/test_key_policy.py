@@ -37,8 +37,9 @@ def library_sums(units, cutoff, parts=1):
     found = list(dict.fromkeys(key for unit in units for key in unit))
     ranks = np.argsort(np.argsort(found)).astype(np.int32)
     numbered = [[found.index(key) for key in unit] for unit in units]
-    runs = [[sorted_units(part(numbered[i::parts]), ranks)] for i in range(parts)]
-    sums = sums_by_policy(runs, len(found), cutoff)
+    singles = np.zeros(len(found), np.int64)
+    runs = [[sorted_units(part(numbered[i::parts]), ranks, singles)] for i in range(parts)]
+    sums = sums_by_policy(runs, singles, cutoff)
     return {key: int(sums[ranks[i]]) for i, key in enumerate(found)}
 
 
@@ -166,16 +167,27 @@ def test_rounding_stays_within_its_bound():
         assert -1 - 2 * 0.91 * 3000 / finer <= total - sums[key] / finer <= 2 * 0.91 * 3000 / finer
 
 
+def test_units_of_one_key_fill_it_as_far_as_they_go():
+    """Also where there are more than whole numbers of 2**-49 could add up, and at the largest cutoff."""
+    largest = 2**38 - 1
+    singles = np.array([0, 1, 3, 2**14 - 1, 2**14, 2**31], np.int64)
+    assert sums_by_policy([], singles, largest).tolist() == [0, STEPS, 3 * STEPS, (2**14 - 1) * STEPS, largest, largest]
+    assert sums_by_policy([], singles, 5 * STEPS // 2).tolist() == [0, STEPS, *[5 * STEPS // 2] * 4]
+
+
 def test_units_are_ordered_by_what_they_hold():
-    """Many keys first, then as words in a dictionary; also long ones, and many that begin alike."""
+    """Many keys first, then as words in a dictionary; also where many begin alike. Units of one key are counted."""
     generator = np.random.default_rng(2)
     units = [generator.choice(60, int(size), replace=False).tolist() for size in generator.integers(0, 50, 400)]
     units += [[0, 1, 2, int(k)] for k in generator.integers(3, 60, 300)] + [[5]] * 40 + [[]] * 9
     ranks = generator.permutation(60).astype(np.int32)
-    found = sorted_units(part(units), ranks)
+    singles = np.ones(60, np.int64)
+    found = sorted_units(part(units), ranks, singles)
     starts = np.append(0, found.stops[:-1])
     listed = [found.groups[a:b].tolist() for a, b in zip(starts, found.stops, strict=True)]
-    assert listed == by_holdings([[int(ranks[key]) for key in unit] for unit in units if unit])
+    assert listed == by_holdings([[int(ranks[key]) for key in unit] for unit in units if len(unit) > 1])
+    assert singles.sum() == 60 + sum(len(unit) == 1 for unit in units)
+    assert singles[ranks[5]] >= 41
 
 
 @pytest.mark.parametrize("most", [1, 2, 17, 400, 2**31])

@@ -33,11 +33,17 @@ def exact_of(data, by=("k",)):
     return replace(aggregation, lists_groups=True).run(words)
 
 
+def sums_in(kept, ranks):
+    """Return the sums of all keys of what units hold."""
+    singles = np.zeros(ranks.size, np.int64)
+    return sums_by_policy(kept.runs(ranks, singles), singles, CUTOFF)
+
+
 def sums_of(data, by=("k",)):
     """Return every key's sum by the key."""
     exact = exact_of(data, by)
     ranks = drawing._ranks(exact.keys)
-    sums = sums_by_policy(exact.holdings.runs(ranks), ranks.size, CUTOFF)
+    sums = sums_in(exact.holdings, ranks)
     names = exact.keys.select(pl.struct(pl.all().cast(pl.String))).to_series().to_list()
     return {str(name): int(sums[rank]) for name, rank in zip(names, ranks, strict=True)}
 
@@ -151,7 +157,7 @@ def test_sums_are_the_same_from_the_disk(monkeypatch, lazy, block, number, room)
         assert sum(1 for _ in exact.holdings) > 20
     ranks = drawing._ranks(exact.keys)
     if block == 300 and number == 6000:
-        parts = [list(run) for run in exact.holdings.runs(ranks)]
+        parts = [list(run) for run in exact.holdings.runs(ranks, np.zeros(ranks.size, np.int64))]
         assert max(map(len, parts)) > 1
         assert all(8 * one.stops.size + 4 * one.groups.size <= 300 for part in parts for one in part)
     del exact
@@ -163,7 +169,7 @@ def test_several_parts_in_memory_are_merged():
     """Whatever parts units come in, they are one sequence; parts without units among them."""
     exact = exact_of(rows())
     ranks = drawing._ranks(exact.keys)
-    wanted = sums_by_policy(exact.holdings.runs(ranks), ranks.size, CUTOFF)
+    wanted = sums_in(exact.holdings, ranks)
     (whole,) = exact.holdings
     units = [whole.groups[a:b] for a, b in zip(np.append(0, whole.stops[:-1]), whole.stops, strict=True)]
     for number in (2, 7, 1500):
@@ -172,7 +178,7 @@ def test_several_parts_in_memory_are_merged():
             own = units[i::number]
             stops = np.cumsum([unit.size for unit in own], dtype=np.int64)
             kept.add(holdings.Holdings(stops, np.concatenate([np.empty(0, np.int32), *own])))
-        assert (sums_by_policy(kept.runs(ranks), ranks.size, CUTOFF) == wanted).all()
+        assert (sums_in(kept, ranks) == wanted).all()
 
 
 def test_a_release_shows_the_keys_of_large_sums(monkeypatch):
@@ -204,5 +210,5 @@ def test_spilled_parts_are_written_to_one_file(monkeypatch):
     monkeypatch.setattr(memory, "room_for_rows", lambda: 50_000)
     exact = exact_of(rows())
     for _ in range(2):
-        assert sums_by_policy(exact.holdings.runs(drawing._ranks(exact.keys)), exact.units.size, CUTOFF).any()
+        assert sums_in(exact.holdings, drawing._ranks(exact.keys)).any()
     assert len(made) == 1
