@@ -11,11 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.exact import Aggregates
+from dpfast.aggregation.holdings import KeptGroups
 from dpfast.columns import borrow
 from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.gaussian import gaussian_noise
 from dpfast.mechanisms.intervals import half_width
 from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles
+from dpfast.mechanisms.key_policy import sums_by_policy
 from dpfast.mechanisms.key_selection import select_keys
 from dpfast.mechanisms.key_weights import select_by_weights
 from dpfast.mechanisms.laplace import laplace_noise
@@ -32,6 +34,7 @@ from dpfast.planner import (
     OneByOne,
     Part,
     PlannedQuery,
+    Policy,
     ReleasedCount,
 )
 from dpfast.queries import QuantileQuery
@@ -94,11 +97,35 @@ def _selected(
     if isinstance(rule, NoisyUnits):
         return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
 
+    if isinstance(rule, Policy):
+        assert isinstance(exact.holdings, KeptGroups)
+        ranks = _ranks(exact.keys)
+        singles = np.zeros(ranks.size, np.int64)
+        sums = sums_by_policy(exact.holdings.runs(ranks, singles), singles, rule.cutoff)
+        return (_noisy(sums, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold)[ranks], {}
+
     def passes(sums: NDArray[np.int64], noise: IntegerNoise, threshold: int) -> NDArray[np.bool_]:
         return _noisy(sums, noise.mechanism, noise.scale, source) >= threshold
 
     rounds = [partial(passes, noise=noise, threshold=threshold) for noise, threshold in rule.rounds]
     return select_by_weights(exact.holdings, exact.units.size, rule.rounds[0][0].mechanism, rounds), {}
+
+
+def _ranks(keys: pl.DataFrame) -> NDArray[np.int32]:
+    """Return each key's place in the order of their values, which does not change where other keys are gone.
+
+    The codes of categoricals are numbered as the data happen to come, so that these are compared as strings.
+    """
+    places = _sorted_places(keys.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)))
+    ranks = np.empty(places.size, np.int32)
+    ranks[places] = np.arange(places.size, dtype=np.int32)
+    return ranks
+
+
+def _sorted_places(keys: pl.DataFrame) -> NDArray[np.uint32]:
+    """Return the rows of keys, sorted by their values."""
+    order = keys.select(pl.struct(pl.all()).arg_sort() if keys.width > 1 else pl.first().arg_sort())
+    return order.to_series().to_numpy()
 
 
 def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
@@ -110,8 +137,7 @@ def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.Data
     """
     rows = np.flatnonzero(shown)
     chosen = keys[rows].with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-    order = chosen.select(pl.struct(pl.all()).arg_sort() if chosen.width > 1 else pl.first().arg_sort())
-    places = order.to_series().to_numpy()
+    places = _sorted_places(chosen)
     chosen = chosen[places]
     return pl.DataFrame({series.name: _fresh(series) for series in chosen.get_columns()}), rows[places]
 

@@ -251,7 +251,9 @@ def plan(
         that are shown are too high on average near the threshold, and their intervals hold for counts that are shown
         or not, taken together. ``"weighted"``: each unit shares one unit of weight
         among its keys, whose noisy sums are compared with a threshold; ``"iterated"`` in three rounds, each without
-        the keys shown before (DP-SIPS). ``"threshold"``: the same with the number of units. ``"optimal"``: the
+        the keys shown before (DP-SIPS); ``"policy"``: units come one after the other, and each spends its weight on
+        those of its keys whose sums still lack it (policy Gaussian), which shows the most keys where units hold
+        several and few keys are common. ``"threshold"``: the same with the number of units. ``"optimal"``: the
         optimal rule for one key, at a share of the budget for each of a unit's keys.
     population
         How many privacy units there are, as far as that is public: only for the warnings about delta, and that keys

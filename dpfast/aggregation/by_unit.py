@@ -12,7 +12,8 @@ nothing but when it is handled. How much is spilled shows in time and on the dis
 
 What stays in memory: tables of one number for each group and measure, the keys, of quantiles and modes over very
 many cells the points that are kept, 4 to 12 bytes each. The groups that units keep, for keys that are selected by
-weights, go to a second file once rows are spilled, and are read from it part by part (`KeptGroups`).
+weights or a policy, go to a second file once rows are spilled, and are read from it part by part, or sorted and merged
+(`KeptGroups`).
 """
 
 from __future__ import annotations

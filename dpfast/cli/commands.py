@@ -134,7 +134,7 @@ def _shared_options(command: _Command) -> _Command:
         ),
         click.option(
             "--key-selection",
-            type=click.Choice(["auto", "optimal", "count", "threshold", "weighted", "iterated"]),
+            type=click.Choice(["auto", "optimal", "count", "threshold", "weighted", "iterated", "policy"]),
             default="auto",
             show_default=True,
             help="How keys are selected; auto takes what needs the fewest units to show one.",

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

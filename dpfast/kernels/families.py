@@ -148,4 +148,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

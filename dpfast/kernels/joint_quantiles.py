@@ -404,4 +404,4 @@ def draw_joint(
         group += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

@@ -314,4 +314,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

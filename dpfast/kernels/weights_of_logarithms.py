@@ -104,4 +104,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a70c3f459eddeb8a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b

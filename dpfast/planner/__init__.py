@@ -16,7 +16,7 @@ from dpfast.planner.blueprint import (
 from dpfast.planner.charged import Charged
 from dpfast.planner.drawing_up import draw_up
 from dpfast.planner.explanation import error_frame, explain, measure_frame
-from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, ReleasedCount, Weights
+from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, Weights
 from dpfast.planner.workload_blueprint import WorkloadBlueprint, draw_up_workload
 from dpfast.planner.workload_explanation import consider_frame, explain_workload, workload_error_frame
 from dpfast.planner.workload_reading import AskedWorkload, read_workload
@@ -36,6 +36,7 @@ __all__ = [
     "OneByOne",
     "Part",
     "PlannedQuery",
+    "Policy",
     "ReleasedCount",
     "Weights",
     "WorkloadBlueprint",

@@ -26,10 +26,10 @@ from dpfast.planner.blueprint import (
     describe,
 )
 from dpfast.planner.caveats import caveats, read_population
-from dpfast.planner.key_share import KeyShare, Weights
+from dpfast.planner.key_share import KeyShare, Policy, Weights
 from dpfast.planner.noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
 from dpfast.planner.parameters import read_by, read_dataset, read_unit
-from dpfast.planner.selecting import KeyBudget, best_apart, divided_delta, read_key_selection, tested_count
+from dpfast.planner.selecting import best_apart, divided_delta, read_key_selection, tested_count
 from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
 from dpfast.queries import (
     Bins,
@@ -87,7 +87,7 @@ class _Draft:
 
     parts: list[tuple[Part, ...]]
     kind: Mechanism
-    selection: KeyBudget | None
+    selection: Budget | None
     tested: KeyShare | None
     #: The logarithm of what is to be small.
     error: float
@@ -149,7 +149,7 @@ def draw_up(
     by_names = ", ".join(map(name_of, entries)) or "nothing"
     task = _Task(queries, measures, unit, groups, by_names, mechanism, rule_of_keys)
     planned, key_share = _plan_noise(task, budget, rule)
-    if key_share is not None and isinstance(key_share.rule, Weights):
+    if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
         PlannedQuery(name, query, parts, _is_whole(query, columns))
@@ -256,7 +256,7 @@ def _draft(task: _Task, budget: Budget, rule: Split, mechanism: Mechanism, test:
     ]
     error = _error(parts, stakes, rule)
     if tested is None:
-        return _Draft(parts, mechanism, KeyBudget(budget.kind, of_keys, left) if task.selects else None, None, error)
+        return _Draft(parts, mechanism, Budget(budget.kind, of_keys, left) if task.selects else None, None, error)
     assert task.count is not None
     count = parts[list(task.queries).index(task.count)][0]
     assert isinstance(count, NoisyMeasure)

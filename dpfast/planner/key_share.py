@@ -11,9 +11,19 @@ from dpfast.ledger import Charge
 from dpfast.mechanisms.key_selection import SelectionTable
 from dpfast.mechanisms.noise import IntegerNoise
 
-__all__ = ["KeyRule", "KeyShare", "NoisyUnits", "OneByOne", "ReleasedCount", "RuleName", "UnitsNeeded", "Weights"]
+__all__ = [
+    "KeyRule",
+    "KeyShare",
+    "NoisyUnits",
+    "OneByOne",
+    "Policy",
+    "ReleasedCount",
+    "RuleName",
+    "UnitsNeeded",
+    "Weights",
+]
 
-RuleName: TypeAlias = Literal["optimal", "count", "threshold", "weighted", "iterated"]
+RuleName: TypeAlias = Literal["optimal", "count", "threshold", "weighted", "iterated", "policy"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,24 @@ class Weights:
     name: RuleName = "weighted"
 
 
-KeyRule: TypeAlias = OneByOne | ReleasedCount | NoisyUnits | Weights
+@dataclass(frozen=True)
+class Policy:
+    """Sums that units add to in turn, as far as they are below a cutoff, get noise and are compared with a threshold.
+
+    Attributes
+    ----------
+    noise, threshold, cutoff
+        In steps of weight.
+
+    """
+
+    noise: IntegerNoise
+    threshold: int
+    cutoff: int
+    name: RuleName = "policy"
+
+
+KeyRule: TypeAlias = OneByOne | ReleasedCount | NoisyUnits | Weights | Policy
 
 
 @dataclass(frozen=True)
@@ -80,7 +107,7 @@ class UnitsNeeded:
     ----------
     most
         Where each of these units fills its bounds least to the rule's liking: it holds ``max_groups`` keys, and one
-        row in each.
+        row in each; the others of a policy's keys are held by nobody else.
     fewest
         Where each holds this key alone, with all the rows that it may have.
 
@@ -139,6 +166,11 @@ class KeyShare:
             how = (
                 f"a group is shown where its number of units, with {rule.noise.mechanism} noise of scale "
                 f"{rule.noise.scale:g}, is at least {rule.threshold}"
+            )
+        elif isinstance(rule, Policy):
+            how = (
+                "by weights that each unit in turn spends on those of its keys that still lack them, with "
+                f"{rule.noise.mechanism} noise"
             )
         else:
             how = f"by weights that each unit shares among its keys, with {rule.rounds[0][0].mechanism} noise" + (

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from statistics import NormalDist
-from typing import Literal
 
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units, to_float
 from dpfast.accounting.balls import as_written, written_below
+from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Approximate, KeySelection
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.mechanisms.calibration import round_up_root
+from dpfast.mechanisms.key_policy import SENSITIVITY, cutoff_above, lonely_by_policy, units_needed
 from dpfast.mechanisms.key_selection import selection_table
 from dpfast.mechanisms.key_thresholds import Lonely, least_threshold
 from dpfast.mechanisms.key_weights import STEPS, lonely_keys, weight_of
@@ -36,12 +36,15 @@ from dpfast.mechanisms.noise import (
     laplace_of_rho,
 )
 from dpfast.planner.blueprint import Mechanism, NoisyMeasure
-from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, ReleasedCount, UnitsNeeded, Weights
+from dpfast.planner.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, UnitsNeeded, Weights
 
-__all__ = ["RULES", "KeyBudget", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
+__all__ = ["RULES", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
 
 #: What may be asked for.
-RULES = ("auto", "optimal", "count", "threshold", "weighted", "iterated")
+RULES = ("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy")
+
+#: Rules whose noise is Gaussian, and cannot be Laplace.
+_GAUSSIAN = {"iterated": "rounds are Gaussian", "policy": "its sums move by a Euclidean norm"}
 
 #: The shares of the rounds of ``"iterated"``, which grow as DP-SIPS has them.
 _ROUNDS = (Fraction(1, 21), Fraction(4, 21), Fraction(16, 21))
@@ -50,15 +53,6 @@ _ROUNDS = (Fraction(1, 21), Fraction(4, 21), Fraction(16, 21))
 _PARTS = 16
 
 _MEND = "raise {}, or lower max_groups"
-
-
-@dataclass(frozen=True)
-class KeyBudget:
-    """What selecting keys may cost, in units of 1e-18: epsilon or rho, and delta beside it."""
-
-    kind: Literal["epsilon", "rho"]
-    units: int
-    delta_units: int
 
 
 def read_key_selection(key_selection: object, *, selects: bool, counts: bool) -> str:
@@ -86,7 +80,7 @@ def read_key_selection(key_selection: object, *, selects: bool, counts: bool) ->
 
 
 def best_apart(
-    unit: PrivacyUnit, budget: KeyBudget, key_selection: str, mechanism: str, description: str
+    unit: PrivacyUnit, budget: Budget, key_selection: str, mechanism: str, description: str
 ) -> KeyShare | None:
     """Return the rule that needs the fewest units, of those that have a share of the budget of their own.
 
@@ -100,7 +94,8 @@ def best_apart(
     budget
         The share.
     key_selection
-        One of `RULES`; ``"auto"`` compares the optimal rule, a noisy number of units, and weights.
+        One of `RULES`; ``"auto"`` compares the optimal rule, a noisy number of units, and weights. A policy is
+        never among them: by its worst case, which is all that is known beforehand, it needs more units than weights.
     mechanism
         ``"auto"``, or the only noise to be used.
     description
@@ -114,8 +109,9 @@ def best_apart(
     """
     if key_selection == "count":
         return None
-    if key_selection == "iterated" and mechanism == "laplace":
-        raise ParameterError("key_selection", key_selection, "another rule with Laplace noise: rounds are Gaussian")
+    if key_selection in _GAUSSIAN and mechanism == "laplace":
+        allowed = f"another rule with Laplace noise: {_GAUSSIAN[key_selection]}"
+        raise ParameterError("key_selection", key_selection, allowed)
     kinds: tuple[Mechanism, ...] = ("gaussian", "laplace")
     found: list[KeyShare] = []
     refused: ParameterError | None = None
@@ -134,16 +130,18 @@ def best_apart(
 
 
 def _plans(
-    unit: PrivacyUnit, budget: KeyBudget, key_selection: str, kinds: list[Mechanism], description: str
+    unit: PrivacyUnit, budget: Budget, key_selection: str, kinds: list[Mechanism], description: str
 ) -> Iterator[Callable[[], KeyShare]]:
     """Yield what makes the rules that are asked for."""
     if key_selection in ("auto", "optimal"):
         yield partial(_one_by_one, unit, budget, description)
     # A unit that holds one key at most has no weights to share.
     alone = unit.max_groups == 1
-    wanted = "threshold" if alone and key_selection in ("weighted", "iterated") else key_selection
+    wanted = "threshold" if alone and key_selection in ("weighted", "iterated", "policy") else key_selection
     if wanted == "iterated":
         yield partial(_iterated, unit, budget, description)
+    if wanted == "policy":
+        yield partial(_policy, unit, budget, description)
     for kind in kinds:
         if wanted == "weighted" or (wanted == "auto" and not alone):
             yield partial(_weights, unit, budget, kind, description)
@@ -151,7 +149,7 @@ def _plans(
             yield partial(_noisy_units, unit, budget, kind, description)
 
 
-def _one_by_one(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeyShare:
+def _one_by_one(unit: PrivacyUnit, budget: Budget, description: str) -> KeyShare:
     """Return the optimal rule at a kappa-th of the budget for each of a unit's keys (Soundness rule 18).
 
     The table is for exactly the event's epsilon and delta, read as the decimals that they denote, and these are at
@@ -191,7 +189,7 @@ def _epsilon_of_rho(rho: int, delta: float) -> float:
     return low
 
 
-def _noisy_units(unit: PrivacyUnit, budget: KeyBudget, mechanism: Mechanism, description: str) -> KeyShare:
+def _noisy_units(unit: PrivacyUnit, budget: Budget, mechanism: Mechanism, description: str) -> KeyShare:
     """Return a threshold on the noisy number of units: one unit moves kappa numbers by 1."""
     moved = unit.max_groups * (2 if unit.neighbors == "replace" else 1)
     noise, delta, charges = _noise(moved, moved, budget, mechanism, unit.max_groups, description)
@@ -200,14 +198,14 @@ def _noisy_units(unit: PrivacyUnit, budget: KeyBudget, mechanism: Mechanism, des
     return KeyShare(NoisyUnits(noise, threshold), unit.max_groups, charges, UnitsNeeded(needed, needed))
 
 
-def _weights(unit: PrivacyUnit, budget: KeyBudget, mechanism: Mechanism, description: str) -> KeyShare:
+def _weights(unit: PrivacyUnit, budget: Budget, mechanism: Mechanism, description: str) -> KeyShare:
     """Return weights in one round; see `dpfast.mechanisms.key_weights` for the norms."""
     noise, delta, charges = _noise_of_weights(unit, budget, mechanism, description)
     threshold = least_threshold(noise, lonely_keys(mechanism, unit.max_groups), delta)
     return KeyShare(Weights(((noise, threshold),)), unit.max_groups, charges, _needed(unit, mechanism, threshold))
 
 
-def _iterated(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeyShare:
+def _iterated(unit: PrivacyUnit, budget: Budget, description: str) -> KeyShare:
     """Return weights in rounds: sigma**2 / share of a round's noise, so that 1 / sigma**2 adds up; delta by shares."""
     noise, delta, charges = _noise_of_weights(unit, budget, "gaussian", description)
     lonely = lonely_keys("gaussian", unit.max_groups)
@@ -220,11 +218,24 @@ def _iterated(unit: PrivacyUnit, budget: KeyBudget, description: str) -> KeyShar
     return KeyShare(Weights(tuple(rounds), "iterated"), unit.max_groups, charges, needed)
 
 
+def _policy(unit: PrivacyUnit, budget: Budget, description: str) -> KeyShare:
+    """Return sums that units spend their norm on in turn; see `dpfast.mechanisms.key_policy` for the sensitivity."""
+    noise, delta, charges = _noise_of_weights(unit, budget, "gaussian", description, SENSITIVITY)
+    threshold = least_threshold(noise, lonely_by_policy(unit.max_groups), delta)
+    cutoff = cutoff_above(threshold, noise.scale)
+    if cutoff is None:
+        allowed = "larger for selecting keys by a policy, whose sums stay below 2**14 units"
+        raise ParameterError(budget.kind, to_float(budget.units), allowed, "choose another rule, or give public keys")
+    needed = UnitsNeeded(*(units_needed(keys, threshold, cutoff) for keys in (unit.max_groups, 1)))
+    return KeyShare(Policy(noise, threshold, cutoff), unit.max_groups, charges, needed)
+
+
 def _noise_of_weights(
-    unit: PrivacyUnit, budget: KeyBudget, mechanism: Mechanism, description: str
+    unit: PrivacyUnit, budget: Budget, mechanism: Mechanism, description: str, norm: int = STEPS
 ) -> tuple[IntegerNoise, Fraction, tuple[Charge, ...]]:
+    """Return noise for sums that one unit raises by at most ``norm``, in no entry below 0: two by a - b."""
     replaced = 2 if unit.neighbors == "replace" else 1
-    return _noise(replaced * STEPS, replaced * STEPS**2, budget, mechanism, unit.max_groups, description)
+    return _noise(replaced * norm, replaced * norm**2, budget, mechanism, unit.max_groups, description)
 
 
 def _needed(unit: PrivacyUnit, mechanism: Mechanism, threshold: int) -> UnitsNeeded:
@@ -263,7 +274,7 @@ def _lonely_charge(delta_units: int, description: str) -> tuple[Charge, Fraction
 
 
 def _noise(
-    l1: int, l2_squared: int, budget: KeyBudget, mechanism: Mechanism, keys: int, description: str
+    l1: int, l2_squared: int, budget: Budget, mechanism: Mechanism, keys: int, description: str
 ) -> tuple[IntegerNoise, Fraction, tuple[Charge, ...]]:
     """Return the noise that a share allows for numbers of these sensitivities, the threshold's delta, the charges."""
     mend = _MEND.format(budget.kind)

@@ -94,6 +94,26 @@ def law_of_shown(holders, keys, rounds):
     return np.array([law.get(place, 0.0) for place in places])
 
 
+def sums_of_policy(holders, keys, cutoff):
+    """Return the sums in steps, units of many keys first: each adds what lacks to the cutoff, shortened to norm 1."""
+    sums = [0.0] * keys
+    for held, units in sorted(holders, key=lambda some: (-len(some[0]), some[0])):
+        for _ in range(units):
+            lack = [cutoff - sums[key] for key in held]
+            share = min(1.0, STEPS / max(math.hypot(*lack), 1e-9))
+            for key, gap in zip(held, lack, strict=True):
+                sums[key] += gap * share
+    return sums
+
+
+def law_of_policy(holders, keys, scale, threshold, cutoff):
+    """Return the law of the set of keys shown by a policy, as 2**keys probabilities."""
+    sums = sums_of_policy(holders, keys, cutoff)
+    found = {key for held, _ in holders for key in held}
+    passing = [chance_of_sum("gaussian", scale, threshold, sums[key]) if key in found else 0.0 for key in range(keys)]
+    return together([np.array([1 - p, p]) for p in passing])
+
+
 def small_populations(keys, copies, kinds):
     """Return lists of (set of keys, number of units): up to ``kinds`` different sets, each held by so many units."""
     subsets = [some for size in range(1, keys + 1) for some in combinations(range(keys), size)]

@@ -8,7 +8,7 @@ the worst case comes near that delta, so that nothing is wasted.
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -140,6 +140,36 @@ def test_weights_are_as_private_as_they_are_charged(key_selection, mechanism, ne
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_a_policy_is_as_private_as_it_is_charged(neighbors):
+    """Soundness rule 18: the exact law of the set of keys shown, for thousands of pairs of neighbours on three keys."""
+    blueprint = planned(3, 1, neighbors=neighbors, key_selection="policy", delta=0.1)
+    share, rule = blueprint.key_share, blueprint.key_share.rule
+
+    def law(holders):
+        return key_laws.law_of_policy(holders, 3, rule.noise.scale, rule.threshold, rule.cutoff)
+
+    several = share.needed.most
+    populations, subsets = key_laws.small_populations(3, (1, several // 4, several // 2), 2)
+    units = [[(some, 1)] for some in subsets] + [[]] * (neighbors == "add_remove")
+    bounds = {epsilon: profile(share.charges, epsilon) for epsilon in EPSILONS}
+    worst, cases = dict.fromkeys(EPSILONS, 0.0), 0
+    for population in populations:
+        laws = [law(population + unit) for unit in units]
+        pairs = combinations(laws, 2) if neighbors == "replace" else [(one, laws[-1]) for one in laws[:-1]]
+        for one, other in pairs:
+            cases += 1
+            for epsilon in EPSILONS:
+                worst[epsilon] = max(worst[epsilon], key_laws.divergence(one, other, epsilon))
+    assert cases > 1000
+    for epsilon in EPSILONS:
+        assert worst[epsilon] <= bounds[epsilon] * (1 + 1e-6), (epsilon, cases)
+    # A lonely unit, whatever it holds, is shown nearly as often as it may be.
+    lonely = next(charge.event.delta for charge in share.charges if isinstance(charge.event, Approximate))
+    chances = [key_laws.divergence(law([(some, 1)]), law([]), 50.0) for some in subsets]
+    assert lonely * 0.8 <= max(chances) <= lonely * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_a_noisy_number_of_units_is_as_private_as_it_is_charged(mechanism, neighbors):
     """Soundness rule 18: the set of keys shown, for every number of other units and up to two keys of a unit."""
@@ -162,14 +192,14 @@ def test_a_noisy_number_of_units_is_as_private_as_it_is_charged(mechanism, neigh
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"rho": 0.05}])
-@pytest.mark.parametrize("key_selection", ["count", "threshold", "weighted", "iterated"])
+@pytest.mark.parametrize("key_selection", ["count", "threshold", "weighted", "iterated", "policy"])
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian", "laplace"])
 def test_rules_cost_what_was_given_and_say_their_events(budget, key_selection, mechanism):
     """Charges add up to the budget at most, and each event costs no more than its charge."""
     from dpfast.accounting import basic, zcdp
 
-    if (key_selection, mechanism) == ("iterated", "laplace"):
-        pytest.skip("rounds have Gaussian noise")
+    if key_selection in ("iterated", "policy") and mechanism == "laplace":
+        pytest.skip("the rule has Gaussian noise")
     arguments = {"epsilon": None, "delta": 1e-6, "key_selection": key_selection, "mechanism": mechanism, **budget}
     blueprint = planned(7, 2, late=dpf.sum("v", bounds=(0, 9)), **arguments)
     assert blueprint.key_share.rule.name == key_selection

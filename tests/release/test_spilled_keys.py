@@ -81,7 +81,7 @@ def test_what_units_keep_is_what_is_counted(monkeypatch, max_groups):
     assert np.bincount(together, minlength=exact.units.size).tolist() == exact.units.tolist()
 
 
-@pytest.mark.parametrize("rule", ["weighted", pytest.param("iterated", marks=pytest.mark.long)])
+@pytest.mark.parametrize("rule", ["weighted", pytest.param("iterated", marks=pytest.mark.long), "policy"])
 def test_a_release_within_little_memory_shows_the_same_keys(monkeypatch, rule):
     """Twelve keys of 10^4 units or more each and 500 of one: the noise decides nothing, but for odds below 1e-12."""
     number = 1_500_000
