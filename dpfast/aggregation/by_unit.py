@@ -174,7 +174,9 @@ class _Tables:
         assert self._kept is not None
         if self._scatter is None:
             return self._kept, self._holdings, [self._kept.rows for _ in self.rows.contributions]
-        return self._kept, self._holdings, [table[: self.rows.groups] for table in self._scatter.tables()]
+        # The scatter knows this object: without that circle the file of holdings goes with the last who reads it.
+        scatter, self._scatter = self._scatter, None
+        return self._kept, self._holdings, [table[: self.rows.groups] for table in scatter.tables()]
 
     def _slots_of(self, block: Block) -> np.ndarray:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""
