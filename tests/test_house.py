@@ -40,11 +40,9 @@ FLOORS = [
     # The rest of the book, one room each.
     ("stability", "streaming", "local", "learning", "games", "attacks"),
     ("__init__",),
-    ("integrations", "cli", "demo"),
+    ("integrations", "cli"),
     ("__main__",),
 ]
-#: Rooms on one floor that know each other: the demonstration is a command.
-NEIGHBOURS = {("cli", "demo"), ("demo", "cli")}
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 KERNELS_MAY_IMPORT = {"numba", "llvmlite", "numpy"}
 
@@ -89,13 +87,36 @@ def test_imports_go_down_only(path):
     room = room_of(path)
     assert room in FLOOR_OF, f"a new room: give {room} a floor in tests/test_house.py"
     for other in rooms_imported(path):
-        assert FLOOR_OF[other] < FLOOR_OF[room] or (room, other) in NEIGHBOURS, f"{room} must not import {other}"
+        assert FLOOR_OF[other] < FLOOR_OF[room], f"{room} must not import {other}"
 
 
-def test_rooms_do_not_import_each_other_in_circles():
-    """Neighbours excepted, the floors make a circle impossible; among those the one allowed circle is a command's."""
-    circles = {tuple(sorted(pair)) for pair in NEIGHBOURS if pair[::-1] in NEIGHBOURS}
-    assert circles == {("cli", "demo")}
+def modules_imported(path: Path) -> set[Path]:
+    """Return the files of the package that a file imports, anywhere in it but for types alone."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpfast":
+            for name in (f"{node.module}.{alias.name}" for alias in node.names):
+                for place in (name, node.module or ""):
+                    module = PACKAGE.joinpath(*place.split(".")[1:]).with_suffix(".py")
+                    if module.exists():
+                        found.add(module)
+                        break
+    return found - {path}
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    """What a module needs can be read without it, also where it imports in a function."""
+    left = {path: modules_imported(path) for path in sources()}
+    while ready := {path for path, needed in left.items() if not needed & left.keys()}:
+        left = {path: needed for path, needed in left.items() if path not in ready}
+    # What only leads to a circle is taken away from above.
+    while top := {path for path in left if not any(path in needed for needed in left.values())}:
+        left = {path: needed for path, needed in left.items() if path not in top}
+    assert sorted(str(path.relative_to(PACKAGE)) for path in left) == []
 
 
 def kernel_sources() -> list[Path]:

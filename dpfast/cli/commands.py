@@ -247,7 +247,7 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
 
     Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
     """
-    from dpfast.demo import run_demo, write_tables
+    from dpfast.cli.demo import run_demo, write_tables
 
     if data is not None:
         write_tables(data)

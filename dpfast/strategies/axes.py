@@ -13,8 +13,7 @@ from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.ranges import Intervals, Ranges
 from dpfast.workloads.rectangles import Rectangles
-from dpfast.workloads.union import Union
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Union, Workload
 
 __all__ = ["Bounds", "Term", "axis_ranges", "bounds_of", "terms_of"]
 

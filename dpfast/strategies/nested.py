@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.strategies.axes import bounds_of
 from dpfast.strategies.strategy import LineStrategy, by_blocks
-from dpfast.workloads.union import Union
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Union, Workload
 
 __all__ = ["Energies", "Nested", "squares_of_ranges"]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, integer_histogram
-from dpfast.workloads.union import Union
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Union, Workload
 
 __all__ = ["Product", "product"]
 

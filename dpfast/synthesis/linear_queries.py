@@ -26,7 +26,7 @@ from dpfast.kernels import weights_of_logarithms as logarithm_kernels
 from dpfast.kernels.weights import BLOCK, WORD
 from dpfast.mechanisms.additive import in_threads
 
-__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "linear_query", "sum_of", "total_of"]
+__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "sum_of", "total_of"]
 
 #: The largest eta either way: exp(500) leaves as much room again before a float64 overflows.
 LARGEST_ETA = 500.0
@@ -352,15 +352,3 @@ class LevelQuery(_EveryCell):
         self.check(shape)
         coefficients: NDArray[np.float64] = self._table[self._data]
         return coefficients.reshape(shape)
-
-
-def linear_query(query: Any, shape: tuple[int, ...]) -> LinearQuery:
-    """Return a query over a shape: a `LinearQuery`, an array of coefficients, or a pair (start, stop) of a range."""
-    if not isinstance(query, LinearQuery):
-        from dpfast.synthesis.slab_queries import RangeQuery
-
-        pair = isinstance(query, tuple) and len(query) == 2 and all(isinstance(end, (int, np.integer)) for end in query)
-        query = RangeQuery(*query) if pair else DenseQuery(query)
-    asked: LinearQuery = query
-    asked.check(shape)
-    return asked

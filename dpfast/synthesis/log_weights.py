@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights_of_logarithms as kernels
 from dpfast.kernels.weights import BLOCK
-from dpfast.synthesis.linear_queries import blocks_of, in_parts, linear_query
+from dpfast.synthesis.given_queries import linear_query
+from dpfast.synthesis.linear_queries import blocks_of, in_parts
 from dpfast.synthesis.slab_queries import checked_shape
 from dpfast.synthesis.weights import checked_eta, checked_positive, checked_weights, worker_count
 

@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights as kernels
 from dpfast.kernels import weights_of_rows as kernels_of_rows
-from dpfast.synthesis.linear_queries import (
-    LARGEST_ETA,
-    BitQuery,
-    DenseQuery,
-    LinearQuery,
-    blocks_of,
-    linear_query,
-    total_of,
-)
+from dpfast.synthesis.given_queries import linear_query
+from dpfast.synthesis.linear_queries import LARGEST_ETA, BitQuery, DenseQuery, LinearQuery, blocks_of, total_of
 from dpfast.synthesis.weights import checked_eta, inspected_sum, refuse_weights
 
 __all__ = ["multiplicative_weights"]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels import weights as kernels
 from dpfast.mechanisms.additive import thread_count
-from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, linear_query, sum_of, total_of
+from dpfast.synthesis.given_queries import linear_query
+from dpfast.synthesis.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, sum_of, total_of
 from dpfast.synthesis.slab_queries import checked_shape
 
 __all__ = [

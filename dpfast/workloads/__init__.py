@@ -27,8 +27,7 @@ from dpfast.workloads.matrix import Matrix, SparseMatrix
 from dpfast.workloads.ranges import AllRanges, Prefixes, Ranges
 from dpfast.workloads.rectangles import Rectangles
 from dpfast.workloads.shapes import check_size, checked_integer, checked_shape
-from dpfast.workloads.union import Union
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Union, Workload
 
 __all__ = [
     "Domain",

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery, linear_query
+from dpfast.synthesis.given_queries import linear_query
+from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery
 from dpfast.synthesis.log_weights import LogWeights
 from dpfast.synthesis.query_tables import Marginal, Ranges
 from dpfast.synthesis.slab_queries import MarginalCell

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
+from dpfast.cli.demo.flights import read_flights
 from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.output import write_frame
 from dpfast.cli.terminal import console
-from dpfast.demo.flights import read_flights
 
 __all__ = ["made_up_cases", "made_up_people", "write_tables"]
 

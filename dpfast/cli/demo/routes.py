@@ -13,11 +13,11 @@ import polars as pl
 
 import dpfast as dpf
 from dpfast.charts import check_chart
+from dpfast.cli.demo.flights import DATASET, read_flights
 from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.output import rescue_frame, write_frame
 from dpfast.cli.releasing import run_plan
 from dpfast.cli.terminal import Progress, console, print_table
-from dpfast.demo.flights import DATASET, read_flights
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger

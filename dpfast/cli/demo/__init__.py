@@ -1,8 +1,8 @@
 """The demonstration: real flights released beside the truth, and the tables that README works with."""
 
-from dpfast.demo.flights import read_flights
-from dpfast.demo.routes import MAX_GROUPS, MAX_ROWS, plan_demo, run_demo, true_values
-from dpfast.demo.tables import made_up_cases, made_up_people, write_tables
+from dpfast.cli.demo.flights import read_flights
+from dpfast.cli.demo.routes import MAX_GROUPS, MAX_ROWS, plan_demo, run_demo, true_values
+from dpfast.cli.demo.tables import made_up_cases, made_up_people, write_tables
 
 __all__ = [
     "MAX_GROUPS",
