@@ -32,7 +32,7 @@ class Release:
         has the column ``q``, one of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows
         fewer than the most common candidate.
     spent
-        What this release was charged, all its charges together: a `Amounts` of (epsilon, delta), or of (rho,
+        What this release was charged, all its charges together: `Amounts` of (epsilon, delta), or of (rho,
         delta) where the plan was made with rho.
     entry
         The number of its first charge in the ledger; there is one for every measure, and one for selecting keys.

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.aggregation.exact import Aggregates
-from dpfast.errors import LedgerError
+from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
-from dpfast.ledger.payment import Payment, check_ledger, refuse_repeatable
+from dpfast.ledger.payment import Payment, check_ledger, refuse_repeatable, refuse_rho
 from dpfast.planner import Charged
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 
@@ -88,15 +88,17 @@ class RunOnce(ABC, Generic[_Result]):
         BudgetExceededError
             The charge does not fit; nothing is spent or read.
         LedgerError
-            The ledger is for other data or another unit, or adds up epsilons where the plan was made with rho; or
+            The ledger is for other data or another unit; or
             this plan was charged to another ledger, or failed after it was charged.
         ParameterError
-            ``ledger`` is no ledger, ``random`` was given, or a file has changed since it was planned; nothing is
-            charged.
+            ``ledger`` is no ledger, or adds up epsilons where the plan was made with rho; ``random`` was given,
+            ``progress`` is no function, or a file has changed since it was planned. Nothing is charged.
 
         """
         check_ledger(ledger)
         refuse_repeatable(random)
+        if progress is not None and not callable(progress):
+            raise ParameterError("progress", progress, "a function of the name of a stage, or None")
         with self._lock:
             if self._running:
                 raise LedgerError("this plan is being run; a progress callback cannot run it again")
@@ -122,11 +124,8 @@ class RunOnce(ABC, Generic[_Result]):
     def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> _Result:
         charged = self._charged
         process = os.getpid()
-        if charged.concentrated and ledger.accountant == "basic":
-            raise LedgerError(
-                "this plan was made with rho, but the ledger adds up epsilons; nothing was charged: make the plan "
-                'with epsilon=, or a ledger with accountant="zcdp"'
-            )
+        if charged.concentrated:
+            refuse_rho(ledger.accountant, self.rho)
         charged.aggregation.check_source()
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep

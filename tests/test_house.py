@@ -281,6 +281,16 @@ def test_the_checks_above_see_what_is_forbidden_in_a_subfolder(house_with_a_muta
             whole()
 
 
+@pytest.mark.parametrize("line", ["import os", "import polars", "from ...mechanisms import laplace", "import secrets"])
+def test_one_forbidden_import_of_a_kernel_is_enough(house_with_a_mutant, line):
+    kernel = house_with_a_mutant / "kernels" / "noise" / "one.py"
+    kernel.write_text(f'"""A kernel."""\n\nimport math\n\nimport numba\n\nfrom ...kernels import noise\n{line}\n')
+    with pytest.raises(AssertionError):
+        test_kernels_import_numba_llvmlite_and_numpy_alone(kernel)
+    kernel.write_text(kernel.read_text().replace(f"{line}\n", ""))
+    test_kernels_import_numba_llvmlite_and_numpy_alone(kernel)
+
+
 def test_kernels_in_subfolders_are_stamped_and_change_every_stamp(tmp_path):
     script = PACKAGE.parent / "scripts" / "stamp_kernels.py"
     (tmp_path / "scripts").mkdir()

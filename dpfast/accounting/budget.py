@@ -9,7 +9,17 @@ from typing import Literal, TypeAlias
 from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 from dpfast.errors import ParameterError
 
-__all__ = ["Amounts", "Budget", "ConcentratedAmounts", "Kind", "RenyiAmounts", "read_budget"]
+__all__ = [
+    "LARGEST_RHO",
+    "Amounts",
+    "Budget",
+    "ConcentratedAmounts",
+    "Kind",
+    "RenyiAmounts",
+    "delta_beside_rho",
+    "kind_of_budget",
+    "read_budget",
+]
 
 Kind: TypeAlias = Literal["epsilon", "rho"]
 
@@ -60,7 +70,7 @@ class Budget:
     kind
         What ``units`` are of.
     units
-        At least 1.
+        At least 1 where it was given; 0 of what was spent where nothing was.
     delta_units
         0 for none.
 
@@ -113,19 +123,31 @@ def read_budget(epsilon: object, delta: object, rho: object, *, selects_keys: bo
 
     """
     delta_units = 0 if delta is None else budget_units(delta, "delta")
-    if rho is None:
-        if epsilon is None:
-            raise ParameterError("epsilon", None, "given, or else rho", "write for example epsilon=1.0 or rho=0.1")
+    if kind_of_budget(epsilon, rho) == "epsilon":
         return Budget("epsilon", budget_units(epsilon, "epsilon"), delta_units)
-    if epsilon is not None:
-        raise ParameterError("rho", rho, "left out where epsilon is given", "give one of both")
     try:
         units = budget_units(rho, "epsilon", "rho")
     except ParameterError:
-        units = 0
+        units = 0  # one range is named, rho's own
     if not 0 < units <= LARGEST_RHO * UNITS_PER_ONE:
         raise ParameterError("rho", rho, f"a number from 1e-18 to {LARGEST_RHO}", "write for example rho=0.1")
     if delta_units and not selects_keys:
-        allowed = "None or 0 beside rho, which is an (epsilon, delta) for every delta"
-        raise ParameterError("delta", delta, allowed, "leave delta out")
+        raise delta_beside_rho(delta)
     return Budget("rho", units, delta_units)
+
+
+def kind_of_budget(epsilon: object, rho: object) -> Kind:
+    """Return which of the two was given, if exactly one was."""
+    if rho is None:
+        if epsilon is None:
+            raise ParameterError("epsilon", None, "given, or else rho", "write for example epsilon=1.0 or rho=0.1")
+        return "epsilon"
+    if epsilon is not None:
+        raise ParameterError("rho", rho, "left out where epsilon is given", "give one of both")
+    return "rho"
+
+
+def delta_beside_rho(delta: object) -> ParameterError:
+    """Return the error for a delta that nothing needs."""
+    allowed = "None or 0 beside rho, which is an (epsilon, delta) for every delta"
+    return ParameterError("delta", delta, allowed, "leave delta out")

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.amounts import charge_units, to_float
+from dpfast.accounting.budget import LARGEST_RHO, delta_beside_rho, kind_of_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
 from dpfast.columns import borrow_scale
 from dpfast.columns.dtypes import dtype_name
@@ -18,6 +19,7 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
+from dpfast.ledger.payment import refuse_rho
 from dpfast.mechanisms.calibration import analytic_gaussian_ratios
 
 __all__ = ["Floats", "Mechanism", "Part", "Rows", "calibrated", "column_of", "epsilon_of"]
@@ -104,7 +106,7 @@ class Rows:
     def planned(self, epsilon: Any, rho: Any, delta: Any, weight: Any, mechanism: Any) -> list[Part]:
         """Return the parts that the rows fall into."""
         amounts = self.amounts(epsilon, rho, delta, weight)
-        deltas = None if delta is None else self.spread(self.numbers(delta, "delta"))
+        deltas = None if _is_none(delta) else self.spread(self.numbers(delta, "delta"))
         if deltas is not None and not deltas.max() < 1.0:
             raise ParameterError("delta", float(deltas.max()), "below 1")
         chosen = self._mechanisms(mechanism)
@@ -114,16 +116,15 @@ class Rows:
 
     def amounts(self, epsilon: Any, rho: Any, delta: Any, weight: Any) -> Floats:
         """Return each row's epsilon or rho, whichever was given."""
-        if (epsilon is None) == (rho is None):
-            raise ParameterError("epsilon", epsilon, "given, or else rho, and not both")
-        if rho is not None:
-            if self.accountant == "basic":
-                raise ParameterError(
-                    "rho", rho, 'left out: this ledger adds up epsilons (accountant "basic")', "give epsilon"
-                )
-            if delta is not None:
-                raise ParameterError("delta", delta, "left out where rho is given")
-        return self._amounts(epsilon if rho is None else rho, weight, "epsilon" if rho is None else "rho")
+        kind = kind_of_budget(epsilon, rho)
+        if kind == "epsilon":
+            return self._amounts(epsilon, weight, kind)
+        refuse_rho(self.accountant, rho)
+        if not _is_none(delta):
+            raise delta_beside_rho(delta)
+        amounts = self._amounts(rho, weight, kind)
+        _check_range(amounts, LARGEST_RHO, kind)
+        return amounts
 
     def _amounts(self, given: Any, weight: Any, argument: str) -> Floats:
         if weight is None:
@@ -264,6 +265,11 @@ def epsilon_of(rho: Floats, noise: _LaplaceNoise) -> Floats:
         low, high = np.where(cost <= rho, middle, low), np.where(cost <= rho, high, middle)
     epsilon: Floats = low * (1.0 - 2.0**-30)
     return epsilon
+
+
+def _is_none(delta: Any) -> bool:
+    """Return whether no delta is given: None, or the number 0."""
+    return delta is None or (isinstance(delta, (int, float, np.number)) and not isinstance(delta, bool) and delta == 0)
 
 
 def _check_range(amounts: Floats, largest: float, argument: str) -> None:

@@ -29,8 +29,8 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from dpfast.accounting import rdp, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts
+from dpfast.accounting.amounts import UNITS_PER_ONE, to_decimal, to_float
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
@@ -308,24 +308,25 @@ def allotment_of(
 ) -> tuple[Filter, tuple[Charge, ...]]:
     """Return the filter of a part of a budget, and what the whole is charged for it."""
     description = f"allotment {name}"
-    delta_units = budget_units(delta, "delta")
+    if not isinstance(rule, (Basic, Concentrated)):
+        raise LedgerError(f'a ledger with the accountant "{rule.accountant}" has no allotments; use "basic" or "zcdp"')
+    budget = read_budget(epsilon, delta, rho, selects_keys=True)
+    part, delta_units = budget.units, budget.delta_units
     if isinstance(rule, Basic):
-        if rho is not None:
-            raise ParameterError("rho", rho, 'left out: this ledger\'s accountant is "basic"', "give epsilon")
-        part = budget_units(epsilon, "epsilon")
+        if budget.kind == "rho":
+            allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
+            raise ParameterError("rho", rho, allowed, "write for example epsilon=1.0")
         return Basic(part, delta_units), (Charge(part, delta_units, description),)
-    if isinstance(rule, Concentrated):
-        if epsilon is not None:
-            raise ParameterError("epsilon", epsilon, 'left out: this ledger\'s accountant is "zcdp"', "give rho")
-        part = budget_units(rho, "epsilon", "rho")
-        # The whole converts its sum, at its own delta; the part only bounds its share of it.
-        share = Concentrated(rule.epsilon_units, delta_units + rule.conversion_units, rule.conversion_units, part)
-        event = ZeroConcentrated(math.nextafter(to_float(part), math.inf))
-        charges = [Charge(0, 0, description, event)]
-        if delta_units:
-            charges.append(Charge(0, delta_units, description))
-        return share, tuple(charges)
-    raise LedgerError(f'a ledger with the accountant "{rule.accountant}" has no allotments; use "basic" or "zcdp"')
+    if budget.kind == "epsilon":
+        allowed = 'left out: this ledger adds up rho (accountant "zcdp")'
+        raise ParameterError("epsilon", epsilon, allowed, "write for example rho=0.1")
+    # The whole converts its sum, at its own delta; the part only bounds its share of it.
+    share = Concentrated(rule.epsilon_units, delta_units + rule.conversion_units, rule.conversion_units, part)
+    event = ZeroConcentrated(math.nextafter(to_float(part), math.inf))
+    charges = [Charge(0, 0, description, event)]
+    if delta_units:
+        charges.append(Charge(0, delta_units, description))
+    return share, tuple(charges)
 
 
 def make_filter(accountant: object, epsilon_units: int, delta_units: int, conversion_units: int | None) -> Filter:

@@ -12,7 +12,7 @@ from dpfast.ledger.account import Identity
 from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.ledger import Ledger
 
-__all__ = ["Payment", "check_ledger", "read_payment", "refuse_repeatable"]
+__all__ = ["Payment", "check_ledger", "read_payment", "refuse_repeatable", "refuse_rho"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,13 @@ def refuse_repeatable(random: object) -> None:
         raise ParameterError("random", random, "left out where a ledger is charged", "noise is secure then")
 
 
+def refuse_rho(accountant: str, rho: object) -> None:
+    """Refuse a rho where a ledger adds up epsilons."""
+    if accountant == "basic":
+        allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
+        raise ParameterError("rho", rho, allowed, "write for example epsilon=1.0")
+
+
 def read_payment(
     ledger: object,
     budget: Budget,
@@ -81,7 +88,6 @@ def read_payment(
         return Payment(None, about)
     checked = check_ledger(ledger)
     refuse_repeatable(random)
-    if budget.kind == "rho" and checked.accountant == "basic":
-        allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
-        raise ParameterError("rho", to_float(budget.units), allowed, "give epsilon")
+    if budget.kind == "rho":
+        refuse_rho(checked.accountant, to_float(budget.units))
     return Payment(checked, about)

@@ -242,9 +242,16 @@ def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) ->
 
 
 def _least(suffices: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the least float that suffices, given one that hardly does and one that does but for rounding."""
+    """Return the least float that suffices, given one that hardly does and one that does but for rounding.
+
+    Infinity if none does: costs are whole units, of which an amount may have too few.
+    """
+    step = 2.0**-40
     while not suffices(high):
-        high *= 1 + 2.0**-40
+        if not high <= LARGEST_INTEGER_SCALE:
+            return math.inf
+        high *= 1 + step
+        step *= 2
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if suffices(middle) else (middle, high)
     return high

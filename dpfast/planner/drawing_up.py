@@ -129,7 +129,7 @@ def draw_up(
     _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
     if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
-    budget = read_budget(epsilon, delta, rho, selects_keys=True)
+    budget = read_budget(epsilon, delta, rho, selects_keys=groups is None)
     rule = read_split(split, list(queries), selects=groups is None)
     if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dpfast.accounting.budget import Budget, read_budget
@@ -13,7 +13,7 @@ from dpfast.mechanisms.noise import IntegerNoise, NoiseTooWideError
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Workload, check_workload
 
 __all__ = ["Choice", "Considered", "choose", "consider", "read_unit"]
 
@@ -125,10 +125,11 @@ def choose(
     12.946
 
     """
+    check_workload(workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
-    made = candidates(workload, budget) if among is None else list(among)
-    if not made:
-        raise ParameterError("among", among, "at least one strategy")
+    made = candidates(workload, budget) if among is None else list(among) if isinstance(among, Iterable) else []
+    if not made or not all(isinstance(strategy, Strategy) for strategy in made):
+        raise ParameterError("among", among, "a list of one strategy or more", "write [dpf.strategies.identity(100)]")
     considered = [consider(made[0], workload, budget, unit)]
     for strategy in made[1:]:
         try:

@@ -15,10 +15,12 @@ from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.payment import read_payment
+from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise, declared_amounts
 from dpfast.strategies.choosing import Choice, choose, consider, read_unit
 from dpfast.strategies.strategy import Strategy
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.histograms import counted
+from dpfast.workloads.workload import Workload, check_workload
 
 __all__ = ["MatrixRelease", "charge_of", "draw_cells", "matrix_mechanism"]
 
@@ -182,6 +184,7 @@ def matrix_mechanism(
     (True, 702)
 
     """
+    check_workload(workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     if isinstance(strategy, Strategy):
         choice = Choice((consider(strategy, workload, budget, unit),))
@@ -192,8 +195,12 @@ def matrix_mechanism(
         raise ParameterError("strategy", strategy, '"auto", or a strategy of dpf.strategies')
     chosen, noise = choice.best.strategy, choice.best.noise
     payment = read_payment(ledger, budget, random, neighbors=unit.neighbors, dataset=dataset, privacy_unit=privacy_unit)
+    counts = counted(histogram, chosen.shape)  # what is wrong with it is found before the charge
+    source, _ = random_source(random), thread_count(threads, 1)
+    if not isinstance(nonnegative, (bool, np.bool_)):
+        raise ParameterError("nonnegative", nonnegative, "True or False")
     entry = payment.charge([charge_of(budget, noise, f"{len(workload):,} queries from {chosen.name}")])
-    cells = draw_cells(chosen, noise, histogram, random, threads)
+    cells = draw_cells(chosen, noise, counts, source, threads)
     if nonnegative:
         np.maximum(cells, 0.0, out=cells)
     return MatrixRelease(workload, chosen, noise, cells, choice, entry)

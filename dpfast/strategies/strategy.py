@@ -17,7 +17,8 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.calibration import round_up_root
 from dpfast.queries import Sensitivity
-from dpfast.workloads.workload import Union, Workload, checked_histogram
+from dpfast.workloads.histograms import checked_histogram
+from dpfast.workloads.workload import Union, Workload
 
 __all__ = [
     "LARGEST_DENSE",

@@ -25,13 +25,15 @@ from dpfast.synthesis.boosting_bounds import book_rounds, rounds_needed, step_si
 from dpfast.synthesis.boosting_privacy import BoostingPrivacy, Size, boosting_privacy, boosting_privacy_of_book
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_answers import ExactAnswers, check_workload
-from dpfast.synthesis.exact_queries import counted
-from dpfast.synthesis.exact_queries import records as records_of
+from dpfast.synthesis.exact_answers import ExactAnswers
+from dpfast.synthesis.exact_queries import public_steps
 from dpfast.synthesis.projection import project_answers
 from dpfast.synthesis.projection_mechanism import check_total
 from dpfast.synthesis.sampled import Sampled
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import counted
+from dpfast.workloads.histograms import records as records_of
+from dpfast.workloads.workload import check_workload
 
 __all__ = ["BoostedAnswers", "boost_queries", "verdicts"]
 
@@ -67,7 +69,7 @@ class BoostedAnswers:
     events
         What was drawn, as events.
     spent
-        What it cost: a `Amounts` of (epsilon, delta), or of (rho, delta).
+        What it cost: `Amounts` of (epsilon, delta), or of (rho, delta).
     entry
         The number of the first charge in the ledger, or None without one.
 
@@ -222,7 +224,7 @@ def boost_queries(
     _check_whole("samples", samples)
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
         raise ParameterError("share", share, "a number above 0 and below 1", "write for example share=0.5")
-    if generator not in GENERATORS:
+    if type(generator) is not str or generator not in GENERATORS:
         raise ParameterError("generator", generator, '"projection", "linear" or "brute_force"')
     if rounds * len(workload) > _MOST_ANSWERS:
         allowed = f"at most {_MOST_ANSWERS:,} answers in all rounds (8 bytes each)"
@@ -260,7 +262,7 @@ def boost_queries(
 
 def _checked_calibration(calibration: object) -> bool:
     """Return whether it is the book's."""
-    if calibration not in ("tight", "book"):
+    if type(calibration) is not str or calibration not in ("tight", "book"):
         raise ParameterError("calibration", calibration, '"tight" or "book"')
     return calibration == "book"
 
@@ -273,10 +275,8 @@ def _check_whole(argument: str, value: object) -> None:
 def _kind(mechanism: object, concentrated: bool) -> Literal["laplace", "gaussian"]:
     if mechanism is None:
         return "gaussian" if concentrated else "laplace"
-    if mechanism == "laplace":
-        return "laplace"
-    if mechanism == "gaussian":
-        return "gaussian"
+    if type(mechanism) is str and mechanism in ("laplace", "gaussian"):
+        return "laplace" if mechanism == "laplace" else "gaussian"
     raise ParameterError("mechanism", mechanism, '"laplace", "gaussian" or None')
 
 
@@ -350,7 +350,7 @@ class _Boosting:
             else:
                 public = workload.answer(fitted)
                 told.append((known + 1, int(np.unique(chosen).size), float(np.abs(public[chosen] - noisy).max())))
-            synopsis[:] = np.rint(np.clip(public / step, -_LARGEST, _LARGEST))
+            synopsis[:] = public_steps(public / step, _LARGEST)
             scores += verdicts(synopsis, answers, self.tolerance, self.privacy.margin)
         frame = pl.DataFrame(told, {"round": pl.Int64, "sampled": pl.Int64, "worst": pl.Float64}, orient="row")
         return np.asarray(np.median(synopses, axis=0) * step, np.float64), frame

@@ -38,9 +38,9 @@ def step_size(advantage: float) -> float:
     0.8047189562
 
     """
-    if isinstance(advantage, bool) or not isinstance(advantage, (int, float)) or not 0 < advantage < 0.5:
+    if isinstance(advantage, bool) or not isinstance(advantage, (int, float)) or not 1e-6 <= advantage < 0.5:
         raise ParameterError(
-            "advantage", advantage, "a number above 0 and below 1/2", "write for example advantage=1/3"
+            "advantage", advantage, "a number from 1e-6 to below 1/2", "write for example advantage=1/3"
         )
     return math.atanh(2 * advantage)
 

@@ -119,6 +119,7 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
         squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
         margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf
         noise = noise_of_rho(size.change, mechanism, units - first)
+    step = 2.0**-30
     while True:
         privacy = _finished(size, margin, noise)
         cost = 0
@@ -126,7 +127,9 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
             cost += count * (_epsilon_units(event) if pure else zcdp.cost(event)[0])
         if cost <= first:
             return privacy
-        margin = max(margin * (1 + 2.0**-30), privacy.margin + 1)
+        # Rounding alone is made good at once; where costs are a few units each, or none will do, steps grow.
+        margin = max(margin * (1 + step), privacy.margin + 1)
+        step *= 2
 
 
 def _epsilon_units(event: Single) -> int:

@@ -43,7 +43,7 @@ class Estimate:
     workload
         The queries that it was made for.
     spent
-        What it cost: a `Amounts` of (epsilon, delta), or of (rho, delta).
+        What it cost: `Amounts` of (epsilon, delta), or of (rho, delta).
     complete
         Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
         accurate.

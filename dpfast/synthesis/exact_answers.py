@@ -14,25 +14,16 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.errors import ParameterError, Words
-from dpfast.synthesis.exact_queries import clamped
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import clamped
 
-__all__ = ["Change", "ExactAnswers", "check_workload"]
+__all__ = ["Change", "ExactAnswers"]
 
 #: Coefficients keep so many bits: the largest is about 2**20 steps.
 _COEFFICIENT_BITS = 20
 #: The most numbers of a rounded matrix: a gigabyte.
 _LARGEST_MATRIX = 2**27
 _LARGEST_ANSWER = 2**62
-
-
-def check_workload(workload: object) -> Workload:
-    """Return a workload, or refuse what is none."""
-    if not isinstance(workload, Workload):
-        raise ParameterError(
-            "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
-        )
-    return workload
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import math
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import Neighbors
-from dpfast.errors import DataError, ParameterError, Words
+from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
-from dpfast.workloads.workload import check_cells_of
+from dpfast.workloads.histograms import array_of, clamped, counted
+from dpfast.workloads.workload import check_workload
 
 __all__ = ["LARGEST_DOMAIN", "ExactQueries", "check_cells"]
 
@@ -78,10 +78,7 @@ class ExactQueries:
     """
 
     def __init__(self, workload: Workload, neighbors: Neighbors, *, whatever: bool = False) -> None:
-        if not isinstance(workload, Workload):
-            raise ParameterError(
-                "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
-            )
+        check_workload(workload)
         check_cells(workload.cells, "workload")
         if len(workload) == 0 or workload.cells == 0:
             raise ParameterError("workload", repr(workload), "of at least one query and one cell")
@@ -168,9 +165,8 @@ class ExactQueries:
         # Estimates of absurd size are cut off, so that no sum overflows: of answers all sums are below 2**60.
         limit = np.repeat(np.ldexp(1.0, 61) / sizes, sizes)
         with np.errstate(over="ignore"):
-            scaled = np.ldexp(np.nan_to_num(estimates), self.unit_bits + self.score_bits)
-        public = np.rint(np.clip(scaled, -limit, limit))
-        errors: NDArray[np.int64] = np.abs((answers << self.score_bits) - public.astype(np.int64))
+            scaled = np.ldexp(estimates, self.unit_bits + self.score_bits)
+        errors: NDArray[np.int64] = np.abs((answers << self.score_bits) - public_steps(scaled, limit))
         if not self.grouped:
             return errors
         penalty = np.minimum(np.ldexp(expected, self.score_bits) * sizes, np.ldexp(1.0, 61))
@@ -183,62 +179,40 @@ class ExactQueries:
         return int(self.l1 << self.score_bits)
 
 
-def _array(histogram: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(histogram.to_numpy() if isinstance(histogram, pl.Series) else histogram)
-    except ValueError:
-        allowed = "an array of integers"
-        raise ParameterError("histogram", Words("of rows of different lengths"), allowed) from None
+def public_steps(estimates: NDArray[np.float64], limit: Any) -> NDArray[np.int64]:
+    """Return public estimates as whole numbers from -limit to limit, a float64 or one for each, up to 2**62.
+
+    Guarantee
+        What exact answers are compared with, so that differences of numbers below 2**62 fit: an estimate that is no
+        number is 0, not the integer that a processor makes of it, beside which a difference of 1 in a private answer
+        would turn into one of 2**64.
+
+    Examples
+    --------
+    >>> public_steps(np.array([2.5, np.nan, np.inf, -1e30]), 2.0**61).tolist()
+    [2, 0, 2305843009213693952, -2305843009213693952]
+
+    """
+    known = np.where(np.isnan(estimates), 0.0, estimates)
+    steps: NDArray[np.int64] = np.rint(np.clip(known, -limit, limit)).astype(np.int64)
+    return steps
 
 
 def histogram_shape(histogram: Any) -> tuple[int, ...]:
     """Return the shape of a histogram of one cell or more, if weights of so many are held in memory."""
-    shape = _array(histogram).shape
+    shape = array_of(histogram, "histogram").shape
     if not shape or 0 in shape:
         raise ParameterError("histogram", Words(f"of shape {shape}"), "an array of one cell or more")
     check_cells(math.prod(shape), "histogram")
     return shape
 
 
-def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
-    """Return a histogram of integers in one dimension, as int64."""
-    array = _array(histogram)
-    check_cells_of(array, shape, argument)
-    if array.dtype.kind not in "iu":
-        raise ParameterError(
-            argument, Words(f"of type {array.dtype}"), "of integers", "sensitivities are those of counts"
-        )
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(2**63 - 1))
-    return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
-
-
-def records(histogram: Any) -> int:
-    """Return how many records a histogram of integers has, before any count is moved into its range.
-
-    Where records are replaced, this is the number that is public. The sum of counts in range is not: of neighbours one
-    may have a count that is out of range by one more than the other's.
-    """
-    array = _array(histogram)
-    wide = array if array.dtype == np.uint64 else array.astype(np.int64)
-    # The sums of both halves fit.
-    return (int((wide >> wide.dtype.type(32)).sum()) << 32) + int((wide & wide.dtype.type(2**32 - 1)).sum())
-
-
-def clamped(cells: NDArray[np.int64], largest: int, *, clamp: bool) -> NDArray[np.int64]:
-    """Return counts from 0 to the largest: others moved to the nearer end, or refused; see `ExactQueries.checked`."""
-    if clamp:
-        return np.clip(cells, 0, largest)
-    if cells.size and (int(cells.min()) < 0 or int(cells.max()) > largest):
-        raise DataError(
-            f"histogram must hold counts from 0 to {largest}; count again, or write np.maximum(histogram, 0) for one "
-            "that carries noise"
-        )
-    return cells
-
-
 def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
-    """Return public weights to start with, in one dimension: a copy of the prior, or all alike."""
+    """Return public weights to start with, in one dimension: those of the prior in proportion, or all alike.
+
+    The largest is from 1/2 to 1 and none is below 2**-500, so that sums and quotients of them with the number of
+    records, and all that weights are multiplied by later, stay within the range of floats.
+    """
     if prior is None:
         return np.ones(cells)
     try:
@@ -248,6 +222,10 @@ def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
     if weights.size != cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
         allowed = f"{cells:,} positive finite public weights, one for each cell"
         raise ParameterError("prior", Words(f"of {weights.size} numbers"), allowed)
+    weights = np.ldexp(weights, -math.frexp(float(weights.max()))[1])
+    if not weights.min() >= 2.0**-500:
+        allowed = "of weights within a factor of 2**499 of each other"
+        raise ParameterError("prior", Words("of weights further apart"), allowed, "raise the smallest ones")
     return weights
 
 

@@ -12,9 +12,10 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_queries import ExactQueries, counted, public_weights, records
+from dpfast.synthesis.exact_queries import ExactQueries, public_weights
 from dpfast.synthesis.rounds import PaymentByRounds, Rounds
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import counted, records
 
 __all__ = ["mwem"]
 

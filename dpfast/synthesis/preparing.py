@@ -20,9 +20,10 @@ from dpfast.ledger.payment import Payment, read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise
 from dpfast.randomness import RandomSource
-from dpfast.synthesis.exact_queries import clamped, counted, histogram_shape, records
+from dpfast.synthesis.exact_queries import histogram_shape
 from dpfast.synthesis.shares import noise_for
 from dpfast.workloads.cells import Identity
+from dpfast.workloads.histograms import clamped, counted, records
 from dpfast.workloads.workload import Workload
 
 __all__ = ["PARTS", "Prepared", "Task"]

@@ -19,18 +19,11 @@ from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source
 from dpfast.mechanisms.sparse_vector import SparseVector
 from dpfast.mechanisms.threshold_runs import calibrate
-from dpfast.synthesis.exact_queries import (
-    ExactQueries,
-    clamped,
-    counted,
-    histogram_shape,
-    public_weights,
-    records,
-    whole,
-)
+from dpfast.synthesis.exact_queries import ExactQueries, histogram_shape, public_steps, public_weights, whole
 from dpfast.synthesis.model import FittedRows
 from dpfast.synthesis.shares import noise_for, read_share, selection_for
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import clamped, counted, records
 from dpfast.workloads.matrix import Matrix
 
 __all__ = ["Answer", "PrivateMultiplicativeWeights"]
@@ -333,7 +326,7 @@ class PrivateMultiplicativeWeights:
             if exact is None:
                 exact = queries.answers(self._cells) << (_BITS - queries.unit_bits)
             with np.errstate(over="ignore"):
-                public = np.clip(np.rint(np.ldexp(estimates[place:], _BITS)), -(2.0**61), 2.0**61).astype(np.int64)
+                public = public_steps(np.ldexp(estimates[place:], _BITS), 2.0**61)
             above = self._sparse.test(np.abs(exact[place:] - public), most=1)
             exhausted[place : place + above.size] = False
             place += above.size

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
-from dpfast.synthesis.exact_answers import check_workload
 from dpfast.workloads import Workload
-from dpfast.workloads.workload import checked_histogram
+from dpfast.workloads.histograms import checked_histogram
+from dpfast.workloads.workload import check_workload
 
 __all__ = ["Body", "Projection", "check_limits", "project_answers"]
 

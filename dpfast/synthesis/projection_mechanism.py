@@ -19,12 +19,13 @@ from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.synthesis.answer_noise import AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.exact_answers import Change, ExactAnswers, check_workload
-from dpfast.synthesis.exact_queries import counted
-from dpfast.synthesis.exact_queries import records as records_of
+from dpfast.synthesis.exact_answers import Change, ExactAnswers
 from dpfast.synthesis.projection import Body, Projection, check_limits, project_answers
 from dpfast.synthesis.sampled import WithTotal
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import counted
+from dpfast.workloads.histograms import records as records_of
+from dpfast.workloads.workload import check_workload
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
 
@@ -64,9 +65,9 @@ class ProjectedAnswers(Estimate):
 
 def calibrate_noise(change: Change, budget: Budget, mechanism: object, calibration: Calibration) -> AnswerNoise:
     """Return noise for a budget; "auto" takes the one of less variance: Gaussian, or Laplace by basic composition."""
-    if calibration not in ("tight", "zcdp", "book"):
+    if type(calibration) is not str or calibration not in ("tight", "zcdp", "book"):
         raise ParameterError("calibration", calibration, '"tight", "zcdp" or "book"')
-    if mechanism not in ("auto", "laplace", "gaussian"):
+    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     if mechanism == "auto":
         kinds: list[Literal["laplace", "gaussian"]] = ["laplace", "gaussian"]

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import check_sums, checked_coefficients, checked_shape
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["Identity", "Total", "coordinates"]
 

@@ -10,8 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["Kronecker"]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.marginals import spread_marginals, sum_marginals
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.marginal_tree import MarginalTree
 from dpfast.workloads.shapes import (
     check_size,
@@ -23,7 +24,7 @@ from dpfast.workloads.shapes import (
     checked_shape,
     read_only,
 )
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["Marginals"]
 

@@ -16,8 +16,9 @@ from dpfast.kernels.products import (
     multiply_sparse_columns,
     multiply_sparse_rows,
 )
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape, read_only
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["LARGEST_COEFFICIENT", "Matrix", "SparseMatrix"]
 

@@ -21,6 +21,7 @@ from dpfast.kernels.prefixes import (
     sum_suffixes,
 )
 from dpfast.workloads.bounds import check_bounds, count_both
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import (
     check_size,
     check_sums,
@@ -30,7 +31,7 @@ from dpfast.workloads.shapes import (
     checked_shape,
     read_only,
 )
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges"]
 

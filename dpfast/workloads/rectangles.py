@@ -18,6 +18,7 @@ from dpfast.kernels.prefixes import (
     sum_prefixes_along,
 )
 from dpfast.workloads.bounds import check_bounds, count_both
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import (
     check_size,
     check_sums,
@@ -26,7 +27,7 @@ from dpfast.workloads.shapes import (
     checked_shape,
     read_only,
 )
-from dpfast.workloads.workload import Workload, checked_histogram
+from dpfast.workloads.workload import Workload
 
 __all__ = ["Rectangles"]
 

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import DataError, ParameterError, Words
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels.products import square_block_sums
+from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import check_size, checked_coefficients, read_only
 
-__all__ = ["LARGEST_GRAM", "Union", "Workload", "check_cells_of", "checked_histogram"]
+__all__ = ["LARGEST_GRAM", "Union", "Workload", "check_workload"]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
@@ -172,43 +173,13 @@ class Workload(ABC):
         return f"{type(self).__name__}({len(self)} queries over {' x '.join(map(str, self.shape))} cells)"
 
 
-def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[Any]:
-    """Return a histogram as an int64 or float64 array in one dimension, borrowed where possible.
-
-    Raises
-    ------
-    ParameterError
-        It has another number of cells, another type, or a null, of which the mask is public.
-    DataError
-        It is of uint64, and a count is 2**63 or more.
-
-    """
-    if isinstance(histogram, pl.Series):
-        if histogram.null_count():
-            raise ParameterError(
-                argument, Words("a Series with nulls"), "a count for every cell", "write .fill_null(0) behind"
-            )
-        histogram = histogram.to_numpy()
-    array = np.asarray(histogram)
-    check_cells_of(array, shape, argument)
-    if array.dtype.kind not in "iuf":
-        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
-    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
-        raise DataError(f"{argument} must have counts below 2**63; divide them, or pass floats")
-    wanted = np.float64 if array.dtype.kind == "f" else np.int64
-    return np.ascontiguousarray(array, dtype=wanted).reshape(-1)
-
-
-def check_cells_of(array: NDArray[Any], shape: tuple[int, ...], argument: str) -> None:
-    """Refuse an array that is neither of a shape nor of as many cells in one dimension."""
-    cells = math.prod(shape)
-    if array.shape not in {shape, (cells,)}:
+def check_workload(workload: object) -> Workload:
+    """Return a workload, or refuse what is none."""
+    if not isinstance(workload, Workload):
         raise ParameterError(
-            argument,
-            Words(f"of shape {array.shape}"),
-            f"of shape {shape}, or of {cells:,} cells in one dimension",
-            "count over the workload's cells",
+            "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
         )
+    return workload
 
 
 class Union(Workload):

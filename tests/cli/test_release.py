@@ -322,6 +322,8 @@ def test_a_release_by_rho(folder, run):
     assert "gaussian" in run("explain", "trips.parquet", *by_rho).stdout.lower()
     run("ledger", "create", "epsilon.db", "--epsilon", "3", "--delta", "1e-6")
     result = run("release", "trips.parquet", *by_rho, "--ledger", "epsilon.db", "--out", "p.parquet")
-    assert (result.exit_code, "plan was made with rho" in result.stderr) == (4, True)
+    assert result.exit_code == 2
+    assert "--rho must be left out: this ledger adds up epsilons" in result.stderr
+    assert "write for example --epsilon 1.0" in result.stderr
     result = run("release", "trips.parquet", *by_rho, "--epsilon", "1", "--ledger", "rho.db", "--out", "p.parquet")
     assert result.exit_code == 2

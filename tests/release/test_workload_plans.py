@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting import basic, gdp, zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian
-from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
+from dpfast.errors import BudgetExceededError, DpfastError, ParameterError
 
 CELLS = 40
 KEYS = pl.DataFrame({"age": range(CELLS)})
@@ -185,7 +185,7 @@ def test_nothing_is_charged_where_the_budget_does_not_reach():
     with pytest.raises(BudgetExceededError):
         plan().run(ledger)
     assert ledger.spent.epsilon == 0
-    with pytest.raises(LedgerError, match="made with rho"):
+    with pytest.raises(ParameterError, match="rho must be left out: this ledger adds up epsilons"):
         plan(epsilon=None, rho=0.1).run(dpf.Ledger(epsilon=1.0))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dpfast.workloads import Workload
-from dpfast.workloads.workload import checked_histogram
+from dpfast.workloads.histograms import checked_histogram
 
 
 class Dense(Workload):

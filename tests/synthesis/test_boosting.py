@@ -264,7 +264,7 @@ def test_the_ledger_is_charged_whole():
         ({"rounds": 0}, "rounds must be a whole number from 1"),
         ({"samples": 0}, "samples must be a whole number from 1"),
         ({"samples": 2.5}, "samples must be a whole number from 1"),
-        ({"advantage": 0.5}, "advantage must be a number above 0 and below 1/2"),
+        ({"advantage": 0.5}, "advantage must be a number from 1e-6 to below 1/2"),
         ({"advantage": 0}, "advantage"),
         ({"accuracy": -1}, "accuracy must be a number of at least 0"),
         ({"accuracy": math.nan}, "accuracy"),

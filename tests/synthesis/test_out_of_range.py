@@ -12,7 +12,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast.synthesis.exact_answers import ExactAnswers
-from dpfast.synthesis.exact_queries import ExactQueries, records
+from dpfast.synthesis.exact_queries import ExactQueries
+from dpfast.workloads.histograms import records
 
 from .test_privacy import WORKLOADS, neighbours
 from .transcripts import loss, replay, transcript

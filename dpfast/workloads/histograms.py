@@ -1,0 +1,107 @@
+"""Histograms as they are given: one array of counts in the end, or an error that says what was given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import DataError, ParameterError, Words
+
+__all__ = ["array_of", "check_cells_of", "checked_histogram", "clamped", "counted", "records"]
+
+
+def array_of(histogram: Any, argument: str) -> NDArray[Any]:
+    """Return what was given as an array, without a copy where possible.
+
+    Raises
+    ------
+    ParameterError
+        It is no array of numbers: it has nulls or a mask, or rows of different lengths.
+
+    """
+    if isinstance(histogram, pl.Series):
+        if histogram.null_count():
+            raise ParameterError(
+                argument, Words("a Series with nulls"), "a count for every cell", "write .fill_null(0) behind"
+            )
+        histogram = histogram.to_numpy()
+    if isinstance(histogram, np.ma.MaskedArray):
+        raise ParameterError(argument, Words("a masked array"), "a count for every cell", "write .filled(0) behind")
+    try:
+        return np.asarray(histogram)
+    except ValueError:
+        raise ParameterError(argument, Words("of rows of different lengths"), "an array of integers") from None
+
+
+def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[Any]:
+    """Return a histogram as an int64 or float64 array in one dimension, borrowed where possible.
+
+    Raises
+    ------
+    ParameterError
+        It has another number of cells, another type, or a null, of which the mask is public.
+    DataError
+        It is of uint64, and a count is 2**63 or more.
+
+    """
+    array = array_of(histogram, argument)
+    check_cells_of(array, shape, argument)
+    if array.dtype.kind not in "iuf":
+        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
+    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
+        raise DataError(f"{argument} must have counts below 2**63; divide them, or pass floats")
+    wanted = np.float64 if array.dtype.kind == "f" else np.int64
+    return np.ascontiguousarray(array, dtype=wanted).reshape(-1)
+
+
+def check_cells_of(array: NDArray[Any], shape: tuple[int, ...], argument: str) -> None:
+    """Refuse an array that is neither of a shape nor of as many cells in one dimension."""
+    cells = math.prod(shape)
+    if array.shape not in {shape, (cells,)}:
+        raise ParameterError(
+            argument,
+            Words(f"of shape {array.shape}"),
+            f"of shape {shape}, or of {cells:,} cells in one dimension",
+            "count over the workload's cells",
+        )
+
+
+def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
+    """Return a histogram of integers in one dimension, as int64."""
+    array = array_of(histogram, argument)
+    check_cells_of(array, shape, argument)
+    if array.dtype.kind not in "iu":
+        raise ParameterError(
+            argument, Words(f"of type {array.dtype}"), "of integers", "sensitivities are those of counts"
+        )
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(2**63 - 1))
+    return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
+
+
+def records(histogram: Any) -> int:
+    """Return how many records a histogram of integers has, before any count is moved into its range.
+
+    Where records are replaced, this is the number that is public. The sum of counts in range is not: of neighbours one
+    may have a count that is out of range by one more than the other's.
+    """
+    array = array_of(histogram, "histogram")
+    wide = array if array.dtype == np.uint64 else array.astype(np.int64)
+    # The sums of both halves fit.
+    return (int((wide >> wide.dtype.type(32)).sum()) << 32) + int((wide & wide.dtype.type(2**32 - 1)).sum())
+
+
+def clamped(cells: NDArray[np.int64], largest: int, *, clamp: bool) -> NDArray[np.int64]:
+    """Return counts from 0 to the largest: others moved to the nearer end, or refused."""
+    if clamp:
+        return np.clip(cells, 0, largest)
+    if cells.size and (int(cells.min()) < 0 or int(cells.max()) > largest):
+        raise DataError(
+            f"histogram must hold counts from 0 to {largest}; count again, or write np.maximum(histogram, 0) for one "
+            "that carries noise"
+        )
+    return cells
