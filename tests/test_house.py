@@ -287,6 +287,7 @@ def test_one_forbidden_import_of_a_kernel_is_enough(house_with_a_mutant, line):
     kernel.write_text(f'"""A kernel."""\n\nimport math\n\nimport numba\n\nfrom ...kernels import noise\n{line}\n')
     with pytest.raises(AssertionError):
         test_kernels_import_numba_llvmlite_and_numpy_alone(kernel)
+    imported.cache_clear()
     kernel.write_text(kernel.read_text().replace(f"{line}\n", ""))
     test_kernels_import_numba_llvmlite_and_numpy_alone(kernel)
 
