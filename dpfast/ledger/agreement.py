@@ -45,6 +45,7 @@ Floats = NDArray[np.float64]
 # A scale is a float, rounded once or twice on its way from an epsilon, and profiles are evaluated in floats.
 _ROUNDED = 1.0 + 2.0**-49
 _NEARLY = 1.0 + 1e-9
+_BLOCK = 16_384
 
 
 def check_event(event: Single, epsilon_units: int, delta_units: int) -> None:
@@ -166,17 +167,15 @@ def check_columns(
     columns = [*parameters.values(), epsilon, *(() if delta is None else (delta,))]
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
         if kind is Gaussian:
-            wrong = np.ones(epsilon.size, np.bool_) if delta is None else _gaussians_above(*columns)
+            rows = np.arange(epsilon.size) if delta is None else np.flatnonzero(_gaussians_above(*columns))
         else:
-            own = parameters["scale"] if "scale" in parameters else parameters["epsilon"]
-            own = parameters["sensitivity"] / own if "scale" in parameters else own
-            wrong = own > epsilon * _ROUNDED
-            if delta is not None and wrong.any():
-                rows = np.flatnonzero(wrong)
-                profile = _profile(kind, own[rows], epsilon[rows], *(column[rows] for column in parameters.values()))
-                wrong[rows] = ~(profile <= delta[rows] * _NEARLY)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+            rows = _rows_above(parameters, epsilon)
+            if delta is not None and rows.size:
+                some = {name: column[rows] for name, column in parameters.items()}
+                profile = _profile(kind, _own_epsilons(some), epsilon[rows], *some.values())
+                rows = rows[~(profile <= delta[rows] * _NEARLY)]
+    if rows.size:
+        row = int(rows[0])
         given = ", ".join(f"{name} {float(column[row])!r}" for name, column in parameters.items())
         raise ParameterError(
             f"parameters[{row}]",
@@ -185,6 +184,22 @@ def check_columns(
             f"{0.0 if delta is None else float(delta[row])!r} that are charged",
             "charge what it costs, or draw more noise",
         )
+
+
+def _own_epsilons(parameters: dict[str, Floats]) -> Floats:
+    """Return what each event costs by itself."""
+    return parameters["sensitivity"] / parameters["scale"] if "scale" in parameters else parameters["epsilon"]
+
+
+def _rows_above(parameters: dict[str, Floats], epsilon: Floats) -> NDArray[np.int64]:
+    """Return the rows whose event costs more than their epsilon, looked for in blocks that stay in the cache."""
+    found = []
+    for start in range(0, epsilon.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        above = _own_epsilons({name: column[block] for name, column in parameters.items()}) > epsilon[block] * _ROUNDED
+        if above.any():
+            found.append(start + np.flatnonzero(above))
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _profile(kind: type, own: Floats, epsilon: Floats, first: Floats, *more: Floats) -> Floats:
