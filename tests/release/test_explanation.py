@@ -120,8 +120,8 @@ WARNINGS = [
     ({"delta": 2e-5, "mechanism": "gaussian", "population": 10_000}, []),
     ({"delta": 1e-6, "mechanism": "gaussian", "population": 10**6}, ["delta 1e-06 is not below 1 / population"]),
     ({"delta": 1e-6, "mechanism": "gaussian", "population": np.int64(999_999)}, []),
-    ({"epsilon": None, "rho": 1}, []),
-    ({"epsilon": None, "rho": 2}, ["rho 2 is above 1"]),
+    ({"epsilon": None, "delta": 0, "rho": 1}, []),
+    ({"epsilon": None, "delta": 0, "rho": 2}, ["rho 2 is above 1"]),
     ({"m": dpf.mean("v", bounds=(np.float64(0), 4))}, ["the bounds of m are NumPy numbers"]),
     ({"m": dpf.sum("v", bounds=(0, np.int64(4)))}, ["the bounds of m are NumPy numbers"]),
 ]
