@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import NoReturn, TypeAlias
@@ -12,6 +13,7 @@ import polars as pl
 from dpfast.aggregation import memory
 from dpfast.aggregation.spilling import SpillFile
 from dpfast.errors import DpfastError
+from dpfast.mechanisms.additive import in_threads, thread_count
 from dpfast.mechanisms.key_policy import sorted_units
 from dpfast.mechanisms.key_weights import Holdings
 
@@ -22,6 +24,27 @@ _Place: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 #: Blocks of all parts that are merged take this share of what rows may take, but a block this much.
 _SHARE, _LEAST_BLOCK_BYTES = 4, 1 << 14
+
+
+def _sorted_in_threads(part: Holdings, ranks: np.ndarray, singles: np.ndarray) -> list[Holdings]:
+    """Return units sorted by `sorted_units` in as many runs as threads: their merge is the same whatever the shares."""
+    workers = min(thread_count(None, part.groups.size), max(part.stops.size, 1))
+    shares, runs = iter(range(workers)), [part] * workers
+    counts = [singles, *(np.zeros_like(singles) for _ in range(workers - 1))]
+    edges = part.stops.size * np.arange(workers + 1) // workers
+
+    def work() -> None:
+        share = next(shares)
+        first, last = edges[share], edges[share + 1]
+        start = int(part.stops[first - 1]) if first else 0
+        stop = int(part.stops[last - 1]) if last else 0
+        own = Holdings(part.stops[first:last] - start, part.groups[start:stop])
+        runs[share] = sorted_units(own, ranks, counts[share])
+
+    in_threads(work, workers, threading.Event())
+    for count in counts[1:]:
+        singles += count
+    return runs
 
 
 class KeptGroups:
@@ -53,9 +76,10 @@ class KeptGroups:
             self._places.append(self._write(part))
 
     def renumbered(self, numbers: np.ndarray) -> KeptGroups:
-        """Return the same with group g called ``numbers[g]``; it reads the same file."""
+        """Return the same with group g called ``numbers[g]``; parts in the same file get theirs when they are read."""
         other = KeptGroups(None)
-        other._parts, other._places, other._file, other._numbers = self._parts, self._places, self._file, numbers
+        other._parts = [part.renumbered(numbers) for part in self._parts]
+        other._places, other._file, other._numbers = self._places, self._file, numbers
         return other
 
     def runs(self, ranks: np.ndarray, singles: np.ndarray) -> list[Iterator[Holdings]]:
@@ -72,12 +96,9 @@ class KeptGroups:
 
         """
         if self._file is None:
-            return [self._sorted(part, ranks, singles) for part in self._parts]
+            return [iter((run,)) for part in self._parts for run in _sorted_in_threads(part, ranks, singles)]
         most = max(memory.room_for_rows() // (_SHARE * max(len(self._places), 1)), _LEAST_BLOCK_BYTES)
         return [self._read_blocks(self._write_blocks(sorted_units(part, ranks, singles), most)) for part in self]
-
-    def _sorted(self, part: Holdings, ranks: np.ndarray, singles: np.ndarray) -> Iterator[Holdings]:
-        yield sorted_units(self._renumber(part), ranks, singles)
 
     def _write_blocks(self, part: Holdings, most: int) -> list[_Place]:
         """Write a part in blocks of at most so many bytes, or one unit, and return their places."""
@@ -97,10 +118,10 @@ class KeptGroups:
             yield self._read(place)
 
     def __iter__(self) -> Iterator[Holdings]:
-        for part in self._parts:
-            yield self._renumber(part)
+        yield from self._parts
         for place in self._places:
-            yield self._renumber(self._read(place))
+            part = self._read(place)
+            yield part if self._numbers is None else part.renumbered(self._numbers)
 
     def _write(self, part: Holdings) -> _Place:
         assert self._file is not None
@@ -112,9 +133,6 @@ class KeptGroups:
         # Writable, like those in memory: kernels would be compiled anew for others.
         stops, groups = (self._file.read(numbers)["numbers"].to_numpy(writable=True) for numbers in place)
         return Holdings(stops, groups)
-
-    def _renumber(self, part: Holdings) -> Holdings:
-        return part if self._numbers is None else part.renumbered(self._numbers)
 
     def __repr__(self) -> str:
         return "KeptGroups(private)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpfast.mechanisms.key_weights import STEPS
 from dpfast.queries import Measure
 
 from .test_every_route import DATA, ROUTES, by_of, frame_of
+from .test_spilled_keys import open_files
 
 CUTOFF = 15 * STEPS
 
@@ -151,7 +151,7 @@ def test_sums_are_the_same_from_the_disk(monkeypatch, lazy, block, number, room)
     monkeypatch.setattr(memory, "room_for_rows", lambda: room)
     monkeypatch.setattr(holdings, "_LEAST_BLOCK_BYTES", block)
     gc.collect()  # files of releases in other tests
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     exact = exact_of(frame.lazy() if lazy else frame)
     if number >= 300:
         assert sum(1 for _ in exact.holdings) > 20
@@ -162,7 +162,7 @@ def test_sums_are_the_same_from_the_disk(monkeypatch, lazy, block, number, room)
         assert all(8 * one.stops.size + 4 * one.groups.size <= 300 for part in parts for one in part)
     del exact
     assert sums_of(frame.lazy() if lazy else frame) == wanted
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
 def test_several_parts_in_memory_are_merged():
