@@ -223,4 +223,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004

@@ -355,4 +355,4 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004

@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004

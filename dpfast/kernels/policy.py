@@ -93,7 +93,7 @@ def _is_before(groups, start, stop, other):
 
 @kernel
 def order_units(keys, told, unit_bits, stops, groups, order, scratch):
-    """Write units in lexicographic order: a merge sort of every run of them whose groups begin alike.
+    """Write units in lexicographic order: runs of them whose groups begin alike are inserted, or merged if long.
 
     Parameters
     ----------
@@ -116,6 +116,19 @@ def order_units(keys, told, unit_bits, stops, groups, order, scratch):
         # How many groups the numbers do not tell.
         size = stops[unit] - (stops[unit - 1] if unit > 0 else 0) - told
         width = 1 if size > 0 else last - first
+        if size > 0 and last - first <= _SHORT:
+            for i in range(first + 1, last):
+                unit = order[i]
+                stop = stops[unit]
+                j = i
+                while j > first:
+                    other = stops[order[j - 1]]
+                    if not _is_before(groups, stop - size, stop, other - size):
+                        break
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = unit
+            width = last - first
         while width < last - first:
             for left in range(first, last, 2 * width):
                 middle, right = min(left + width, last), min(left + 2 * width, last)
@@ -232,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004

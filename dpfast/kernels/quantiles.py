@@ -428,4 +428,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004

@@ -145,4 +145,4 @@ def add_to_segments(logarithms, edges, terms):
         _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8cf518d8a99c889b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004
