@@ -151,9 +151,11 @@ class PostgresqlStore(DurableStore):
             except psycopg.Error as error:
                 problem = self._explained(error, committing)
                 self.disconnect()
-            except BaseException:
+            except BaseException as error:
                 self.disconnect()
-                raise
+                # What a fork reads on its parent's connection says nothing of the ledger.
+                if os.getpid() == process or not isinstance(error, Exception):
+                    raise
             # Not within the handler: psycopg's errors know the connection, and with it the password.
             if os.getpid() != process:
                 raise LedgerError("this process was forked in the middle of a charge of its parent")

@@ -170,13 +170,16 @@ class SqliteStore(DurableStore):
                     connection.execute("COMMIT")
                     self._seen, self._file = self._now, _state_of(file)
                     return (result,)
-            except BaseException:
+            except BaseException as error:
                 self.disconnect()  # undoes what is not committed
+                if os.getpid() != process and isinstance(error, Exception):
+                    # What it read, its parent was writing: that says nothing of the file.
+                    raise _forked() from None
                 raise
             finally:
                 self.is_working = False
             self.disconnect()
-            raise LedgerError("this process was forked in the middle of a charge of its parent")
+            raise _forked()
 
     def _connect(self, file: int, alone: bool) -> sqlite3.Connection | None:
         """Return the connection, a new one where others wrote, or None where the file is to be put in order first."""
@@ -235,6 +238,10 @@ class SqliteStore(DurableStore):
     def _check_storage(self, connection: sqlite3.Connection, *, whole: bool) -> None:
         if whole and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged("its pages are not in order")
+
+
+def _forked() -> LedgerError:
+    return LedgerError("this process was forked in the middle of a charge of its parent")
 
 
 def _state_of(file: int) -> tuple[int, ...]:

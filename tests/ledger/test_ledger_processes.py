@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpfast
-from dpfast.errors import BudgetExceededError
+from dpfast.errors import BudgetExceededError, LedgerError
 from dpfast.ledger import Charge, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -117,3 +117,18 @@ def test_forked_in_own_charge(path):
 def test_memory_after_fork(path):
     """Soundness rule 11: an in-memory ledger refuses after a fork."""
     crash("memory_after_fork", path)
+
+
+def test_what_a_fork_reads_in_its_parents_charge_is_no_damage(path, monkeypatch):
+    """A fork may find half-written pages: it is told of the fork, not to restore a ledger that is whole."""
+    ledger = Ledger.open(path)
+    real = os.getpid
+
+    def work(connection):
+        monkeypatch.setattr(os, "getpid", lambda: real() + 1)
+        raise LedgerError("the ledger is damaged")
+
+    with pytest.raises(LedgerError, match="forked in the middle"):
+        ledger._store._transact(work, writing=True)
+    monkeypatch.setattr(os, "getpid", real)
+    assert Ledger.open(path).verify() is None
