@@ -15,7 +15,8 @@ from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
-from dpfast.ledger.payment import Payment, check_ledger, refuse_repeatable, refuse_rho
+from dpfast.ledger.filters import refuse_rho
+from dpfast.ledger.payment import Payment, check_ledger, refuse_repeatable
 from dpfast.planner import Charged
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 

@@ -19,7 +19,7 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
-from dpfast.ledger.payment import refuse_rho
+from dpfast.ledger.filters import refuse_rho
 from dpfast.mechanisms.calibration import analytic_gaussian_ratios
 
 __all__ = ["Floats", "Mechanism", "Part", "Rows", "calibrated", "column_of", "epsilon_of"]

@@ -24,7 +24,7 @@ from dpfast.ledger.filters import Filter, filter_of
 from dpfast.ledger.head import SEALS, Head, account_row, units_of, write_account
 from dpfast.ledger.partitioned import PARTITIONS, PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
-__all__ = ["DurableStore"]
+__all__ = ["DurableStore", "forked"]
 
 Result = TypeVar("Result")
 #: A connection of the standard library's kind (PEP 249), with ``execute`` and ``executemany`` of its own.
@@ -398,3 +398,8 @@ class DurableStore(ABC):
             # One of an earlier format has fewer sums.
             if walk.spent.get(name, account.filter.nothing)[: len(account.spent)] != account.spent:
                 raise self._damaged("its entries do not add up to its accounts")
+
+
+def forked() -> LedgerError:
+    """Return the error for a process that finds itself in its parent's transaction."""
+    return LedgerError("this process was forked in the middle of a charge of its parent")

@@ -46,6 +46,7 @@ __all__ = [
     "allotment_of",
     "filter_of",
     "make_filter",
+    "refuse_rho",
 ]
 
 ACCOUNTANTS = ("basic", "zcdp", "rdp", "odometer")
@@ -303,6 +304,13 @@ class Renyi:
         )
 
 
+def refuse_rho(accountant: str, rho: object) -> None:
+    """Refuse a rho where a ledger adds up epsilons."""
+    if accountant == "basic":
+        allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
+        raise ParameterError("rho", rho, allowed, "write for example epsilon=1.0")
+
+
 def allotment_of(
     rule: Filter, name: str, epsilon: object, rho: object, delta: object
 ) -> tuple[Filter, tuple[Charge, ...]]:
@@ -314,8 +322,7 @@ def allotment_of(
     part, delta_units = budget.units, budget.delta_units
     if isinstance(rule, Basic):
         if budget.kind == "rho":
-            allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
-            raise ParameterError("rho", rho, allowed, "write for example epsilon=1.0")
+            refuse_rho(rule.accountant, rho)
         return Basic(part, delta_units), (Charge(part, delta_units, description),)
     if budget.kind == "epsilon":
         allowed = 'left out: this ledger adds up rho (accountant "zcdp")'

@@ -10,9 +10,10 @@ from dpfast.accounting.budget import Budget
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import Identity
 from dpfast.ledger.charges import Charge, ChargeColumns
+from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.ledger import Ledger
 
-__all__ = ["Payment", "check_ledger", "read_payment", "refuse_repeatable", "refuse_rho"]
+__all__ = ["Payment", "check_ledger", "read_payment", "refuse_repeatable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,6 @@ def refuse_repeatable(random: object) -> None:
     """Refuse any source of randomness but the operating system's: what is charged must be secure."""
     if random is not None:
         raise ParameterError("random", random, "left out where a ledger is charged", "noise is secure then")
-
-
-def refuse_rho(accountant: str, rho: object) -> None:
-    """Refuse a rho where a ledger adds up epsilons."""
-    if accountant == "basic":
-        allowed = 'left out: this ledger adds up epsilons (accountant "basic")'
-        raise ParameterError("rho", rho, allowed, "write for example epsilon=1.0")
 
 
 def read_payment(

@@ -24,7 +24,7 @@ import psycopg
 
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account
-from dpfast.ledger.durable import DurableStore
+from dpfast.ledger.durable import DurableStore, forked
 from dpfast.ledger.head import Head, account_row
 from dpfast.ledger.postgresql_server import FORMAT, FORMAT_BEFORE, SCHEMA, Server, Session, reason_of
 from dpfast.ledger.turns import Turns
@@ -158,7 +158,7 @@ class PostgresqlStore(DurableStore):
                     raise
             # Not within the handler: psycopg's errors know the connection, and with it the password.
             if os.getpid() != process:
-                raise LedgerError("this process was forked in the middle of a charge of its parent")
+                raise forked()
             raise LedgerError(problem)
 
         return self._turns.take(transaction)

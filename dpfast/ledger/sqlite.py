@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account
-from dpfast.ledger.durable import DurableStore
+from dpfast.ledger.durable import DurableStore, forked
 from dpfast.ledger.file_lock import after_fork_in_child, check_place, hold
 from dpfast.ledger.head import Head, account_row
 from dpfast.ledger.rollback_journal import journal_of, recover, was_left
@@ -174,12 +174,12 @@ class SqliteStore(DurableStore):
                 self.disconnect()  # undoes what is not committed
                 if os.getpid() != process and isinstance(error, Exception):
                     # What it read, its parent was writing: that says nothing of the file.
-                    raise _forked() from None
+                    raise forked() from None
                 raise
             finally:
                 self.is_working = False
             self.disconnect()
-            raise _forked()
+            raise forked()
 
     def _connect(self, file: int, alone: bool) -> sqlite3.Connection | None:
         """Return the connection, a new one where others wrote, or None where the file is to be put in order first."""
@@ -238,10 +238,6 @@ class SqliteStore(DurableStore):
     def _check_storage(self, connection: sqlite3.Connection, *, whole: bool) -> None:
         if whole and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged("its pages are not in order")
-
-
-def _forked() -> LedgerError:
-    return LedgerError("this process was forked in the middle of a charge of its parent")
 
 
 def _state_of(file: int) -> tuple[int, ...]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from dpfast.accounting.budget import Budget
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.planner.charged import Charged
 from dpfast.planner.workload_reading import AskedWorkload
 from dpfast.queries import Sensitivity
-from dpfast.strategies import Choice, Considered, Strategy, choose
+from dpfast.strategies import Choice, Considered, Strategy
+from dpfast.strategies.choosing import choose_for
 from dpfast.strategies.matrix_mechanism import charge_of
 from dpfast.workloads.workload import Workload
 
@@ -66,24 +65,12 @@ def draw_up_workload(asked: AskedWorkload, strategy: object, mechanism: object) 
     among = None if isinstance(strategy, str) and strategy == "auto" else [strategy]
     if among is not None and not isinstance(strategy, Strategy):
         raise ParameterError("strategy", strategy, '"auto", "adaptive" or one of dpf.strategies')
-    choice = choose(
-        workload,
-        **_budget(budget, gaussian=mechanism == "auto"),
-        neighbors=unit.neighbors,
-        max_groups=unit.max_groups,
-        max_rows_per_group=unit.max_rows_per_group,
-        among=among,  # type: ignore[arg-type]
-    )
+    # Without a delta there is no Gaussian noise.
+    spendable = budget if mechanism == "auto" else replace(budget, delta_units=0)
+    choice = choose_for(workload, spendable, unit, among)  # type: ignore[arg-type]
     measured, noise = choice.best.strategy, choice.best.noise
     sensitivity = measured.sensitivity(unit)
     description = f"{len(workload):,} queries over {asked.by}, from {measured.name}"
     charge = charge_of(budget, noise, description)
     blueprint = WorkloadBlueprint(**asked.basics, choice=choice, sensitivity=sensitivity, charge=charge)
     return replace(blueprint, warnings=asked.warnings(blueprint))
-
-
-def _budget(budget: Budget, *, gaussian: bool) -> dict[str, Any]:
-    """Return a budget as `choose` takes it: exact decimals."""
-    if budget.kind == "rho":
-        return {"rho": budget.amount}
-    return {"epsilon": budget.amount, "delta": budget.delta if gaussian else None}

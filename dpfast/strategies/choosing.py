@@ -15,7 +15,7 @@ from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import Workload, check_workload
 
-__all__ = ["Choice", "Considered", "choose", "consider", "read_unit"]
+__all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,13 @@ def choose(
     """
     check_workload(workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
+    return choose_for(workload, budget, unit, among)
+
+
+def choose_for(
+    workload: Workload, budget: Budget, unit: PrivacyUnit, among: Sequence[Strategy] | None = None
+) -> Choice:
+    """Choose as `choose` does, for a budget and a privacy unit that were read."""
     made = candidates(workload, budget) if among is None else list(among) if isinstance(among, Iterable) else []
     if not made or not all(isinstance(strategy, Strategy) for strategy in made):
         raise ParameterError("among", among, "a list of one strategy or more", "write [dpf.strategies.identity(100)]")

@@ -17,7 +17,7 @@ from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.additive import random_source, thread_count
 from dpfast.mechanisms.noise import IntegerNoise, declared_amounts
-from dpfast.strategies.choosing import Choice, choose, consider, read_unit
+from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.histograms import counted
 from dpfast.workloads.workload import Workload, check_workload
@@ -189,8 +189,7 @@ def matrix_mechanism(
     if isinstance(strategy, Strategy):
         choice = Choice((consider(strategy, workload, budget, unit),))
     elif isinstance(strategy, str) and strategy == "auto":
-        keywords: dict[str, Any] = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-        choice = choose(workload, epsilon, delta, rho=rho, neighbors=neighbors, **keywords)
+        choice = choose_for(workload, budget, unit)
     else:
         raise ParameterError("strategy", strategy, '"auto", or a strategy of dpf.strategies')
     chosen, noise = choice.best.strategy, choice.best.noise
