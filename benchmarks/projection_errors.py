@@ -15,7 +15,7 @@ import numpy as np
 
 import dpfast as dpf
 from dpfast.accounting.zcdp import largest_rho
-from dpfast.synthesis.projection_mechanism import ProjectedAnswers
+from dpfast.synthesis.fitted.projection_mechanism import ProjectedAnswers
 from dpfast.testing import SeededRandom
 from dpfast.workloads import Workload
 

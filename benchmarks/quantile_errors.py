@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quantile_peers import PEERS
-from dpfast.accounting.amounts import UNITS_PER_ONE
+from dpfast.aggregation.grouped_points import GroupedPoints, point_dtype
 from dpfast.columns.grid import public_grid
 from dpfast.columns.ranks import read_quantiles
-from dpfast.mechanisms.grouped_points import GroupedPoints, point_dtype
-from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles, joint_calibration, joint_pays
-from dpfast.mechanisms.quantile_nodes import draw_quantiles
-from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
-from dpfast.mechanisms.quantiles import place_points
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles, joint_calibration, joint_pays
+from dpfast.mechanisms.quantiles.nodes import draw_quantiles
+from dpfast.mechanisms.quantiles.quantiles import place_points
+from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.testing import SeededRandom
 
 Floats = NDArray[np.float64]

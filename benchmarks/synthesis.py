@@ -26,7 +26,7 @@ def _table() -> np.ndarray:
 
 
 def _new_masses(mass: np.ndarray, dual: np.ndarray, value: np.ndarray, softness: float) -> np.ndarray:
-    """Return c w with w + ln w = L, as `dpfast.kernels.replay` defines them, by Newton's method."""
+    """Return c w with w + ln w = L, as `dpfast.kernels.weights.replay` defines them, by Newton's method."""
     level = np.maximum(np.log(np.maximum(mass, 1e-300) / softness) + value / softness - dual, -600.0)
     w = np.where(level > 2.0, level - np.log(np.maximum(level, 1.0)), np.exp(np.minimum(level, 2.0)) / 2.0)
     for _ in range(6):

@@ -9,9 +9,9 @@ import numpy as np
 
 import dpfast as dpf
 from benchmarks.prepared import Prepared
-from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LinearQuery
-from dpfast.synthesis.query_tables import Marginal, Ranges
-from dpfast.synthesis.weights import Weights
+from dpfast.weights.histogram_weights import Weights
+from dpfast.weights.linear_queries import BitQuery, DenseQuery, LinearQuery
+from dpfast.weights.query_tables import Marginal, Ranges
 
 _SEED = 20_261_125
 _ETA = 1e-3

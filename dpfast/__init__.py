@@ -11,34 +11,34 @@ if TYPE_CHECKING:
     from dpfast.learning.experts import RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner
     from dpfast.ledger import Ledger
-    from dpfast.mechanisms.above_threshold import above_threshold
-    from dpfast.mechanisms.accuracy import selection_error, selection_miss, threshold_error
-    from dpfast.mechanisms.auction import price_revenues, select_price
-    from dpfast.mechanisms.exponential import exponential
-    from dpfast.mechanisms.exponential_draws import exponential_draws
-    from dpfast.mechanisms.gaussian import gaussian
-    from dpfast.mechanisms.laplace import laplace
-    from dpfast.mechanisms.noisy_max import report_noisy_max
-    from dpfast.mechanisms.noisy_max_with_gap import noisy_max_with_gap
-    from dpfast.mechanisms.noisy_top_k import noisy_top_k
-    from dpfast.mechanisms.permute_and_flip import permute_and_flip
-    from dpfast.mechanisms.quantiles import quantiles
-    from dpfast.mechanisms.selection_probabilities import selection_probabilities
-    from dpfast.mechanisms.sparse_domain import exponential_sparse
-    from dpfast.mechanisms.sparse_vector import SparseVector
+    from dpfast.mechanisms.noise.gaussian import gaussian
+    from dpfast.mechanisms.noise.laplace import laplace
+    from dpfast.mechanisms.quantiles.quantiles import quantiles
+    from dpfast.mechanisms.selection.auction import price_revenues, select_price
+    from dpfast.mechanisms.selection.error_bounds import selection_error, selection_miss, threshold_error
+    from dpfast.mechanisms.selection.exponential import exponential
+    from dpfast.mechanisms.selection.exponential_draws import exponential_draws
+    from dpfast.mechanisms.selection.noisy_max import report_noisy_max
+    from dpfast.mechanisms.selection.noisy_max_with_gap import noisy_max_with_gap
+    from dpfast.mechanisms.selection.noisy_top_k import noisy_top_k
+    from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
+    from dpfast.mechanisms.selection.probabilities import selection_probabilities
+    from dpfast.mechanisms.selection.unlisted_domain import exponential_sparse
+    from dpfast.mechanisms.thresholds.above_threshold import above_threshold
+    from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
     from dpfast.queries import bins, count, mean, mode, quantile, sum
-    from dpfast.release import plan
+    from dpfast.releases.planning import plan, release
     from dpfast.strategies.matrix_mechanism import matrix_mechanism
-    from dpfast.synthesis.adaptive_hierarchy import adaptive_hierarchy
-    from dpfast.synthesis.ahp import ahp
-    from dpfast.synthesis.boosting import boost_queries
     from dpfast.synthesis.choosing import estimate_histogram
-    from dpfast.synthesis.dawa import dawa
-    from dpfast.synthesis.multiplicative_weights import multiplicative_weights
-    from dpfast.synthesis.mwem import mwem
-    from dpfast.synthesis.private_multiplicative_weights import PrivateMultiplicativeWeights
-    from dpfast.synthesis.projection import project_answers
-    from dpfast.synthesis.projection_mechanism import projection_mechanism
+    from dpfast.synthesis.fitted.boosting import boost_queries
+    from dpfast.synthesis.fitted.mwem import mwem
+    from dpfast.synthesis.fitted.private_multiplicative_weights import PrivateMultiplicativeWeights
+    from dpfast.synthesis.fitted.projection import project_answers
+    from dpfast.synthesis.fitted.projection_mechanism import projection_mechanism
+    from dpfast.synthesis.histograms.adaptive_hierarchy import adaptive_hierarchy
+    from dpfast.synthesis.histograms.ahp import ahp
+    from dpfast.synthesis.histograms.dawa import dawa
+    from dpfast.weights.multiplicative_weights import multiplicative_weights
 
 __all__ = [
     "Domain",
@@ -75,6 +75,7 @@ __all__ = [
     "projection_mechanism",
     "quantile",
     "quantiles",
+    "release",
     "report_noisy_max",
     "select_price",
     "selection_error",
@@ -89,44 +90,45 @@ _HOMES = {
     "Domain": "dpfast.domain",
     "Ledger": "dpfast.ledger",
     "LinearLearner": "dpfast.learning.linear_learner",
-    "PrivateMultiplicativeWeights": "dpfast.synthesis.private_multiplicative_weights",
+    "PrivateMultiplicativeWeights": "dpfast.synthesis.fitted.private_multiplicative_weights",
     "RandomizedWeightedMajority": "dpfast.learning.experts",
-    "SparseVector": "dpfast.mechanisms.sparse_vector",
-    "above_threshold": "dpfast.mechanisms.above_threshold",
-    "adaptive_hierarchy": "dpfast.synthesis.adaptive_hierarchy",
-    "ahp": "dpfast.synthesis.ahp",
+    "SparseVector": "dpfast.mechanisms.thresholds.sparse_vector",
+    "above_threshold": "dpfast.mechanisms.thresholds.above_threshold",
+    "adaptive_hierarchy": "dpfast.synthesis.histograms.adaptive_hierarchy",
+    "ahp": "dpfast.synthesis.histograms.ahp",
     "answer": "dpfast.answering",
     "bins": "dpfast.queries",
-    "boost_queries": "dpfast.synthesis.boosting",
+    "boost_queries": "dpfast.synthesis.fitted.boosting",
     "count": "dpfast.queries",
-    "dawa": "dpfast.synthesis.dawa",
+    "dawa": "dpfast.synthesis.histograms.dawa",
     "estimate_histogram": "dpfast.synthesis.choosing",
-    "exponential": "dpfast.mechanisms.exponential",
-    "exponential_draws": "dpfast.mechanisms.exponential_draws",
-    "exponential_sparse": "dpfast.mechanisms.sparse_domain",
-    "gaussian": "dpfast.mechanisms.gaussian",
-    "laplace": "dpfast.mechanisms.laplace",
+    "exponential": "dpfast.mechanisms.selection.exponential",
+    "exponential_draws": "dpfast.mechanisms.selection.exponential_draws",
+    "exponential_sparse": "dpfast.mechanisms.selection.unlisted_domain",
+    "gaussian": "dpfast.mechanisms.noise.gaussian",
+    "laplace": "dpfast.mechanisms.noise.laplace",
     "matrix_mechanism": "dpfast.strategies.matrix_mechanism",
     "mean": "dpfast.queries",
     "mode": "dpfast.queries",
-    "multiplicative_weights": "dpfast.synthesis.multiplicative_weights",
-    "mwem": "dpfast.synthesis.mwem",
-    "noisy_max_with_gap": "dpfast.mechanisms.noisy_max_with_gap",
-    "noisy_top_k": "dpfast.mechanisms.noisy_top_k",
-    "permute_and_flip": "dpfast.mechanisms.permute_and_flip",
-    "plan": "dpfast.release",
-    "price_revenues": "dpfast.mechanisms.auction",
-    "project_answers": "dpfast.synthesis.projection",
-    "projection_mechanism": "dpfast.synthesis.projection_mechanism",
+    "multiplicative_weights": "dpfast.weights.multiplicative_weights",
+    "mwem": "dpfast.synthesis.fitted.mwem",
+    "noisy_max_with_gap": "dpfast.mechanisms.selection.noisy_max_with_gap",
+    "noisy_top_k": "dpfast.mechanisms.selection.noisy_top_k",
+    "permute_and_flip": "dpfast.mechanisms.selection.permute_and_flip",
+    "plan": "dpfast.releases.planning",
+    "price_revenues": "dpfast.mechanisms.selection.auction",
+    "project_answers": "dpfast.synthesis.fitted.projection",
+    "projection_mechanism": "dpfast.synthesis.fitted.projection_mechanism",
     "quantile": "dpfast.queries",
-    "quantiles": "dpfast.mechanisms.quantiles",
-    "report_noisy_max": "dpfast.mechanisms.noisy_max",
-    "select_price": "dpfast.mechanisms.auction",
-    "selection_error": "dpfast.mechanisms.accuracy",
-    "selection_miss": "dpfast.mechanisms.accuracy",
-    "selection_probabilities": "dpfast.mechanisms.selection_probabilities",
+    "quantiles": "dpfast.mechanisms.quantiles.quantiles",
+    "release": "dpfast.releases.planning",
+    "report_noisy_max": "dpfast.mechanisms.selection.noisy_max",
+    "select_price": "dpfast.mechanisms.selection.auction",
+    "selection_error": "dpfast.mechanisms.selection.error_bounds",
+    "selection_miss": "dpfast.mechanisms.selection.error_bounds",
+    "selection_probabilities": "dpfast.mechanisms.selection.probabilities",
     "sum": "dpfast.queries",
-    "threshold_error": "dpfast.mechanisms.accuracy",
+    "threshold_error": "dpfast.mechanisms.selection.error_bounds",
 }
 
 
@@ -135,8 +137,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
-    if name in {"errors", "release", "strategies", "testing", "workloads"}:
-        # The module `release` can be called like the function in it.
+    if name in {"errors", "strategies", "testing", "workloads"}:
         return import_module(f"{__name__}.{name}")
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

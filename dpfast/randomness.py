@@ -25,7 +25,10 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Words"]
+from dpfast.errors import ParameterError
+
+__all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
+
 
 _KEY_BYTES = 32
 _BLOCK_BYTES = 16
@@ -128,3 +131,47 @@ class Keystream:
         # In counter mode a block of keystream is the cipher applied to the counter; ECB applies it to many.
         encryptor = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
         return encryptor.update(counters)
+
+
+class Tail:
+    """The infinite bits of one word: those a kernel read, then blocks of the keystream's continuation.
+
+    Parameters
+    ----------
+    keystream
+        The kernel call's keystream.
+    word
+        The word's index in the call.
+    leading, known
+        The bits that were read, as an integer, and how many.
+
+    """
+
+    __slots__ = ("_bits", "_depth", "_keystream", "_length", "_word", "known")
+
+    def __init__(self, keystream: Keystream, word: int, leading: int, known: int) -> None:
+        self._keystream = keystream
+        self._word = word
+        self._bits = leading
+        self._length = self.known = known
+        self._depth = 0
+
+    def leading(self, count: int) -> int:
+        """Return the first ``count`` bits as an integer."""
+        while self._length < count:
+            block = self._keystream.extension((self._word,), self._depth)
+            self._bits = (self._bits << 128) | int.from_bytes(block, "big")
+            self._length += 128
+            self._depth += 1
+        return self._bits >> (self._length - count)
+
+
+def random_source(random: object) -> RandomSource:
+    """Return the source of keys: the operating system, unless a test gives another."""
+    if random is None:
+        return SystemRandom()
+    if not callable(getattr(random, "key", None)):
+        raise ParameterError(
+            "random", random, "None or a dpfast.testing.SeededRandom", "leave it out for secure randomness"
+        )
+    return random  # type: ignore[return-value]

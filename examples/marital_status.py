@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import dpfast as dpf
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 
 COUNTS = {
     "Married-civ-spouse": 14976,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import dpfast as dpf
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 
 EPSILON = 1.0
 PRICES = np.arange(1, 501)  # one cent to five dollars, whatever the bids are

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfast.kernels import bounding, counting, factorizing
+from dpfast.kernels.grouping import bounding, counting, factorizing
 
 ADVERSARIAL = np.array([0, 3, 4, 5, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, 2**63, 2**63 + 3, 2**64 - 1], np.uint64)
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpfast.accounting.amounts import (
+from dpfast.errors import ParameterError
+from dpfast.exact.amounts import (
     UNITS_PER_ONE,
     budget_units,
     charge_units,
@@ -19,7 +20,6 @@ from dpfast.accounting.amounts import (
     to_decimal,
     to_float,
 )
-from dpfast.errors import ParameterError
 
 
 class Hostile(float):

@@ -24,9 +24,9 @@ from scipy.stats import chi2
 
 import dpfast as dpf
 from dpfast.aggregation import Grouping, aggregate, by_unit, memory, open_source, prepare, spilling
+from dpfast.aggregation.grouped_points import GroupedPoints
 from dpfast.errors import DpfastError, ParameterError
-from dpfast.kernels.bounding import choose_rows
-from dpfast.mechanisms.grouped_points import GroupedPoints
+from dpfast.kernels.grouping.bounding import choose_rows
 from dpfast.queries import Measure, choices_measure
 
 ALPHA = 1e-12

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written, round_up
 from dpfast.accounting.events import Event, Single, runs
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written, round_up
 
 __all__ = [
     "Accountant",

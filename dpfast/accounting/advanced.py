@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Literal
 
 from dpfast.accounting.accountant import Events
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import ball, float_above, units_above, working_precision
 from dpfast.accounting.basic import cost
 from dpfast.accounting.capped import Capped
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import ball, float_above, units_above, working_precision
 
 __all__ = ["Advanced"]
 

@@ -12,9 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, pair_total, refused
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written, ball, ceiling_units, round_up_written, units_above, working_precision
-from dpfast.accounting.elementary import Floats
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -29,8 +26,11 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     Single,
 )
-from dpfast.accounting.units import Units, in_blocks, parameter_arrays, units_as_written, units_of_floats
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written, ball, ceiling_units, round_up_written, units_above, working_precision
+from dpfast.exact.elementary import Floats
+from dpfast.exact.units import Units, in_blocks, parameter_arrays, units_as_written, units_of_floats
 
 __all__ = ["Basic", "cost", "delta_units", "epsilon_units"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 
 __all__ = [
     "LARGEST_RHO",

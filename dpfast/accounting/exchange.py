@@ -14,7 +14,6 @@ from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
-from dpfast.accounting.balls import as_written, ball, exact_lower, float_above, round_down, round_up, working_precision
 from dpfast.accounting.events import (
     Composed,
     DiscreteLaplace,
@@ -27,6 +26,7 @@ from dpfast.accounting.events import (
     ZeroConcentrated,
 )
 from dpfast.errors import DpfastError, ParameterError
+from dpfast.exact.balls import as_written, ball, exact_lower, float_above, round_down, round_up, working_precision
 
 __all__ = ["from_dp_accounting", "to_dp_accounting"]
 

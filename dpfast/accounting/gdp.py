@@ -10,8 +10,8 @@ from fractions import Fraction
 from flint import arb
 
 from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, refused, smallest_epsilon
-from dpfast.accounting.balls import ball, float_above, working_precision
 from dpfast.accounting.events import Event, Gaussian, Partitioned, Single, runs
+from dpfast.exact.balls import ball, float_above, working_precision
 
 __all__ = ["GDP", "SQUARED_UNITS_PER_ONE", "cost"]
 

@@ -11,14 +11,14 @@ import numpy as np
 from flint import arb
 
 from dpfast.accounting.accountant import Events, smallest_epsilon
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import ball, exact_lower, float_above, round_up, working_precision
 from dpfast.accounting.basic import cost
 from dpfast.accounting.capped import Capped
-from dpfast.accounting.elementary import SLACK, Floats, one_minus_exp
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import ball, exact_lower, float_above, round_up, working_precision
+from dpfast.exact.elementary import SLACK, Floats, one_minus_exp
 
 __all__ = ["Optimal"]
 

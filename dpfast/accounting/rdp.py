@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 
 from dpfast.accounting import basic, curves, gdp
 from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import (
-    as_written,
-    ball,
-    ceiling_units,
-    float_above,
-    units_above,
-    units_below,
-    working_precision,
-)
 from dpfast.accounting.capped import Capped
 from dpfast.accounting.events import (
     Event,
@@ -39,6 +29,16 @@ from dpfast.accounting.events import (
 )
 from dpfast.accounting.subsampled import log_moment_between, log_moments
 from dpfast.accounting.work import spend
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import (
+    as_written,
+    ball,
+    ceiling_units,
+    float_above,
+    units_above,
+    units_below,
+    working_precision,
+)
 
 __all__ = ["ORDERS", "RDP", "caps", "claimed", "cost", "filter_caps"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from flint import arb, fmpz
 from numpy.typing import NDArray
 
-from dpfast.accounting.balls import ball, float_above, working_precision
-from dpfast.accounting.elementary import SLACK, Floats, exp_minus, one_minus_exp
+from dpfast.exact.balls import ball, float_above, working_precision
+from dpfast.exact.elementary import SLACK, Floats, exp_minus, one_minus_exp
 
 __all__ = ["log_moment_between", "log_moments"]
 

@@ -14,18 +14,7 @@ from numpy.typing import ArrayLike
 
 from dpfast.accounting import basic
 from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly, pair_total
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import (
-    as_written,
-    ball,
-    ceiling_units,
-    float_above,
-    units_above,
-    units_below,
-    working_precision,
-)
 from dpfast.accounting.capped import Capped
-from dpfast.accounting.elementary import Floats, exp_minus, horner, log, one_minus_exp
 from dpfast.accounting.events import (
     DiscreteLaplace,
     Event,
@@ -41,9 +30,20 @@ from dpfast.accounting.events import (
     ZeroConcentrated,
     runs,
 )
-from dpfast.accounting.units import Units, in_blocks, parameter_arrays, units_of_floats
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import (
+    as_written,
+    ball,
+    ceiling_units,
+    float_above,
+    units_above,
+    units_below,
+    working_precision,
+)
+from dpfast.exact.elementary import Floats, exp_minus, horner, log, one_minus_exp
+from dpfast.exact.units import Units, in_blocks, parameter_arrays, units_of_floats
 
 __all__ = ["ZCDP", "claimed", "cost", "largest_rho", "rho_units"]
 
@@ -305,7 +305,7 @@ def rho_units(kind: type, **parameters: ArrayLike) -> Units:
     Guarantee
         No amount is below the rho of `cost` for the same event, nor above it by more than a relative 2**-38
         and a unit: computed in additions, multiplications and divisions of floats with a proved error
-        (`dpfast.accounting.elementary`), then raised by more than it.
+        (`dpfast.exact.elementary`), then raised by more than it.
 
     Parameters
     ----------

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
-from dpfast.kernels.factorizing import INLINE, LONG, clean_views
+from dpfast.kernels.grouping.factorizing import INLINE, LONG, clean_views
+from dpfast.threads import in_stretches
 
 __all__ = ["BLOCK_ROWS", "Block", "iterate_blocks", "share_blocks"]
 
@@ -223,14 +222,8 @@ def share_blocks(frame: pl.DataFrame, threads: int, work: Callable[[Block, int, 
     """
     threads = max(1, min(threads, pl.thread_pool_size(), frame.height // _ROWS_PER_THREAD))
     columns = _read(frame)
-    if threads == 1:
-        work(Block(columns, min(BLOCK_ROWS, frame.height)), 0, frame.height)
-        return
-    bounds = [frame.height * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(work, Block(columns, BLOCK_ROWS), start, stop) for start, stop in pairwise(bounds)]
-        for future in futures:
-            future.result()
+    rows = min(BLOCK_ROWS, frame.height)
+    in_stretches(lambda start, stop: work(Block(columns, rows), start, stop), frame.height, threads)
 
 
 def _read(frame: pl.DataFrame) -> dict[str, PhysicalColumn]:

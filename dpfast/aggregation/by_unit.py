@@ -29,13 +29,13 @@ from dpfast.aggregation import memory
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.guarding import check_rows
-from dpfast.aggregation.holdings import KeptGroups
+from dpfast.aggregation.holdings import Holdings
+from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
-from dpfast.kernels.bounding import choose_rows
-from dpfast.mechanisms.key_weights import Holdings
+from dpfast.kernels.grouping.bounding import choose_rows
 from dpfast.randomness import SystemRandom
 
 __all__ = ["UnitRows", "aggregate_by_unit"]

@@ -11,7 +11,7 @@ from dpfast.aggregation.keys import KeyColumn, code_keys, fit_keys
 from dpfast.columns.candidates import as_series
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.counting import look_up_slots
+from dpfast.kernels.grouping.counting import look_up_slots
 from dpfast.queries import Measure
 
 __all__ = ["CandidateCoder", "native_choices", "plan_candidates"]

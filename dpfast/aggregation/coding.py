@@ -12,8 +12,8 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.errors import ParameterError, Words
-from dpfast.kernels.counting import UNKNOWN, add_key_codes, count_slots, find_bins, look_up_slots
-from dpfast.kernels.factorizing import EMPTY, find_codes, insert_codes
+from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes, count_slots, find_bins, look_up_slots
+from dpfast.kernels.grouping.factorizing import EMPTY, find_codes, insert_codes
 
 __all__ = ["CodedKeys", "KeyCoder", "code_bins", "duplicate_keys"]
 

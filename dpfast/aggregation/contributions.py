@@ -19,7 +19,7 @@ from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.counting import clip_integers, find_values, number_floats, round_floats
+from dpfast.kernels.grouping.counting import clip_integers, find_values, number_floats, round_floats
 from dpfast.queries import Measure
 
 __all__ = ["ROWS", "Contribution", "plan_contributions"]

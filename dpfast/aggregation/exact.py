@@ -21,7 +21,7 @@ from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
 from dpfast.aggregation.guarding import check_rows, read_guarded
-from dpfast.aggregation.holdings import KeptGroups
+from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of, plan_keys, prepare_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure

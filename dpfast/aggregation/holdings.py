@@ -1,141 +1,75 @@
-"""The groups that privacy units keep, in memory or in an encrypted file, to be gone through as often as needed."""
+"""What privacy units hold: their groups, side by side, and these in a canonical order."""
 
 from __future__ import annotations
 
-import threading
-import weakref
-from collections.abc import Iterator
-from typing import NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
-from dpfast.aggregation import memory
-from dpfast.aggregation.spilling import SpillFile
 from dpfast.errors import DpfastError
-from dpfast.mechanisms.additive import in_threads, thread_count
-from dpfast.mechanisms.key_policy import sorted_units
-from dpfast.mechanisms.key_weights import Holdings
+from dpfast.kernels.grouping.policy import copy_units, number_units, order_units
 
-__all__ = ["KeptGroups"]
-
-#: Where the stops and the groups of some units are in the file.
-_Place: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-
-#: Blocks of all parts that are merged take this share of what rows may take, but a block this much.
-_SHARE, _LEAST_BLOCK_BYTES = 4, 1 << 14
+__all__ = ["Holdings", "sorted_units"]
 
 
-def _sorted_in_threads(part: Holdings, ranks: np.ndarray, singles: np.ndarray) -> list[Holdings]:
-    """Return units sorted by `sorted_units` in as many runs as threads: their merge is the same whatever the shares."""
-    workers = min(thread_count(None, part.groups.size), max(part.stops.size, 1))
-    shares, runs = iter(range(workers)), [part] * workers
-    counts = [singles, *(np.zeros_like(singles) for _ in range(workers - 1))]
-    edges = part.stops.size * np.arange(workers + 1) // workers
+@dataclass(frozen=True, repr=False)
+class Holdings:
+    """Which groups each unit holds: exact and private.
 
-    def work() -> None:
-        share = next(shares)
-        first, last = edges[share], edges[share + 1]
-        start = int(part.stops[first - 1]) if first else 0
-        stop = int(part.stops[last - 1]) if last else 0
-        own = Holdings(part.stops[first:last] - start, part.groups[start:stop])
-        runs[share] = sorted_units(own, ranks, counts[share])
-
-    in_threads(work, workers, threading.Event())
-    for count in counts[1:]:
-        singles += count
-    return runs
-
-
-class KeptGroups:
-    """Parts of `Holdings`, each of other units: exact and private.
-
-    Iterating gives them one by one, each time anew: those in a file are read again, so that one part at a time is in
-    memory. `runs` gives them sorted, to be merged. The file goes with the last object that reads it.
-
-    Parameters
+    Attributes
     ----------
-    folder
-        A folder on a disk for a `SpillFile`; None keeps the parts in memory.
+    stops : int64, one per unit
+        Where the unit's groups end; they begin where those of the unit before end.
+    groups : int32
+        Distinct groups of one unit after the other.
 
     """
 
-    def __init__(self, folder: str | None) -> None:
-        self._parts: list[Holdings] = []
-        self._places: list[_Place] = []
-        self._numbers: np.ndarray | None = None
-        self._file = None if folder is None else SpillFile(folder)
-        if self._file is not None:
-            weakref.finalize(self._file, self._file.closer())
+    stops: NDArray[np.int64]
+    groups: NDArray[np.int32]
 
-    def add(self, part: Holdings) -> None:
-        """Add what further units keep."""
-        if self._file is None:
-            self._parts.append(part)
-        else:
-            self._places.append(self._write(part))
-
-    def renumbered(self, numbers: np.ndarray) -> KeptGroups:
-        """Return the same with group g called ``numbers[g]``; parts in the same file get theirs when they are read."""
-        other = KeptGroups(None)
-        other._parts = [part.renumbered(numbers) for part in self._parts]
-        other._places, other._file, other._numbers = self._places, self._file, numbers
-        return other
-
-    def runs(self, ranks: np.ndarray, singles: np.ndarray) -> list[Iterator[Holdings]]:
-        """Return each part's units in the canonical order of `sorted_units`, in blocks, to be gone through once.
-
-        Parts in a file are sorted one by one, and written to it again.
-
-        Parameters
-        ----------
-        ranks : int32
-            The place of every key in the order of their values.
-        singles : int64, one per key
-            Units of one key are counted here, at the latest when the runs have been gone through.
-
-        """
-        if self._file is None:
-            return [iter((run,)) for part in self._parts for run in _sorted_in_threads(part, ranks, singles)]
-        most = max(memory.room_for_rows() // (_SHARE * max(len(self._places), 1)), _LEAST_BLOCK_BYTES)
-        return [self._read_blocks(self._write_blocks(sorted_units(part, ranks, singles), most)) for part in self]
-
-    def _write_blocks(self, part: Holdings, most: int) -> list[_Place]:
-        """Write a part in blocks of at most so many bytes, or one unit, and return their places."""
-        places, unit, start = [], 0, 0
-        # 8 bytes a unit and 4 a group.
-        sizes = 8 * np.arange(1, part.stops.size + 1) + 4 * part.stops
-        while unit < part.stops.size:
-            last = int(np.searchsorted(sizes, 8 * unit + 4 * start + most, side="right"))
-            last = max(last, unit + 1)
-            stop = int(part.stops[last - 1])
-            places.append(self._write(Holdings(part.stops[unit:last] - start, part.groups[start:stop])))
-            unit, start = last, stop
-        return places
-
-    def _read_blocks(self, places: list[_Place]) -> Iterator[Holdings]:
-        for place in places:
-            yield self._read(place)
-
-    def __iter__(self) -> Iterator[Holdings]:
-        yield from self._parts
-        for place in self._places:
-            part = self._read(place)
-            yield part if self._numbers is None else part.renumbered(self._numbers)
-
-    def _write(self, part: Holdings) -> _Place:
-        assert self._file is not None
-        stops, groups = (pl.DataFrame({"numbers": numbers}) for numbers in (part.stops, part.groups))
-        return self._file.write(stops), self._file.write(groups)
-
-    def _read(self, place: _Place) -> Holdings:
-        assert self._file is not None
-        # Writable, like those in memory: kernels would be compiled anew for others.
-        stops, groups = (self._file.read(numbers)["numbers"].to_numpy(writable=True) for numbers in place)
-        return Holdings(stops, groups)
+    def renumbered(self, numbers: NDArray[np.int32]) -> Holdings:
+        """Return the same with group g called ``numbers[g]``, in 4 bytes for each group that a unit holds."""
+        return Holdings(self.stops, numbers[self.groups])
 
     def __repr__(self) -> str:
-        return "KeptGroups(private)"
+        return "Holdings(private)"
 
     def __reduce__(self) -> NoReturn:
         raise DpfastError("what units hold cannot be pickled or copied: it is private")
+
+
+def sorted_units(part: Holdings, ranks: NDArray[np.int32], singles: NDArray[np.int64]) -> Holdings:
+    """Return units of two keys or more in the canonical order, with key k called ``ranks[k]``.
+
+    Parameters
+    ----------
+    part
+        What some units hold.
+    ranks
+        The place of every key among all keys, sorted by their values.
+    singles
+        How many units hold a key alone, by its place: added to. They come last, and in any order, since each of them
+        can only give all to its key.
+
+    Examples
+    --------
+    >>> part, singles = Holdings(np.array([1, 3, 5]), np.array([2, 1, 0, 2, 1], np.int32)), np.zeros(3, np.int64)
+    >>> units = sorted_units(part, np.array([1, 0, 2], np.int32), singles)
+    >>> units.stops.tolist(), units.groups.tolist(), singles.tolist()
+    ([2, 4], [0, 1, 0, 2], [0, 0, 1])
+
+    """
+    renumbered = part.renumbered(ranks)
+    stops, groups = renumbered.stops, renumbered.groups
+    sizes = np.diff(stops, prepend=0)
+    keys = np.empty(stops.size, np.int64)
+    holders, told, unit_bits = number_units(stops, groups, int(sizes.max(initial=0)), singles, keys)
+    keys.sort()
+    order = np.empty(holders, np.int64)
+    order_units(keys[:holders], told, unit_bits, stops, groups, order, np.empty_like(order))
+    found = Holdings(np.empty(holders, np.int64), np.empty(int(sizes[sizes > 1].sum()), np.int32))
+    copy_units(stops, groups, order, found.stops, found.groups)
+    return found

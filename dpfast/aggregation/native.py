@@ -9,8 +9,8 @@ import polars as pl
 
 from dpfast.aggregation.coding import code_bins
 from dpfast.aggregation.contributions import Contribution
+from dpfast.aggregation.grouped_points import GroupedPoints, point_dtype
 from dpfast.aggregation.keys import KeyColumn, PublicKeys
-from dpfast.mechanisms.grouped_points import GroupedPoints, point_dtype
 from dpfast.queries import Measure
 
 __all__ = ["bin_keys", "find_keys", "group_natively", "join_to_keys", "match_rows", "read_measure"]

@@ -11,8 +11,8 @@ import polars as pl
 
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
-from dpfast.kernels.counting import add_to_slots, count_choices, count_slots, narrow_slots
-from dpfast.mechanisms.grouped_points import Collector, GroupedPoints
+from dpfast.aggregation.grouped_points import Collector, GroupedPoints
+from dpfast.kernels.grouping.counting import add_to_slots, count_choices, count_slots, narrow_slots
 from dpfast.queries import Measure
 
 __all__ = ["Scatter", "feed", "stands", "value_exprs"]

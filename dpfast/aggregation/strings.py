@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks
-from dpfast.kernels.factorizing import factorize_views, find_views, reinsert_views
+from dpfast.kernels.grouping.factorizing import factorize_views, find_views, reinsert_views
 
 __all__ = ["StringNumbers"]
 

@@ -17,12 +17,12 @@ import numpy as np
 import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
+from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
-from dpfast.kernels.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
-from dpfast.kernels.factorizing import factorize_values, offset_values, reinsert_values
-from dpfast.mechanisms.key_weights import Holdings
+from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
+from dpfast.kernels.grouping.factorizing import factorize_values, offset_values, reinsert_values
 
 __all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
 

@@ -10,17 +10,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.amounts import charge_units, to_float
 from dpfast.accounting.budget import LARGEST_RHO, delta_beside_rho, kind_of_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
 from dpfast.columns import borrow_scale
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError, Words
-from dpfast.kernels.calibrating import scale_laplace
+from dpfast.exact.amounts import charge_units, to_float
+from dpfast.kernels.amounts.calibrating import scale_laplace
 from dpfast.ledger import ChargeColumns
 from dpfast.ledger.filters import refuse_rho
-from dpfast.mechanisms.calibration import analytic_gaussian_ratios
+from dpfast.mechanisms.noise.calibration import analytic_gaussian_ratios
 
 __all__ = ["Floats", "Mechanism", "Part", "Rows", "calibrated", "column_of", "epsilon_of"]
 

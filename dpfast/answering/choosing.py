@@ -12,14 +12,13 @@ from dpfast.accounting.events import ExponentialMechanism, PermuteAndFlip, Pure
 from dpfast.answering.calibration import Floats, Rows, column_of, epsilon_of
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.ledger import ChargeColumns
-from dpfast.mechanisms.additive import random_source
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.ranking import rank_rows
-from dpfast.mechanisms.selection import Slope, select_rows, slopes
-from dpfast.mechanisms.winners import give_places, give_rankings, read_values
-from dpfast.randomness import Keystream
+from dpfast.mechanisms.selection.argmax import Slope, select_rows, slopes
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.ranking import rank_rows
+from dpfast.mechanisms.selection.winners import give_places, give_rankings, read_values
+from dpfast.randomness import Keystream, random_source
 
 __all__ = ["Choice", "choices", "is_list"]
 

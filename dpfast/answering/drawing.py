@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpfast.answering.calibration import Part
 from dpfast.columns.fresh import fresh_array
-from dpfast.kernels.calibrating import intervals_of_floats, intervals_of_integers
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.laplace import laplace
+from dpfast.kernels.amounts.calibrating import intervals_of_floats, intervals_of_integers
+from dpfast.mechanisms.noise.gaussian import gaussian
+from dpfast.mechanisms.noise.laplace import laplace
 
 __all__ = ["cleaned", "cleaned_lists", "drawn", "series_of"]
 

@@ -16,7 +16,7 @@ from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.payment import Payment, check_ledger
-from dpfast.mechanisms.additive import thread_count
+from dpfast.threads import thread_count
 
 __all__ = ["answer"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.queries import Bins
-    from dpfast.release import Plan
+    from dpfast.releases.planning import Plan
 
 __all__ = ["Request", "draw_plan", "read_schema"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.ledger import Ledger
-    from dpfast.release import Plan, Release
+    from dpfast.releases.planning import Plan, Release
 
 __all__ = ["Outputs", "release_to", "run_charged", "run_plan"]
 

@@ -19,7 +19,7 @@ from dpfast.domain.attributes import Attribute
 from dpfast.domain.reading import reader_of
 from dpfast.domain.shapes import checked_integer
 from dpfast.errors import ColumnError, DpfastError
-from dpfast.kernels.counting import UNKNOWN, add_key_codes
+from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
 
 __all__ = ["OpenRecords", "open_records"]
 

@@ -15,8 +15,8 @@ from dpfast.domain.counting import OpenRecords, open_records
 from dpfast.domain.records import draw_records, label_cells
 from dpfast.domain.shapes import checked_shape
 from dpfast.errors import ParameterError, Words
-from dpfast.mechanisms.additive import random_source
 from dpfast.queries import Bins
+from dpfast.randomness import random_source
 
 __all__ = ["Domain", "DrawsCells", "Outside", "histogram"]
 

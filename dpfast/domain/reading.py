@@ -13,7 +13,7 @@ from dpfast.aggregation.keys import code_keys, has_room, is_integer
 from dpfast.columns.dtypes import dtype_name
 from dpfast.domain.attributes import Attribute
 from dpfast.errors import ColumnError
-from dpfast.kernels.counting import find_bins, look_up_slots
+from dpfast.kernels.grouping.counting import find_bins, look_up_slots
 
 __all__ = ["Reader", "reader_of"]
 

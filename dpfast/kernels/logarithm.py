@@ -115,4 +115,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3

@@ -54,4 +54,4 @@ def _largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 660e1921aae06004
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3

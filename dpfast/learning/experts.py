@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
-from dpfast.kernels.losses import UNITS, score_rounds
+from dpfast.kernels.weights.losses import UNITS, score_rounds
 from dpfast.learning.regret import checked_count, private_eta
 from dpfast.ledger import Charge
-from dpfast.mechanisms.exponential import exponential
+from dpfast.mechanisms.selection.exponential import exponential
 
 __all__ = ["LOSS_UNITS", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
 

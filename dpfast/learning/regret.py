@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpfast.accounting.accountant import checked_delta
-from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units
-from dpfast.accounting.balls import ball, float_above, working_precision
 from dpfast.accounting.zcdp import largest_rho
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
+from dpfast.exact.balls import ball, float_above, working_precision
 
 __all__ = [
     "best_eta",

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dpfast.accounting import basic
 from dpfast.accounting.accountant import Accountant
-from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -33,6 +32,7 @@ from dpfast.accounting.events import (
     runs,
 )
 from dpfast.errors import ParameterError, Words
+from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 
 __all__ = ["check_columns", "check_event"]
 

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting import events
-from dpfast.accounting.amounts import (
+from dpfast.accounting.events import Gaussian, Single
+from dpfast.errors import ParameterError, Words
+from dpfast.exact.amounts import (
     LARGEST_DELTA_UNITS,
     LARGEST_EPSILON_UNITS,
     UNITS_PER_ONE,
     charge_units,
 )
-from dpfast.accounting.balls import as_written
-from dpfast.accounting.events import Gaussian, Single
-from dpfast.errors import ParameterError, Words
+from dpfast.exact.balls import as_written
 from dpfast.ledger.agreement import check_columns, check_event
 
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text"]
@@ -59,7 +59,7 @@ class Charge:
     ----------
     epsilon_units, delta_units
         Units of 1e-18 a query, each 0 or more and not both 0 (unless the event is one for ledgers that add up
-        rho alone); :mod:`dpfast.accounting.amounts` makes them of numbers.
+        rho alone); :mod:`dpfast.exact.amounts` makes them of numbers.
     description
         What is paid for, from the plan alone: it stands in the ledger for anyone to read, so it tells nothing
         of the data.
@@ -179,7 +179,8 @@ class ChargeColumns:
     epsilon
         What each query is charged, no less than its event costs, from 1e-18 to 10**6, rounded up to whole units: a
         float counts as the decimal of at most 15 digits that it denotes, if it denotes one
-        (`dpfast.kernels.calibrating`). None for Gaussian events, if only a ledger that adds up rho shall take them.
+        (`dpfast.kernels.amounts.calibrating`). None for Gaussian events, if only a ledger that adds up rho shall take
+        them.
     delta
         Likewise, below 1, or None for nothing.
     description
@@ -231,7 +232,10 @@ class ChargeColumns:
         check_columns(self.kind, self.parameters, self.epsilon, self.delta)
 
     def _check_fields(self) -> None:
-        from dpfast.kernels.calibrating import LIMB_BITS, sum_amounts  # not at the top: most ledgers do without numba
+        from dpfast.kernels.amounts.calibrating import (  # not at the top: most ledgers do without numba
+            LIMB_BITS,
+            sum_amounts,
+        )
 
         if COLUMN_KINDS.get(getattr(self.kind, "__name__", "")) is not self.kind:
             raise ParameterError("kind", self.kind, f"one of the events {', '.join(COLUMN_KINDS)}")

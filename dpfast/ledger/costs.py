@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import LARGEST_EPSILON_UNITS
+from dpfast.exact.amounts import LARGEST_EPSILON_UNITS
 from dpfast.ledger.charges import ChargeColumns, Item
 
 __all__ = ["NO_EPSILON", "plain_cost", "rho_cost", "times"]

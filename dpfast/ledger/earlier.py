@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpfast.accounting import rdp
-from dpfast.accounting.amounts import to_decimal
 from dpfast.errors import LedgerError
+from dpfast.exact.amounts import to_decimal
 from dpfast.ledger.account import MAIN
 from dpfast.ledger.costs import NO_EPSILON
 from dpfast.ledger.filters import Filter, filter_of

@@ -29,10 +29,10 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from dpfast.accounting import rdp, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
 from dpfast.ledger.costs import plain_cost, rho_cost, times
 from dpfast.ledger.odometer import Odometer

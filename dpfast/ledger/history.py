@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dpfast.accounting import basic
 from dpfast.accounting.accountant import checked_delta
-from dpfast.accounting.amounts import UNITS_PER_ONE, to_float
-from dpfast.accounting.balls import round_up_written
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, to_float
+from dpfast.exact.balls import round_up_written
 from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
 

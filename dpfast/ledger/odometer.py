@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpfast.accounting.amounts import UNITS_PER_ONE, to_decimal, to_float
-from dpfast.accounting.balls import round_up
 from dpfast.accounting.budget import Amounts
 from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.errors import BudgetExceededError
+from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
+from dpfast.exact.balls import round_up
 from dpfast.ledger.charges import Item
 from dpfast.ledger.costs import NO_EPSILON, plain_cost, rho_cost
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dpfast.accounting.amounts import budget_units, to_decimal
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.exact.amounts import budget_units, to_decimal
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.durable import DurableStore

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, to_decimal
-from dpfast.accounting.units import Units
 from dpfast.errors import BudgetExceededError, LedgerError
+from dpfast.exact.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, to_decimal
+from dpfast.exact.units import Units
 from dpfast.ledger.charges import Charge
 from dpfast.ledger.filters import Basic
 
@@ -146,7 +146,9 @@ class PartitionState:
 
     def add(self, item: PartitionCharges) -> None:
         """Add charges to this very state."""
-        from dpfast.kernels.partitions import add_amounts  # not at the top: most ledgers do without numba
+        from dpfast.kernels.amounts.partition_budgets import (
+            add_amounts,  # not at the top: most ledgers do without numba
+        )
 
         codes = np.empty(0, np.uint32) if item.codes is None else item.codes
         for spent, asked in ((self.epsilon, item.epsilon), (self.delta, item.delta)):
@@ -155,7 +157,7 @@ class PartitionState:
 
     def first_above(self, epsilon_units: int, delta_units: int) -> tuple[int, int]:
         """Return the first partition that spent more, and how many did; -1 where none did."""
-        from dpfast.kernels.partitions import first_above
+        from dpfast.kernels.amounts.partition_budgets import first_above
 
         found = (-1, 0)
         for spent, cap in ((self.epsilon, epsilon_units), (self.delta, delta_units)):

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.amounts import UNITS_PER_ONE, budget_units, charge_units
-from dpfast.accounting.units import Units
 from dpfast.errors import ColumnError, LedgerError, ParameterError, Words
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, charge_units
+from dpfast.exact.units import Units
 from dpfast.ledger.account import Account, Identity, Store
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.history import history
@@ -232,7 +232,9 @@ def _amounts(given: object, coordinate: str, count: int) -> Units:
             given = given.to_numpy()
         if given.dtype.kind not in "iuf" or given.dtype.itemsize > 8 or given.shape != (count,):
             raise ParameterError(coordinate, Words("a column"), f"a number, or a column of {count} numbers")
-        from dpfast.kernels.partitions import units_of_amounts  # not at the top: most ledgers do without numba
+        from dpfast.kernels.amounts.partition_budgets import (
+            units_of_amounts,  # not at the top: most ledgers do without numba
+        )
 
         column = np.ascontiguousarray(given, np.float64)
         units = Units(np.empty(count, np.int64), np.empty(count, np.int64))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpfast.accounting.amounts import to_float
 from dpfast.accounting.budget import Budget
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import to_float
 from dpfast.ledger.account import Identity
 from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.filters import refuse_rho

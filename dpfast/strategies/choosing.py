@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.privacy_unit import PrivacyUnit, read_bound, read_neighbors
 from dpfast.errors import ParameterError, Words
-from dpfast.mechanisms.noise import IntegerNoise, NoiseTooWideError
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideError
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy

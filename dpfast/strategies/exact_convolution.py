@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels import convolution
+from dpfast.kernels.histograms import convolution
 
 __all__ = ["convolve"]
 

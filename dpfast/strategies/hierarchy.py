@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError
-from dpfast.kernels import trees
+from dpfast.kernels.histograms import trees
 from dpfast.strategies.nested import Nested
-from dpfast.strategies.sharing import over_blocks
 from dpfast.strategies.strategy import checked_cells, integer_histogram
+from dpfast.threads import in_parts, thread_count
 
 __all__ = ["LARGEST_WEIGHT", "Hierarchy", "block_sizes", "hierarchy", "weighted_hierarchy"]
 
@@ -25,7 +25,7 @@ LARGEST_WEIGHT = 2**20
 
 @dataclass(frozen=True)
 class _Level:
-    """Factors of the two passes for the blocks of a level above the cells: see `dpfast.kernels.trees`."""
+    """Factors of the two passes for the blocks of a level above the cells: see `dpfast.kernels.histograms.trees`."""
 
     fan_out: int
     own: float
@@ -193,7 +193,7 @@ def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64],
         children = below[:, start * fan_out : stop * fan_out]
         trees.sum_blocks(children, fan_out, limit, sums[:, start:stop])
 
-    over_blocks(work, sums.shape[1], below.size, threads)
+    in_parts(work, sums.shape[1], thread_count(threads, below.size))
 
 
 def _estimate(
@@ -214,7 +214,7 @@ def _estimate(
         factors = factor.own, factor.children * unit, own, children * unit
         trees.estimate_blocks(*numbers, *factors, estimates[:, start:stop])
 
-    over_blocks(work, blocks, below.size, threads)
+    in_parts(work, blocks, thread_count(threads, below.size))
 
 
 def _settle(
@@ -234,7 +234,7 @@ def _settle(
         numbers = below[:, own], above[:, start:stop], factor.fan_out
         trees.settle_blocks(*numbers, unit, factor.share, *last, settled[:, own])
 
-    over_blocks(work, blocks, below.size, threads)
+    in_parts(work, blocks, thread_count(threads, below.size))
 
 
 def block_sizes(cells: int, branching: int) -> tuple[int, ...]:

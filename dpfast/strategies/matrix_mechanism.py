@@ -15,10 +15,11 @@ from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.payment import read_payment
-from dpfast.mechanisms.additive import random_source, thread_count
-from dpfast.mechanisms.noise import IntegerNoise, declared_amounts
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts
+from dpfast.randomness import random_source
 from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
+from dpfast.threads import thread_count
 from dpfast.workloads.histograms import counted
 from dpfast.workloads.workload import Workload, check_workload
 

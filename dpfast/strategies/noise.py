@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from dpfast.accounting.budget import Budget
-from dpfast.mechanisms.noise import IntegerNoise, NoiseKind, gaussian_of_delta, gaussian_of_rho, laplace_of_epsilon
+from dpfast.mechanisms.noise.integer_noise import (
+    IntegerNoise,
+    NoiseKind,
+    gaussian_of_delta,
+    gaussian_of_rho,
+    laplace_of_epsilon,
+)
 from dpfast.queries import Sensitivity
 
 __all__ = ["cheapest_noise", "mechanisms_of", "noise_of"]

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.balls import round_up
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError, Words
-from dpfast.mechanisms.calibration import round_up_root
+from dpfast.exact.balls import round_up
+from dpfast.mechanisms.noise.calibration import round_up_root
 from dpfast.queries import Sensitivity
 from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.workload import Union, Workload

@@ -13,9 +13,9 @@ from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
 from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.histograms.tree_noise import Noise
+from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
 from dpfast.synthesis.preparing import Prepared, Task
-from dpfast.synthesis.tree_noise import Noise
-from dpfast.synthesis.trees import ROOT_PARTS, Tree
 from dpfast.workloads.workload import Workload
 
 __all__ = ["estimate_histogram"]

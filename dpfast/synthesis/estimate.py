@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError, Words
-from dpfast.mechanisms.additive import random_source
-from dpfast.randomness import Keystream, Purpose
+from dpfast.randomness import Keystream, Purpose, random_source
 from dpfast.workloads import Workload
 
 if TYPE_CHECKING:
     from dpfast.accounting.budget import Amounts, ConcentratedAmounts
-    from dpfast.synthesis.nonnegative import NonnegativeTable
+    from dpfast.synthesis.fitted.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
 
@@ -110,7 +109,7 @@ class Estimate:
         thing: where a million cells hold a few thousand records, what noise adds to all empty ones is most of what is
         left.) Fitted once, when it is first asked for: post-processing.
         """
-        from dpfast.synthesis.nonnegative import fit_table  # not at the top: numba takes long to import
+        from dpfast.synthesis.fitted.nonnegative import fit_table  # not at the top: numba takes long to import
 
         if self._table is None:
             deviations = None if self._deviations is None or self.histogram.min() >= 0.0 else self._deviations()
@@ -120,9 +119,9 @@ class Estimate:
     def counts(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
         """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.
 
-        Shares are those of `table`. Their rounding (`dpfast.kernels.dependent_rounding`) keeps the mean of every cell,
-        and so of every query, exact. The numbers up to any cell of the flattened table stray by less than 1 in sum, and
-        the variance of any other sum of cells is at most that of independent roundings.
+        Shares are those of `table`. Their rounding (`dpfast.kernels.histograms.dependent_rounding`) keeps the mean of
+        every cell, and so of every query, exact. The numbers up to any cell of the flattened table stray by less than 1
+        in sum, and the variance of any other sum of cells is at most that of independent roundings.
 
         Parameters
         ----------
@@ -133,7 +132,9 @@ class Estimate:
             None, or a `dpfast.testing.SeededRandom`.
 
         """
-        from dpfast.kernels.dependent_rounding import round_in_order  # not at the top: numba takes long to import
+        from dpfast.kernels.histograms.dependent_rounding import (
+            round_in_order,  # not at the top: numba takes long to import
+        )
 
         weights = self.table.histogram.reshape(-1)
         with np.errstate(over="ignore"):

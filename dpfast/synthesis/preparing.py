@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.amounts import UNITS_PER_ONE, share_units, to_float
-from dpfast.accounting.balls import as_written, written_below
 from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.events import Pure, ZeroConcentrated
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
+from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment, read_payment
-from dpfast.mechanisms.additive import random_source, thread_count
-from dpfast.mechanisms.noise import IntegerNoise
-from dpfast.randomness import RandomSource
-from dpfast.synthesis.exact_queries import histogram_shape
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
+from dpfast.randomness import RandomSource, random_source
+from dpfast.synthesis.fitted.exact_queries import histogram_shape
 from dpfast.synthesis.shares import noise_for
+from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.histograms import clamped, counted, records
 from dpfast.workloads.workload import Workload

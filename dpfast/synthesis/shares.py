@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written, written_below
 from dpfast.accounting.budget import Kind
 from dpfast.accounting.events import (
     ExponentialMechanism,
@@ -21,8 +19,10 @@ from dpfast.accounting.events import (
     Single,
 )
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.mechanisms.noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 
 __all__ = ["Selection", "noise_for", "read_share", "selection_for"]
 

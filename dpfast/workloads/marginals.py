@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
-from dpfast.kernels.marginals import spread_marginals, sum_marginals
+from dpfast.kernels.histograms.marginals import spread_marginals, sum_marginals
 from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.marginal_tree import MarginalTree
 from dpfast.workloads.shapes import (

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
-from dpfast.kernels.products import (
+from dpfast.kernels.histograms.products import (
     LANES,
     multiply_columns,
     multiply_rows,

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.fresh import fresh_array
-from dpfast.kernels.prefixes import (
+from dpfast.kernels.histograms.prefixes import (
     COLUMNS,
     add_rectangle_differences,
     answer_rectangles,

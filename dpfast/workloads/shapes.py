@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpfast.domain.shapes import LARGEST_ARRAY, check_size, checked_integer, checked_shape
 from dpfast.errors import DataError, ParameterError, Words
-from dpfast.kernels.prefixes import cover_magnitudes
+from dpfast.kernels.histograms.prefixes import cover_magnitudes
 
 __all__ = [
     "LARGEST_ARRAY",

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
-from dpfast.kernels.products import square_block_sums
+from dpfast.kernels.histograms.products import square_block_sums
 from dpfast.workloads.histograms import checked_histogram
 from dpfast.workloads.shapes import check_size, checked_coefficients, read_only
 

@@ -13,18 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpfast.accounting import basic, gdp, rdp, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units
-from dpfast.accounting.balls import (
-    as_written,
-    ball,
-    ceiling_units,
-    float_above,
-    round_up_written,
-    units_above,
-    units_below,
-    working_precision,
-)
-from dpfast.accounting.elementary import SLACK, exp_minus, log, one_minus_exp
 from dpfast.accounting.events import (
     Approximate,
     Composed,
@@ -40,8 +28,20 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     ZeroConcentrated,
 )
-from dpfast.accounting.units import Units, units_as_written, units_of_floats
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, charge_units
+from dpfast.exact.balls import (
+    as_written,
+    ball,
+    ceiling_units,
+    float_above,
+    round_up_written,
+    units_above,
+    units_below,
+    working_precision,
+)
+from dpfast.exact.elementary import SLACK, exp_minus, log, one_minus_exp
+from dpfast.exact.units import Units, units_as_written, units_of_floats
 
 MANY = settings(max_examples=300, deadline=None)
 POSITIVE = st.floats(1e-6, 1e4)

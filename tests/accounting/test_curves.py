@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfast.accounting import curves
-from dpfast.accounting.balls import ball, working_precision
 from dpfast.accounting.events import (
     DiscreteLaplace,
     ExponentialMechanism,
@@ -26,6 +25,7 @@ from dpfast.accounting.events import (
 from dpfast.accounting.rdp import ORDERS, cost
 from dpfast.accounting.subsampled import log_moment_between, log_moments
 from dpfast.accounting.zcdp import cost as rho_cost
+from dpfast.exact.balls import ball, working_precision
 
 from .truth import renyi
 

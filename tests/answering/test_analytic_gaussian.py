@@ -10,8 +10,8 @@ from flint import arb, ctx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpfast.kernels.analytic_gaussian import FIRST, LAST, LEVELS, NODES, ORDER, gaussian_ratios
-from dpfast.mechanisms.calibration import (
+from dpfast.kernels.amounts.analytic_gaussian import FIRST, LAST, LEVELS, NODES, ORDER, gaussian_ratios
+from dpfast.mechanisms.noise.calibration import (
     analytic_gaussian_ratios,
     analytic_gaussian_scale,
     gaussian_delta,

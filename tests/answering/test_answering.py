@@ -16,7 +16,7 @@ import dpfast as dpf
 from dpfast.accounting import basic, zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
-from dpfast.mechanisms.calibration import gaussian_delta
+from dpfast.mechanisms.noise.calibration import gaussian_delta
 
 ROWS = 2_000
 
@@ -69,7 +69,7 @@ def test_charge_is_enough(queries):
 @given(st.lists(st.floats(1e-18, 1e6), min_size=1, max_size=20))
 def test_amounts_as_written(amounts):
     """No charge is below the decimal; decimals of up to 15 digits are charged exactly."""
-    from dpfast.kernels.calibrating import LIMB_BITS, sum_amounts
+    from dpfast.kernels.amounts.calibrating import LIMB_BITS, sum_amounts
 
     for given_amounts in (amounts, [round(x, 9) + 1e-9 for x in amounts]):
         good, wholes, highs, lows = sum_amounts(np.array(given_amounts))

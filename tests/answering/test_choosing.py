@@ -13,7 +13,7 @@ import dpfast as dpf
 from dpfast.accounting.events import ExponentialMechanism, PermuteAndFlip, Pure
 from dpfast.answering import choosing
 from dpfast.errors import BudgetExceededError, ColumnError, ParameterError
-from dpfast.mechanisms.ranking import rank_rows
+from dpfast.mechanisms.selection.ranking import rank_rows
 
 SCORES = pl.DataFrame(
     {

@@ -251,12 +251,12 @@ def test_a_chart_that_fails_leaves_the_release(folder, run, monkeypatch):
 _INTERRUPTED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-import dpfast.release
+import dpfast.releases.planning
 from dpfast.aggregation.exact import Aggregation
 from dpfast.cli import main
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGINT)
-module = sys.modules['dpfast.release']
+module = sys.modules['dpfast.releases.planning']
 draw = module.draw
 {place} = {wrapped}
 main()

@@ -116,7 +116,7 @@ def test_the_charge_comes_before_any_row_is_read(folder, run, monkeypatch):
 
 
 def test_an_interrupt_ends_the_rounds_and_keeps_what_there_is(folder, run, monkeypatch):
-    from dpfast.synthesis.marginal_model import MarginalModel
+    from dpfast.weights.marginal_model import MarginalModel
 
     replay = MarginalModel.replay
 
@@ -211,7 +211,7 @@ def test_files_that_cannot_be(folder, run):
 def test_a_process_that_is_killed_while_it_reads_has_paid(folder):
     """No row was read before the charge, which outlives the process; the next one finds the ledger in order."""
     killed = (
-        "import os, signal; from dpfast.cli import main; import dpfast.synthesis.mwem as mwem; "
+        "import os, signal; from dpfast.cli import main; import dpfast.synthesis.fitted.mwem as mwem; "
         "mwem.Rounds.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL); main()"
     )
     ended = subprocess.run(

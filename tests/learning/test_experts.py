@@ -18,8 +18,8 @@ from dpfast.accounting.zcdp import ZCDP, cost
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.learning.experts import LOSS_UNITS, RandomizedWeightedMajority, checked_losses
 from dpfast.learning.regret import private_eta
-from dpfast.synthesis.weights import Weights
 from dpfast.testing import SeededRandom
+from dpfast.weights.histogram_weights import Weights
 
 
 def fixed_losses(losses):

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from dpfast.accounting.units import Units
+from dpfast.exact.units import Units
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.partitioned import PartitionCharges
 

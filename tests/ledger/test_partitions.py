@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast
-from dpfast.accounting.units import Units
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
+from dpfast.exact.units import Units
 from dpfast.ledger import Charge, Identity, Ledger
 from dpfast.ledger.partitioned import PartitionCharges
 
@@ -221,7 +221,7 @@ def test_against_fractions(cap, calls, one):
 
 def test_carries_at_scale():
     """Parts that carry, wholes beyond 9.22, and codes past the table, in the kernels themselves."""
-    from dpfast.kernels.partitions import add_amounts, first_above
+    from dpfast.kernels.amounts.partition_budgets import add_amounts, first_above
 
     whole, part = np.zeros(2, np.int64), np.zeros(2, np.int64)
     codes = np.array([0, 1, 0, 2, 2**32 - 1], np.uint32)

@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-DRAWING = import_module("dpfast.drawing")
+DRAWING = import_module("dpfast.releases.drawing")
 
 
 def table_of(counts, candidates):

@@ -10,9 +10,9 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation import scatter
-from dpfast.kernels.counting import count_choices
-from dpfast.kernels.grouping import count_points
-from dpfast.mechanisms import modes
+from dpfast.kernels.grouping.by_group import count_points
+from dpfast.kernels.grouping.counting import count_choices
+from dpfast.mechanisms.selection import modes
 
 CARRIERS = ["AA", "B6", "DL", "UA"]
 KEYS = pl.DataFrame({"carrier": ["ZZ", *CARRIERS]})

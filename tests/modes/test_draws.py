@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.mechanisms.modes import count_error, count_slope
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.mechanisms.selection.modes import count_error, count_slope
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 
 from .oracles import ALPHA, chi_square_p
 

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.aggregation.exact import Aggregation
 from dpfast.errors import DpfastError, ParameterError
+from dpfast.exact.balls import as_written
 
 from .oracles import exported_bytes
 
@@ -91,7 +91,7 @@ def test_no_delta_is_spent_on_modes():
 def test_the_charge_comes_first_whatever_the_data(monkeypatch):
     """Soundness rule 12: charge, data, draw; an empty frame costs the same."""
     seen = []
-    drawing = import_module("dpfast.drawing")
+    drawing = import_module("dpfast.releases.drawing")
     for owner, name in ((dpf.Ledger, "charge_many"), (Aggregation, "run"), (drawing, "draw_modes")):
         original = getattr(owner, name)
 

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 import dpfast as dpf
 from dpfast.accounting import zcdp
-from dpfast.mechanisms.modes import count_slope
+from dpfast.mechanisms.selection.modes import count_slope
 
 GROUPS, CANDIDATES = 3, 2
 #: Counts of the other units in a group: few, many for one candidate, many for all.

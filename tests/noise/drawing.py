@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.gaussian import draw_gaussian
-from dpfast.kernels.laplace import draw_laplace_f32, draw_laplace_f64
-from dpfast.kernels.preparation import prepare_discrete
-from dpfast.mechanisms.ball import discrete_offset
+from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.laplace import draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.noise.preparation import prepare_discrete
+from dpfast.mechanisms.noise.exact import discrete_offset
 
 
 def draw_narrow(words, scale, per_row=False):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpfast.columns import BLOCK_ROWS, borrow
-from dpfast.kernels.laplace import UNDECIDED
-from dpfast.mechanisms import additive
-from dpfast.mechanisms.ball import discrete_offset, exact_gaussian, exact_laplace
-from dpfast.mechanisms.gaussian import gaussian_noise
-from dpfast.mechanisms.laplace import laplace_noise
-from dpfast.mechanisms.lattice import grid_exponent
+from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.mechanisms.noise import additive
+from dpfast.mechanisms.noise.exact import discrete_offset, exact_gaussian, exact_laplace
+from dpfast.mechanisms.noise.gaussian import gaussian_noise
+from dpfast.mechanisms.noise.laplace import laplace_noise
+from dpfast.mechanisms.noise.lattice import grid_exponent
 from dpfast.testing import SeededRandom
 
 from .drawing import draw_narrow, draw_normal, draw_wide

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq, fmpz
 
-from dpfast.kernels import gaussian, laplace, logarithm, offsets
+from dpfast.kernels import logarithm
 from dpfast.kernels.intrinsics import (
     absolute,
     bits_of_f64,
@@ -25,9 +25,10 @@ from dpfast.kernels.intrinsics import (
     square_root,
     subtract,
 )
-from dpfast.kernels.laplace import UNDECIDED
 from dpfast.kernels.logarithm import exponential_f32, exponential_f64
-from dpfast.mechanisms.ball import discrete_offset
+from dpfast.kernels.noise import gaussian, laplace, offsets
+from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.mechanisms.noise.exact import discrete_offset
 
 from .drawing import draw_normal, draw_wide, offsets_per_row
 

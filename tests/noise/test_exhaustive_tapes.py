@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq, fmpz
 
-from dpfast.kernels.laplace import LARGEST_SCALE_F32, UNDECIDED
-from dpfast.mechanisms.ball import discrete_offset, exact_gaussian, exact_laplace
+from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, UNDECIDED
+from dpfast.mechanisms.noise.exact import discrete_offset, exact_gaussian, exact_laplace
 
 from .drawing import draw_narrow, draw_normal, draw_wide, offsets_per_row
 from .oracles import (

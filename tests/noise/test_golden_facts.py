@@ -99,7 +99,7 @@ def gaussian_delta(sigma, epsilon):
 
 def test_analytic_gaussian():
     """sigma = 3.7306316 at (1, 1e-5), sensitivity 1: rounded up, and not by more than it must be."""
-    calibration = pytest.importorskip("dpfast.mechanisms.calibration")
+    calibration = pytest.importorskip("dpfast.mechanisms.noise.calibration")
     sigma = calibration.analytic_gaussian_scale(1.0, 1.0, 1e-5)
     assert sigma == pytest.approx(3.7306316, abs=5e-8)
     assert gaussian_delta(sigma, 1.0) <= 1e-5

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 import dpfast as dpf
 from dpfast.columns import BLOCK_ROWS
-from dpfast.mechanisms.lattice import grid_exponent
+from dpfast.mechanisms.noise.lattice import grid_exponent
 from dpfast.testing import SeededRandom
 
 from .goodness import ALPHA, joint_events, lower_confidence, rejects, tail_events, tail_probability, upper_confidence

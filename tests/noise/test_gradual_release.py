@@ -12,7 +12,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.gradual_release import LARGEST_SCALE, _stays, coarsened, share_kept
+from dpfast.mechanisms.noise.gradual_release import LARGEST_SCALE, _stays, coarsened, share_kept
 from dpfast.testing import SeededRandom
 
 from .goodness import joint_events, rejects, tail_events

@@ -9,7 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.columns import borrow
-from dpfast.mechanisms.lattice import grid_exponent, lattice_for
+from dpfast.mechanisms.noise.lattice import grid_exponent, lattice_for
 from dpfast.testing import SeededRandom
 
 from .goodness import rejects

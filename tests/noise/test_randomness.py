@@ -18,15 +18,14 @@ import dpfast as dpf
 import dpfast.randomness
 from dpfast.columns import BLOCK_ROWS
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.additive import Tail
-from dpfast.randomness import Keystream, Purpose, SystemRandom, Words
+from dpfast.randomness import Keystream, Purpose, SystemRandom, Tail, Words
 from dpfast.testing import SeededRandom
 
 from .oracles import FixedKey, aes_blocks, continued, noise_bytes
 
 # The package's own names hide these modules.
-laplace_module = importlib.import_module("dpfast.mechanisms.laplace")
-gaussian_module = importlib.import_module("dpfast.mechanisms.gaussian")
+laplace_module = importlib.import_module("dpfast.mechanisms.noise.laplace")
+gaussian_module = importlib.import_module("dpfast.mechanisms.noise.gaussian")
 
 # NIST SP 800-38A, F.5.5: CTR-AES256.Encrypt.
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")

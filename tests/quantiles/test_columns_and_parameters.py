@@ -12,7 +12,7 @@ import pytest
 import dpfast as dpf
 from dpfast.columns.grid import public_grid
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.mechanisms.quantiles import place_points
+from dpfast.mechanisms.quantiles.quantiles import place_points
 
 SURE = {"epsilon": 1000}
 NO_ROWS = np.empty(0, np.int64)

@@ -9,12 +9,13 @@ import pytest
 from noise.goodness import rejects
 
 import dpfast as dpf
+from dpfast.aggregation.grouped_points import GroupedPoints
+from dpfast.columns import grouped_points
 from dpfast.columns.ranks import PARTS
-from dpfast.mechanisms import grouped_points, quantile_nodes
-from dpfast.mechanisms import quantile_tree as nodes
-from dpfast.mechanisms.grouped_points import GroupedPoints
-from dpfast.mechanisms.quantile_nodes import draw_quantiles
-from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree
+from dpfast.mechanisms.quantiles import nodes as quantile_nodes
+from dpfast.mechanisms.quantiles import tree as nodes
+from dpfast.mechanisms.quantiles.nodes import draw_quantiles
+from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.testing import SeededRandom
 
 from .oracles import chosen, distribution, transcripts

@@ -11,7 +11,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.kernels import decay
-from dpfast.mechanisms import quantile_nodes
+from dpfast.mechanisms.quantiles import nodes as quantile_nodes
 
 
 @numba.njit

@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.contributions import plan_contributions
 from dpfast.columns.grid import MOST_POINTS, number_of, public_grid
-from dpfast.mechanisms.quantiles import place_points
+from dpfast.mechanisms.quantiles.quantiles import place_points
 from dpfast.queries import points_measure
 
 BOUNDS = [(0.0, 1e9), (-5.0, 5.0), (-1e300, 1e300), (0.0, 1e-200), (-3.0, 1e12), (1e9, 1e9 + 1), (-1e300, 1e-300)]

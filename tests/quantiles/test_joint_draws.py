@@ -13,8 +13,8 @@ from noise.goodness import rejects
 import dpfast as dpf
 from dpfast.columns.ranks import PARTS
 from dpfast.kernels import wide_floats
-from dpfast.mechanisms import joint_quantiles
-from dpfast.mechanisms.joint_quantiles import draw_joint_quantiles, joint_calibration
+from dpfast.mechanisms.quantiles import joint as joint_quantiles
+from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles, joint_calibration
 from dpfast.testing import SeededRandom
 
 from .joint_oracles import law_of_counts, law_of_points

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import DiscreteLaplace, ExponentialMechanism
+from dpfast.exact.balls import as_written
 
 from .test_plans import KEYS, ROUTES, exact_ranks, flights, run
 

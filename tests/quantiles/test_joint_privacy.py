@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpfast.columns.ranks import PARTS
-from dpfast.mechanisms.joint_quantiles import JointCalibration, joint_calibration, joint_pays
+from dpfast.mechanisms.quantiles.joint import JointCalibration, joint_calibration, joint_pays
 
 from .joint_oracles import Outputs, law_of_points, positions
 from .test_privacy import ROUTE_NAMES, ROUTES, data_sets, joined

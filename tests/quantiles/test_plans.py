@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.balls import as_written
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.exact.balls import as_written
 
 CARRIERS = ["AA", "B6", "DL", "UA"]
 LARGE = {"epsilon": 9e5}

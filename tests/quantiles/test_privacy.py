@@ -13,8 +13,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast.columns.ranks import PARTS
-from dpfast.mechanisms import quantile_tree as nodes
-from dpfast.mechanisms.quantile_tree import Calibration, quantile_tree, rank_error
+from dpfast.mechanisms.quantiles import tree as nodes
+from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree, rank_error
 
 from .oracles import distribution, tied_score, transcripts
 

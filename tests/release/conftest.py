@@ -9,7 +9,7 @@ import pytest
 
 import dpfast as dpf
 
-DRAWING = import_module("dpfast.drawing")
+DRAWING = import_module("dpfast.releases.drawing")
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.calibration import (
+from dpfast.mechanisms.noise.calibration import (
     analytic_gaussian_scale,
     gaussian_delta,
     laplace_scale,
     round_up,
     round_up_root,
 )
-from dpfast.mechanisms.intervals import grid_of_integers, half_width
+from dpfast.mechanisms.noise.half_widths import grid_of_integers, half_width
 
 from . import oracles
 

@@ -16,9 +16,9 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast import drawing
 from dpfast.aggregation import by_unit
 from dpfast.queries import Sensitivity
+from dpfast.releases import drawing
 
 from .oracles import epsilon_lower_bound
 

@@ -8,7 +8,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.additive import thread_count
+from dpfast.threads import thread_count
 
 FRAME = pl.DataFrame({"k": ["a", "b"] * 300, "u": list(range(300)) * 2, "v": [1.0, 2.0] * 300})
 KEYS = pl.DataFrame({"k": ["a", "b", "c"]})

@@ -11,7 +11,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.key_policy import (
+from dpfast.mechanisms.keys.policy import (
     SENSITIVITY,
     cutoff_above,
     lonely_by_policy,
@@ -19,7 +19,7 @@ from dpfast.mechanisms.key_policy import (
     sums_by_policy,
     units_needed,
 )
-from dpfast.mechanisms.key_weights import Holdings
+from dpfast.mechanisms.keys.weights import Holdings
 
 from . import key_laws
 
@@ -262,7 +262,7 @@ def test_what_it_cannot_do_is_refused_before_any_charge(arguments, argument):
 
 def test_the_command_line_takes_every_rule():
     from dpfast.cli.commands import main
-    from dpfast.planner.selecting import RULES
+    from dpfast.releases.choosing_keys import RULES
 
     (option,) = [option for option in main.commands["release"].params if option.name == "key_selection"]
     assert tuple(option.type.choices) == RULES

@@ -15,9 +15,9 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.errors import ParameterError
-from dpfast.mechanisms.key_thresholds import Lonely, least_threshold
-from dpfast.mechanisms.key_weights import Holdings, lonely_keys, select_by_weights, unit_weights, weight_of
-from dpfast.mechanisms.noise import gaussian_of_scale, laplace_of_scale
+from dpfast.mechanisms.keys.thresholds import Lonely, least_threshold
+from dpfast.mechanisms.keys.weights import Holdings, lonely_keys, select_by_weights, unit_weights, weight_of
+from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale, laplace_of_scale
 from dpfast.queries import Measure
 
 from . import key_laws, oracles

@@ -14,13 +14,13 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.mechanisms import key_selection
-from dpfast.mechanisms.key_selection import SelectionTable, select_keys, selection_table
+from dpfast.mechanisms.keys import optimal as key_selection
+from dpfast.mechanisms.keys.optimal import SelectionTable, select_keys, selection_table
 from dpfast.randomness import SystemRandom, Words
 
 from . import oracles
 
-DRAWING = import_module("dpfast.drawing")
+DRAWING = import_module("dpfast.releases.drawing")
 
 GOLDENS = {1: 1e-5, 2: 3.718e-5, 5: 8.5791e-4, 11: 0.34844774, 12: 0.760311, 13: 0.91182702, 20: 0.99992541, 23: 1.0}
 CASES = [

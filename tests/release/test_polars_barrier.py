@@ -12,7 +12,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
 
-DRAWING = import_module("dpfast.drawing")
+DRAWING = import_module("dpfast.releases.drawing")
 
 ENGINES = ["in-memory", "streaming"]
 OPTIMISATIONS = {"default": pl.QueryOptFlags(), "none": pl.QueryOptFlags.none()}

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast import drawing
 from dpfast.aggregation import Grouping, by_unit, holdings, memory, prepare
 from dpfast.aggregation.sources import open_source
-from dpfast.mechanisms.key_policy import sums_by_policy
-from dpfast.mechanisms.key_weights import STEPS
+from dpfast.mechanisms.keys.policy import sums_by_policy
+from dpfast.mechanisms.keys.weights import STEPS
 from dpfast.queries import Measure
+from dpfast.releases import drawing
 
 from .test_every_route import DATA, ROUTES, by_of, frame_of
 from .test_spilled_keys import open_files

@@ -22,7 +22,7 @@ from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, Paramet
 from dpfast.randomness import SystemRandom, Words
 from dpfast.testing import SeededRandom
 
-DRAWING = import_module("dpfast.drawing")
+DRAWING = import_module("dpfast.releases.drawing")
 
 FRAME = pl.DataFrame({"k": ["a", "b"] * 300, "u": list(range(300)) * 2, "v": [1.0, 2.0] * 300})
 KEYS = pl.DataFrame({"k": ["a", "b", "c"]})

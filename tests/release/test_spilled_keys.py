@@ -16,7 +16,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation import Grouping, by_unit, memory, prepare
 from dpfast.errors import DpfastError
-from dpfast.mechanisms.key_weights import STEPS, select_by_weights
+from dpfast.mechanisms.keys.weights import STEPS, select_by_weights
 from dpfast.queries import Measure
 
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE
-from dpfast.accounting.balls import as_written
 from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.accounting.events import Approximate, DiscreteLaplace, Gaussian, KeySelection, Laplace
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.planner.splitting import Split, Stake, portions, read_split, weights_of
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written
 from dpfast.queries import Sensitivity
+from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
 
 from . import oracles
 
@@ -196,7 +196,10 @@ def test_any_budget_any_sensitivity(epsilon, delta, rows, bound, public):
 @pytest.mark.parametrize("lie", ["scale", "sensitivity", "event", "sum"])
 def test_the_check_of_charges_sees_a_lie(lie, monkeypatch):
     """The mutants: too little noise, a sensitivity rounded down, another event, a share too many."""
-    noise, splitting = import_module("dpfast.mechanisms.noise"), import_module("dpfast.planner.drawing_up")
+    noise, splitting = (
+        import_module("dpfast.mechanisms.noise.integer_noise"),
+        import_module("dpfast.releases.drawing_up"),
+    )
     if lie == "scale":
         scale = noise.laplace_scale
         monkeypatch.setattr(noise, "laplace_scale", lambda *given: math.nextafter(scale(*given), 0.0))

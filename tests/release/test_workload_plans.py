@@ -279,7 +279,7 @@ class TestAdaptive:
         assert concentrated.step_units * concentrated.steps**2 <= 3 * 10**17
 
     def test_the_estimate_is_drawn_with_the_budget_of_a_step(self, monkeypatch):
-        from dpfast.planner import adaptive_blueprint
+        from dpfast.releases import adaptive_blueprint
 
         seen = {}
         true = adaptive_blueprint.estimate_histogram

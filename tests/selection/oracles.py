@@ -8,8 +8,8 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
-from dpfast.mechanisms import selection
+from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.mechanisms.selection import argmax as selection
 
 KINDS = {"gumbel": GUMBEL, "exponential": EXPONENTIAL, "laplace": LAPLACE}
 PRECISION = 1200

@@ -14,8 +14,8 @@ from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.mechanisms.noisy_max import report_noisy_max
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 
 from .oracles import noisy_max_of_two
 

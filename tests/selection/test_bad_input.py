@@ -14,10 +14,10 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, DpfastError, ParameterError
-from dpfast.kernels.ordering import count_rows
-from dpfast.mechanisms import candidates
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.noisy_max import report_noisy_max
+from dpfast.kernels.grouping.ordering import count_rows
+from dpfast.mechanisms.selection import candidates
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
 
 
 def without_address(value: object) -> str:

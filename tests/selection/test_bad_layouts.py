@@ -11,7 +11,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, DpfastError, ParameterError
-from dpfast.mechanisms.noisy_max import report_noisy_max
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
 
 
 def without_address(value: object) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
-from dpfast.mechanisms import exact_selection, selection
-from dpfast.mechanisms.noisy_max import report_noisy_max
+from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.mechanisms.selection import argmax as selection
+from dpfast.mechanisms.selection import exact_argmax as exact_selection
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
 
 from .oracles import KINDS, REST, ChosenKeystream, winner_of
 

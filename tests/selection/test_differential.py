@@ -11,11 +11,11 @@ from flint import ctx
 from noise.oracles import FixedKey, continued, noise_bytes
 
 import dpfast as dpf
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
-from dpfast.mechanisms import selection
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.exact_selection import noise_ball
-from dpfast.mechanisms.selection import select_rows, slopes
+from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.mechanisms.selection import argmax as selection
+from dpfast.mechanisms.selection.argmax import select_rows, slopes
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.exact_argmax import noise_ball
 from dpfast.testing import SeededRandom
 
 from .oracles import KINDS, REST, ChosenKeystream, noise_of, winner_of

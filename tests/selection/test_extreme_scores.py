@@ -18,8 +18,8 @@ from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError
-from dpfast.mechanisms.noisy_max import report_noisy_max
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 from dpfast.testing import SeededRandom
 
 INT64, UINT32 = np.iinfo(np.int64), np.iinfo(np.uint32)

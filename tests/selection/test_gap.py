@@ -15,10 +15,10 @@ from noise.goodness import lower_confidence, rejects, upper_confidence
 
 import dpfast as dpf
 from dpfast.errors import DataError, DpfastError
-from dpfast.kernels.selection import EXPONENTIAL
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.noisy_max_with_gap import gap_steps
-from dpfast.mechanisms.ranking import rank_rows
+from dpfast.kernels.selection.argmax import EXPONENTIAL
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.noisy_max_with_gap import gap_steps
+from dpfast.mechanisms.selection.ranking import rank_rows
 from dpfast.randomness import Keystream
 from dpfast.testing import SeededRandom
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpfast.kernels import differences, key_bounds
-from dpfast.kernels.key_bounds import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.kernels.selection import differences, key_bounds
+from dpfast.kernels.selection.key_bounds import EXPONENTIAL, GUMBEL, LAPLACE
 
 from .oracles import KINDS, REST
 

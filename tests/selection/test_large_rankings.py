@@ -12,17 +12,18 @@ import pytest
 from noise.oracles import FixedKey
 
 import dpfast as dpf
-from dpfast.kernels.differences import ordered
-from dpfast.kernels.gaps import OPEN
-from dpfast.kernels.selection import EXPONENTIAL
-from dpfast.kernels.sorting import sort_descending, threshold_of_largest
-from dpfast.mechanisms import ranking, selection
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.exact_selection import exact_order
-from dpfast.mechanisms.noisy_max import report_noisy_max
-from dpfast.mechanisms.noisy_max_with_gap import gap_steps
-from dpfast.mechanisms.ranking import rank_rows
-from dpfast.mechanisms.selection import select_rows
+from dpfast.kernels.selection.argmax import EXPONENTIAL
+from dpfast.kernels.selection.differences import ordered
+from dpfast.kernels.selection.gaps import OPEN
+from dpfast.kernels.selection.sorting import sort_descending, threshold_of_largest
+from dpfast.mechanisms.selection import argmax as selection
+from dpfast.mechanisms.selection import ranking
+from dpfast.mechanisms.selection.argmax import select_rows
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.exact_argmax import exact_order
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
+from dpfast.mechanisms.selection.noisy_max_with_gap import gap_steps
+from dpfast.mechanisms.selection.ranking import rank_rows
 from dpfast.randomness import Keystream
 from dpfast.testing import SeededRandom
 

@@ -11,11 +11,11 @@ from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.errors import DataError
-from dpfast.mechanisms import selection
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.noisy_max import report_noisy_max
-from dpfast.mechanisms.selection import select_rows
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.mechanisms.selection import argmax as selection
+from dpfast.mechanisms.selection.argmax import select_rows
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 from dpfast.testing import SeededRandom
 
 from .oracles import KINDS, MARITAL, ChosenKeystream

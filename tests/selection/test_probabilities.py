@@ -17,11 +17,11 @@ from noise.oracles import Tape, TapeEndsError
 
 import dpfast as dpf
 from dpfast.errors import DpfastError
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL, LAPLACE
-from dpfast.mechanisms.exact_selection import exact_winner
-from dpfast.mechanisms.noisy_max import report_noisy_max
-from dpfast.mechanisms.selection import slopes
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
+from dpfast.mechanisms.selection.argmax import slopes
+from dpfast.mechanisms.selection.exact_argmax import exact_winner
+from dpfast.mechanisms.selection.noisy_max import report_noisy_max
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 
 from .oracles import KINDS, MARITAL, exact_noisy_max, noisy_max_of_two
 

@@ -19,15 +19,16 @@ from noise.oracles import FixedKey, Tape, TapeEndsError, continued, noise_bytes
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, ParameterError
-from dpfast.kernels.exponential_weights import BLOCK
-from dpfast.kernels.selection import GUMBEL
-from dpfast.mechanisms import alias_table, exponential_routes, partial_sums
-from dpfast.mechanisms.alias_table import AliasTable
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.exact_sums import ExactSums
-from dpfast.mechanisms.partial_sums import draw_from_sums
-from dpfast.mechanisms.selection import select_rows
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
+from dpfast.kernels.selection.argmax import GUMBEL
+from dpfast.kernels.weights.exponential_weights import BLOCK
+from dpfast.mechanisms.selection import alias_table, exponential_routes
+from dpfast.mechanisms.selection import inversion as partial_sums
+from dpfast.mechanisms.selection.alias_table import AliasTable
+from dpfast.mechanisms.selection.argmax import select_rows
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.exact_inversion import ExactSums
+from dpfast.mechanisms.selection.inversion import draw_from_sums
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
 from dpfast.testing import SeededRandom
 
 from .oracles import MARITAL, ChosenKeystream

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import pytest
 
-from dpfast.mechanisms.threshold_runs import calibrate
+from dpfast.mechanisms.thresholds.runs import calibrate
 
 from .sparse_oracles import Noise, Variant, loss, transcripts
 

@@ -19,9 +19,9 @@ from noise.oracles import Tape, TapeEndsError
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, ParameterError
-from dpfast.mechanisms import sparse_domain
-from dpfast.mechanisms.selection_probabilities import selection_probabilities
-from dpfast.mechanisms.sparse_domain import accepts, whole_number_below, zero_score
+from dpfast.mechanisms.selection import unlisted_domain as sparse_domain
+from dpfast.mechanisms.selection.probabilities import selection_probabilities
+from dpfast.mechanisms.selection.unlisted_domain import accepts, whole_number_below, zero_score
 from dpfast.testing import SeededRandom
 
 DRAWS = 6_000

@@ -20,7 +20,7 @@ from noise.goodness import rejects
 import dpfast as dpf
 from dpfast.accounting.events import Pure
 from dpfast.errors import ColumnError, DataError, LedgerError, ParameterError
-from dpfast.mechanisms.threshold_runs import Runs, calibrate
+from dpfast.mechanisms.thresholds.runs import Runs, calibrate
 from dpfast.testing import SeededRandom
 
 from .sparse_oracles import events, transcripts, variant_of

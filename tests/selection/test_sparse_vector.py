@@ -18,10 +18,10 @@ from noise.oracles import FixedKey, continued
 
 import dpfast as dpf
 from dpfast.columns import borrow
-from dpfast.kernels import thresholds as kernels
-from dpfast.mechanisms import threshold_runs
-from dpfast.mechanisms.above_threshold import find_above
-from dpfast.mechanisms.threshold_runs import Runs, calibrate
+from dpfast.kernels.selection import thresholds as kernels
+from dpfast.mechanisms.thresholds import runs as threshold_runs
+from dpfast.mechanisms.thresholds.above_threshold import find_above
+from dpfast.mechanisms.thresholds.runs import Runs, calibrate
 from dpfast.randomness import Words
 
 from .sparse_oracles import events, is_above, transcripts, variant_of
@@ -226,7 +226,7 @@ class Recorder(FixedKey):
         self.pieces, self.continuations = [], []
         monkeypatch.undo()
         monkeypatch.setattr(threshold_runs, "CHUNK", 100)
-        monkeypatch.setattr("dpfast.mechanisms.above_threshold.CHUNK", 100)
+        monkeypatch.setattr("dpfast.mechanisms.thresholds.above_threshold.CHUNK", 100)
         fill, extension = Words.fill, threshold_runs.Keystream.extension
 
         def noted_fill(words, chunk, buffer):

@@ -18,12 +18,13 @@ from noise.oracles import FixedKey
 
 import dpfast as dpf
 from dpfast.errors import DataError, DpfastError, ParameterError
-from dpfast.kernels.selection import EXPONENTIAL, GUMBEL
-from dpfast.mechanisms import ranking, selection
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.exact_selection import exact_order
-from dpfast.mechanisms.ranking import rank_rows
-from dpfast.mechanisms.selection import select_rows, slopes
+from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL
+from dpfast.mechanisms.selection import argmax as selection
+from dpfast.mechanisms.selection import ranking
+from dpfast.mechanisms.selection.argmax import select_rows, slopes
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.exact_argmax import exact_order
+from dpfast.mechanisms.selection.ranking import rank_rows
 from dpfast.randomness import Keystream
 from dpfast.testing import SeededRandom
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpfast.kernels import exponential_weights as kernels
-from dpfast.kernels.exponential_weights import BLOCK, POLYNOMIAL, exp_f64, highest, locate, sum_halves, weigh
-from dpfast.mechanisms.alias_table import LOWERED, AliasTable
-from dpfast.mechanisms.candidates import borrow_candidates
-from dpfast.mechanisms.partial_sums import Weights
+from dpfast.kernels.weights import exponential_weights as kernels
+from dpfast.kernels.weights.exponential_weights import BLOCK, POLYNOMIAL, exp_f64, highest, locate, sum_halves, weigh
+from dpfast.mechanisms.selection.alias_table import LOWERED, AliasTable
+from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.inversion import Weights
 
 U = 2.0**-53
 ONE = 2**62

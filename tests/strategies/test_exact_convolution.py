@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfast.kernels import convolution
+from dpfast.kernels.histograms import convolution
 from dpfast.strategies.exact_convolution import convolve
 
 P = convolution.PRIME

@@ -1,4 +1,4 @@
-"""The fit of `dpfast.kernels.replay`, written again over all cells with NumPy and a root finder of its own."""
+"""The fit of `dpfast.kernels.weights.replay`, written again over all cells with NumPy and a root finder of its own."""
 
 from __future__ import annotations
 

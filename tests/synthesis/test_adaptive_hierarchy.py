@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
-from dpfast.kernels.families import fit_families, shrink_families
-from dpfast.mechanisms.gradual_release import LARGEST_SCALE
-from dpfast.synthesis.boxes import Boxes, PrefixSums
+from dpfast.kernels.histograms.siblings import fit_families, shrink_families
+from dpfast.mechanisms.noise.gradual_release import LARGEST_SCALE
+from dpfast.synthesis.histograms.boxes import Boxes, PrefixSums
+from dpfast.synthesis.histograms.tree_noise import Noise
+from dpfast.synthesis.histograms.trees import Tree
 from dpfast.synthesis.preparing import PARTS
-from dpfast.synthesis.tree_noise import Noise
-from dpfast.synthesis.trees import Tree
 from dpfast.testing import SeededRandom
 
 shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
@@ -209,7 +209,7 @@ def test_a_tree_that_peeks_at_what_nobody_has_paid_for_is_caught(seed, monkeypat
 def test_noise_too_wide_to_be_discrete_is_measured_twice_instead(seed, monkeypatch):
     """Scales of 2**25 and more are rounded to a coarser grid, which gradual release does not cover."""
     counts = np.random.default_rng(seed).poisson(10**9, 64)
-    monkeypatch.setattr("dpfast.synthesis.tree_noise.coarsened", None)
+    monkeypatch.setattr("dpfast.synthesis.histograms.tree_noise.coarsened", None)
     for epsilon in (2e-5, 1e-9):
         with monkeypatch.context() as patched:
             _, measured = recorded(patched, counts, epsilon=epsilon, random=SeededRandom(seed))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import DataError
-from dpfast.kernels.clusters import cluster_sorted
-from dpfast.mechanisms import noise
+from dpfast.kernels.histograms.clusters import cluster_sorted
+from dpfast.mechanisms.noise import integer_noise as noise
 from dpfast.testing import SeededRandom
 
 

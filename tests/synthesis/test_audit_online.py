@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.mechanisms.threshold_runs import calibrate
-from dpfast.synthesis import private_multiplicative_weights as module
+from dpfast.mechanisms.thresholds.runs import calibrate
+from dpfast.synthesis.fitted import private_multiplicative_weights as module
 
 from .transcripts import loss, replay, transcript
 

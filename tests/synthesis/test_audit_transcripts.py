@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.pld import PLD
 from dpfast.accounting.zcdp import largest_rho
-from dpfast.mechanisms.calibration import gaussian_delta
-from dpfast.synthesis import boosting_privacy, exact_answers, trees
-from dpfast.synthesis.exact_answers import Change
-from dpfast.synthesis.exact_queries import ExactQueries
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.mechanisms.noise.calibration import gaussian_delta
+from dpfast.synthesis.fitted import boosting_privacy, exact_answers
+from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_queries import ExactQueries
+from dpfast.synthesis.histograms import trees
 from dpfast.synthesis.preparing import Task
 from dpfast.testing import SeededRandom
 

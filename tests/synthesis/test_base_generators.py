@@ -10,13 +10,13 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
-from dpfast.synthesis.base_generators import (
+from dpfast.synthesis.fitted.base_generators import (
     fit_by_linear_program,
     fit_by_projection,
     fit_by_search,
     round_to_multiples,
 )
-from dpfast.synthesis.sampled import Sampled, WithTotal
+from dpfast.synthesis.fitted.sampled import Sampled, WithTotal
 
 from .dense import Dense
 

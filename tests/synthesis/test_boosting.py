@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.amounts import UNITS_PER_ONE, charge_units
 from dpfast.accounting.budget import read_budget
 from dpfast.accounting.events import ExponentialMechanism, Laplace, runs
 from dpfast.accounting.pld import PLD
 from dpfast.accounting.zcdp import ZCDP, cost, largest_rho
 from dpfast.errors import BudgetExceededError, DataError, ParameterError
-from dpfast.synthesis import boosting_bounds as bounds
-from dpfast.synthesis.answer_noise import noise_of_epsilon
-from dpfast.synthesis.boosting import boost_queries, verdicts
-from dpfast.synthesis.boosting_privacy import Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.exact_answers import Change
+from dpfast.exact.amounts import UNITS_PER_ONE, charge_units
+from dpfast.synthesis.fitted import boosting_bounds as bounds
+from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon
+from dpfast.synthesis.fitted.boosting import boost_queries, verdicts
+from dpfast.synthesis.fitted.boosting_privacy import Size, boosting_privacy, boosting_privacy_of_book
+from dpfast.synthesis.fitted.exact_answers import Change
 from dpfast.testing import SeededRandom
 
 ALPHA = bounds.step_size(1 / 3)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.mechanisms import noise
-from dpfast.synthesis import tree_noise
+from dpfast.mechanisms.noise import integer_noise as noise
+from dpfast.synthesis.histograms import tree_noise
 from dpfast.testing import SeededRandom
 
 

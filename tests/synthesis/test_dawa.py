@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
-from dpfast.mechanisms import noise
-from dpfast.mechanisms.intervals import grid_of_integers
-from dpfast.synthesis import dawa as module
-from dpfast.synthesis.dawa import interval_deviations, partition, partition_scale
+from dpfast.mechanisms.noise import integer_noise as noise
+from dpfast.mechanisms.noise.half_widths import grid_of_integers
+from dpfast.synthesis.histograms import dawa as module
+from dpfast.synthesis.histograms.dawa import interval_deviations, partition, partition_scale
 from dpfast.testing import SeededRandom
 
 counts_of_cells = st.lists(st.integers(0, 40), min_size=1, max_size=40).map(lambda cells: np.array(cells, np.int64))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.kernels.replay import fit_mass
-from dpfast.synthesis.marginal_model import MarginalModel, cover
-from dpfast.synthesis.model import RowModel
+from dpfast.kernels.weights.replay import fit_mass
+from dpfast.weights.marginal_model import MarginalModel, cover
+from dpfast.weights.model import RowModel
 
 from .naive_fit import fit, solve
 
@@ -108,7 +108,7 @@ def test_disjoint_queries_measured_at_once_are_fitted_one_by_one(seed):
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_real_queries_end_where_the_gradient_vanishes(signed, seed, monkeypatch):
-    monkeypatch.setattr("dpfast.synthesis.model.TOLERANCE", 1e-12)
+    monkeypatch.setattr("dpfast.weights.model.TOLERANCE", 1e-12)
     generator = np.random.default_rng(seed)
     matrix = generator.uniform(-1.0 if signed else 0.0, 1.0, (5, 30))
     workload = dpf.workloads.matrix(matrix)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.synthesis.exact_answers import ExactAnswers
-from dpfast.synthesis.exact_queries import ExactQueries
+from dpfast.synthesis.fitted.exact_answers import ExactAnswers
+from dpfast.synthesis.fitted.exact_queries import ExactQueries
 from dpfast.workloads.histograms import records
 
 from .test_privacy import WORKLOADS, neighbours

@@ -14,11 +14,11 @@ import pytest
 
 import dpfast as dpf
 from dpfast.accounting import basic, zcdp
-from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.budget import Budget, read_budget
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.synthesis.exact_queries import ExactQueries
-from dpfast.synthesis.rounds import Rounds
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.synthesis.fitted.exact_queries import ExactQueries
+from dpfast.synthesis.fitted.rounds import Rounds
 from dpfast.testing import SeededRandom
 
 WORKLOADS = {
@@ -116,7 +116,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     0.025**2) < 1e-10 (Hoeffding). At epsilon 1 the frequencies 0.27 and 0.73 are one claim apart; a mutant that draws
     noise for an eighth of the sensitivity has frequencies near 0 and 1.
     """
-    from dpfast.mechanisms import noise as calibration
+    from dpfast.mechanisms.noise import integer_noise as calibration
     from dpfast.synthesis.shares import noise_for
 
     honest, _ = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
@@ -192,7 +192,7 @@ class NoRandom:
 
 
 def test_everything_is_charged_before_anything_is_drawn(monkeypatch):
-    monkeypatch.setattr("dpfast.synthesis.mwem.random_source", lambda random: NoRandom())
+    monkeypatch.setattr("dpfast.synthesis.fitted.mwem.random_source", lambda random: NoRandom())
     ledger = dpf.Ledger(epsilon=1.0)
     histogram, workload = np.arange(6), WORKLOADS["prefixes"]
     with pytest.raises(BudgetExceededError):

@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting import basic, zcdp
 from dpfast.errors import BudgetExceededError, DataError, LedgerError, ParameterError
-from dpfast.synthesis.exact_queries import ExactQueries
+from dpfast.synthesis.fitted.exact_queries import ExactQueries
 from dpfast.testing import SeededRandom
 
 from .test_privacy import neighbours

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
-from dpfast.synthesis.projection import project_answers
+from dpfast.synthesis.fitted.projection import project_answers
 
 from .dense import Dense
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.amounts import UNITS_PER_ONE
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated
 from dpfast.accounting.pld import PLD
 from dpfast.accounting.zcdp import ZCDP, largest_rho
 from dpfast.errors import BudgetExceededError, DataError, LedgerError, ParameterError
-from dpfast.mechanisms.calibration import gaussian_delta
-from dpfast.synthesis.answer_noise import noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.exact_answers import Change, ExactAnswers
-from dpfast.synthesis.projection_mechanism import projection_error, projection_mechanism
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.mechanisms.noise.calibration import gaussian_delta
+from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon, noise_of_rho
+from dpfast.synthesis.fitted.exact_answers import Change, ExactAnswers
+from dpfast.synthesis.fitted.projection_mechanism import projection_error, projection_mechanism
 from dpfast.testing import SeededRandom
 
 from .dense import Dense

@@ -10,8 +10,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast.strategies.matrix_mechanism import matrix_mechanism
-from dpfast.synthesis import nonnegative
 from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.fitted import nonnegative
 from dpfast.testing import SeededRandom
 from dpfast.workloads import Workload
 

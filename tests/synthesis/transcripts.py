@@ -15,11 +15,11 @@ import numpy as np
 
 import dpfast as dpf
 from dpfast.accounting.events import Laplace
-from dpfast.mechanisms.exponential import exponential
-from dpfast.mechanisms.exponential_draws import exponential_draws
-from dpfast.mechanisms.gaussian import gaussian
-from dpfast.mechanisms.laplace import laplace
-from dpfast.mechanisms.permute_and_flip import permute_and_flip
+from dpfast.mechanisms.noise.gaussian import gaussian
+from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.mechanisms.selection.exponential import exponential
+from dpfast.mechanisms.selection.exponential_draws import exponential_draws
+from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
 from dpfast.testing import SeededRandom
 
 PRIMITIVES = (laplace, gaussian, exponential, permute_and_flip, exponential_draws)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery
-from dpfast.synthesis.query_tables import Marginal, Ranges
-from dpfast.synthesis.slab_queries import BoxQuery, MarginalCell, RangeQuery
+from dpfast.weights.linear_queries import BitQuery, DenseQuery, LevelQuery
+from dpfast.weights.query_tables import Marginal, Ranges
+from dpfast.weights.slab_queries import BoxQuery, MarginalCell, RangeQuery
 
 SHAPES = [
     (1,),

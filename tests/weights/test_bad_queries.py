@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dpfast.errors import ParameterError
-from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery
-from dpfast.synthesis.log_weights import LogWeights
-from dpfast.synthesis.query_tables import Marginal, Ranges
-from dpfast.synthesis.slab_queries import BoxQuery, MarginalCell
-from dpfast.synthesis.weights import Weights
+from dpfast.weights.histogram_weights import Weights
+from dpfast.weights.linear_queries import BitQuery, DenseQuery, LevelQuery
+from dpfast.weights.log_weights import LogWeights
+from dpfast.weights.query_tables import Marginal, Ranges
+from dpfast.weights.slab_queries import BoxQuery, MarginalCell
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
-from dpfast.synthesis.linear_queries import BitQuery, LevelQuery
-from dpfast.synthesis.query_tables import Marginal
-from dpfast.synthesis.slab_queries import MarginalCell, RangeQuery
+from dpfast.weights.linear_queries import BitQuery, LevelQuery
+from dpfast.weights.query_tables import Marginal
+from dpfast.weights.slab_queries import MarginalCell, RangeQuery
 
 
 def expected(weights, coefficients, eta):

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpfast.kernels import weights
+from dpfast.kernels.weights import cells as weights
 
 COMPILE = """
 import json
 import numpy as np
-from dpfast.kernels import weights, weights_of_logarithms, weights_of_rows
+from dpfast.kernels.weights import cells as weights, logarithms as weights_of_logarithms, rows as weights_of_rows
 cells = np.ones(8192)
 sums, dots = np.empty((2, 2))
 queries = {"bytes": np.ones(8192, np.uint8), "bits": np.ones(128, np.uint64), "floats": np.ones(8192)}

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpfast.synthesis.given_queries import linear_query
-from dpfast.synthesis.linear_queries import BitQuery, DenseQuery, LevelQuery
-from dpfast.synthesis.log_weights import LogWeights
-from dpfast.synthesis.query_tables import Marginal, Ranges
-from dpfast.synthesis.slab_queries import MarginalCell
-from dpfast.synthesis.weights import Weights
+from dpfast.weights.given_queries import linear_query
+from dpfast.weights.histogram_weights import Weights
+from dpfast.weights.linear_queries import BitQuery, DenseQuery, LevelQuery
+from dpfast.weights.log_weights import LogWeights
+from dpfast.weights.query_tables import Marginal, Ranges
+from dpfast.weights.slab_queries import MarginalCell
 
 from .oracles import SHAPES, Places, answers, queries, updated
 

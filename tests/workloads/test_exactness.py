@@ -10,7 +10,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import DataError
-from dpfast.kernels.prefixes import COLUMNS, cover_magnitudes
+from dpfast.kernels.histograms.prefixes import COLUMNS, cover_magnitudes
 
 make = dpf.workloads
 LARGEST = 2**63 - 1
@@ -86,7 +86,7 @@ def error_bound(magnitudes, additions):
 
 
 def test_prefix_sums_of_floats_are_rounded_once():
-    """The bound of dpfast/kernels/prefixes.py, which does not grow with the length as a plain sum's error does."""
+    """The bound of `kernels.histograms.prefixes`, which does not grow with the length as a plain sum's error does."""
     histogram = np.full(2_000_000, 0.1)
     histogram[0] = 1e9
     places = [0, 511, 512, 12_345, 1_999_999]

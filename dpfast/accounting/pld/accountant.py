@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Literal
 
 from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon
-from dpfast.accounting.balls import round_up
 from dpfast.accounting.capped import Capped
 from dpfast.accounting.events import runs
 from dpfast.accounting.pld.inversion import delta_bounds, epsilon_bounds, rough_tilt
 from dpfast.accounting.pld.plan import Resolution, Runs, alternatives, compose, has_samples, resolution_of
 from dpfast.accounting.pld.sampling import Direction
+from dpfast.exact.balls import round_up
 
 __all__ = ["PLD"]
 

@@ -1,0 +1,112 @@
+"""Points of a grid, group by group in one array: what quantiles are drawn from. Private until then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import DpfastError
+from dpfast.kernels.grouping.by_group import STAGED, narrow_points, release_staged, sort_points, sort_staged
+from dpfast.threads import in_stretches
+
+__all__ = ["Collector", "GroupedPoints", "point_dtype"]
+
+#: Groups whose waiting points fit into the second-level cache.
+_MOST_STAGED = 8192
+
+
+class GroupedPoints:
+    """The points of each group: a slice of one array, in any order.
+
+    Attributes
+    ----------
+    points : int32 or int64
+        All of them, numbered from 1.
+    starts, stops : int64
+        Each group's slice.
+
+    """
+
+    __slots__ = ("points", "starts", "stops")
+
+    def __init__(
+        self, points: NDArray[np.signedinteger[Any]], starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> None:
+        self.points, self.starts, self.stops = points, starts, stops
+
+    def __getitem__(self, chosen: Any) -> GroupedPoints:
+        """Return chosen groups, sharing the points."""
+        return GroupedPoints(self.points, self.starts[chosen], self.stops[chosen])
+
+    def __len__(self) -> int:
+        return self.starts.size
+
+    def __repr__(self) -> str:
+        """Show nothing of the points."""
+        return f"GroupedPoints({self.starts.size} groups, private)"
+
+    def __reduce__(self) -> NoReturn:
+        raise DpfastError("grouped points cannot be pickled or copied: they are private")
+
+
+def point_dtype(points: int) -> type[np.signedinteger[Any]]:
+    """Return the type of points numbered from 1."""
+    return np.int32 if points < 2**31 - 1 else np.int64
+
+
+class Collector:
+    """Rows met block by block, to be sorted by group at the end; one for each thread.
+
+    Parameters
+    ----------
+    groups
+        How many groups there are; slots from there on are the trash.
+    points
+        The number of points of the grid.
+
+    """
+
+    def __init__(self, groups: int, points: int) -> None:
+        self.counts = np.zeros(groups + 1, np.int64)
+        self._trash = np.uint64(groups)
+        self._dtype = point_dtype(points)
+        self._slots: list[NDArray[np.uint32]] = []
+        self._points: list[NDArray[Any]] = []
+
+    def add(self, slots: NDArray[Any], points: NDArray[np.int64]) -> None:
+        """Add rows: each one's slot, and its point, 0 for none."""
+        slots_kept, points_kept = np.empty(points.size, np.uint32), np.empty(points.size, self._dtype)
+        narrow_points(slots, points, self._trash, slots_kept, points_kept, self.counts)
+        self._slots.append(slots_kept)
+        self._points.append(points_kept)
+
+    def _sort(self, cursors: NDArray[np.int64], out: NDArray[Any]) -> None:
+        self._slots.reverse()
+        self._points.reverse()
+        if cursors.size > _MOST_STAGED:
+            while self._slots:
+                sort_points(self._slots.pop(), self._points.pop(), self._trash, cursors, out)
+            return
+        starts, stage = cursors.copy(), np.empty((cursors.size, STAGED), self._dtype)
+        while self._slots:
+            sort_staged(self._slots.pop(), self._points.pop(), self._trash, starts, cursors, stage, out)
+        release_staged(starts, cursors, stage, out)
+
+    @staticmethod
+    def join(collectors: Sequence[Collector]) -> GroupedPoints:
+        """Return all rows by group; the collectors are empty then."""
+        counts = np.array([collector.counts[:-1] for collector in collectors])
+        stops = np.cumsum(counts.sum(axis=0))
+        starts = stops - counts.sum(axis=0)
+        out = np.empty(int(stops[-1]) if stops.size else 0, collectors[0]._dtype)
+        cursors = starts + np.cumsum(counts, axis=0) - counts
+
+        def sort(first: int, last: int) -> None:
+            for own, places in zip(collectors[first:last], cursors[first:last], strict=True):
+                own._sort(places, out)
+
+        in_stretches(sort, len(collectors), len(collectors))
+        return GroupedPoints(out, starts, stops)

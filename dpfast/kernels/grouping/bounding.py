@@ -1,0 +1,226 @@
+"""Bound what each privacy unit contributes: at most so many groups, at most so many rows in each.
+
+Rows are sorted by unit first (a counting sort), so that one unit's rows lie together; each unit is then
+handled by itself, from its own rows and words that no other unit reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfast.kernels.compilation import inlined, kernel
+
+__all__ = ["bound_units", "choose_rows", "count_unit_rows", "sort_groups_by_unit", "sort_rows_by_unit"]
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@inlined
+def _scale_word(word, limit):
+    """Return ``floor(word * limit / 2**64)``, exactly, for ``limit`` (uint64) below 2**32.
+
+    A uniform word gives each number below ``limit`` with a probability within 2**-64 of ``1 / limit``.
+    """
+    return ((word >> _HALF) * limit + (((word & _LOW) * limit) >> _HALF)) >> _HALF
+
+
+@inlined
+def _scale_word_widely(word, limit):
+    """Return the same for any ``limit`` (uint64): the upper half of the 128-bit product."""
+    low = ((word & _LOW) * (limit & _LOW)) >> _HALF
+    first = (word >> _HALF) * (limit & _LOW) + low
+    second = (word & _LOW) * (limit >> _HALF) + (first & _LOW)
+    return (word >> _HALF) * (limit >> _HALF) + (first >> _HALF) + (second >> _HALF)
+
+
+@kernel
+def choose_rows(groups, wanted, counts, words):
+    """Keep some of one unit's next rows: selection sampling in each group; -1 is written for rows not kept.
+
+    Parameters
+    ----------
+    groups : int32
+        Each row's group, 0 <= g < len(wanted).
+    wanted, counts : int64, one per group
+        The rows still wanted and still to come, these included; both are brought up to date.
+    words : uint64
+        Fresh uniform words, one for each row, each read at most once.
+    """
+    for j in range(len(groups)):
+        group = groups[j]
+        keep = wanted[group] == counts[group]
+        if not keep and wanted[group] > 0:
+            keep = _scale_word_widely(words[j], np.uint64(counts[group])) < np.uint64(wanted[group])
+        counts[group] -= 1
+        if keep:
+            wanted[group] -= 1
+        else:
+            groups[j] = -1
+
+
+@kernel
+def count_unit_rows(units, groups, starts):
+    """Count each unit's rows with a unit and a group (both int32, -1: none) into ``starts[unit + 1]``."""
+    number = len(starts) - 1
+    for i in range(len(units)):
+        unit = units[i]
+        if unit >= 0 and unit < number and groups[i] >= 0:
+            starts[unit + 1] += 1
+
+
+@kernel
+def sort_groups_by_unit(units, groups, cursors, sorted_groups):
+    """Write the groups (int32) unit by unit; ``cursors`` holds each unit's next place and moves on."""
+    number = len(cursors)
+    for i in range(len(units)):
+        unit = units[i]
+        if unit >= 0 and unit < number and groups[i] >= 0:
+            sorted_groups[cursors[unit]] = groups[i]
+            cursors[unit] += 1
+
+
+@kernel
+def sort_rows_by_unit(units, groups, cursors, sorted_groups, sorted_rows):
+    """Do as ``sort_groups_by_unit`` and write beside each group the row that it comes from."""
+    number = len(cursors)
+    for i in range(len(units)):
+        unit = units[i]
+        if unit >= 0 and unit < number and groups[i] >= 0:
+            place = cursors[unit]
+            sorted_groups[place] = groups[i]
+            sorted_rows[place] = i
+            cursors[unit] = place + 1
+
+
+@kernel
+def bound_units(
+    unit,
+    starts,
+    sorted_groups,
+    sorted_rows,
+    max_groups,
+    max_rows,
+    words,
+    last_unit,
+    place,
+    distinct,
+    counts,
+    wanted,
+    unit_table,
+    row_table,
+    row_groups,
+    held,
+):
+    """Choose what each unit keeps, from ``unit`` on, until the units or the words are used up.
+
+    A unit with more than ``max_groups`` groups keeps a uniform subset: the first steps of a Fisher-Yates
+    shuffle, one word each. Of a kept group with more than ``max_rows`` rows it keeps ``max_rows``, chosen by
+    selection sampling (Fan, Muller, Rezucha 1962; Knuth 3.4.2 S), one word a row; that is done only if the
+    caller wants to know the rows (``sorted_rows`` is not empty), as a count needs only their number.
+
+    Parameters
+    ----------
+    unit
+        The unit to begin with.
+    starts : int64, units + 1
+        Where each unit's rows begin in ``sorted_groups``.
+    sorted_groups : int32
+        Groups 0 <= g < len(unit_table) - 1, unit by unit.
+    sorted_rows : int32 or int64
+        The row behind each of them, or empty.
+    max_groups : int
+        The most groups that a unit keeps, at least 1.
+    max_rows : int
+        The most rows that it keeps in each, at least 1.
+    words : uint64
+        Fresh uniform words, each read at most once.
+    last_unit : int32, one per group
+        -1 at first; then the last unit that was seen in the group.
+    place : int32, one per group
+        Scratch: the group's place in ``distinct``, -1 if the unit does not keep it.
+    distinct, counts, wanted : int32, int64, int64
+        Scratch, as long as the most groups that a unit may have.
+    unit_table, row_table : int64, one per group and the trash
+        Kept units and kept rows are added here.
+    row_groups : int32
+        Each row's group; set to -1 for rows not kept, if ``sorted_rows`` is given.
+    held : int64, one per unit, or empty
+        If given: where the groups that the unit keeps end in ``sorted_groups``, which they overwrite from its start
+        on, unit by unit.
+
+    Returns
+    -------
+    The first unit that is not done: call again from there with fresh words.
+    """
+    units = len(starts) - 1
+    choosing_rows = len(sorted_rows) > 0
+    listing = len(held) > 0
+    listed = held[unit - 1] if listing and unit > 0 else 0
+    used = 0
+    while unit < units:
+        start, stop = starts[unit], starts[unit + 1]
+        rows = stop - start
+        needed = min(max_groups, rows) if rows > max_groups else 0
+        if choosing_rows and rows > max_rows:
+            needed += rows
+        if used + needed > len(words):
+            break
+
+        groups = 0
+        for j in range(start, stop):
+            group = sorted_groups[j]
+            if last_unit[group] != unit:
+                last_unit[group] = unit
+                place[group] = groups
+                distinct[groups] = group
+                counts[groups] = 1
+                groups += 1
+            else:
+                counts[place[group]] += 1
+
+        kept = groups
+        if groups > max_groups:
+            kept = max_groups
+            for k in range(kept):
+                chosen = k + np.int64(_scale_word(words[used], np.uint64(groups - k)))
+                used += 1
+                distinct[k], distinct[chosen] = distinct[chosen], distinct[k]
+                counts[k], counts[chosen] = counts[chosen], counts[k]
+
+        for k in range(kept):
+            wanted[k] = min(counts[k], max_rows)
+            unit_table[distinct[k]] += 1
+            row_table[distinct[k]] += wanted[k]
+
+        if choosing_rows:
+            for k in range(kept):
+                place[distinct[k]] = k
+            for k in range(kept, groups):
+                place[distinct[k]] = -1
+            for j in range(start, stop):
+                k = place[sorted_groups[j]]
+                if k < 0:
+                    row_groups[sorted_rows[j]] = -1
+                    continue
+                # Keep this row with probability (rows still wanted) / (rows still to come).
+                keep = wanted[k] == counts[k]
+                if not keep and wanted[k] > 0:
+                    keep = _scale_word(words[used], np.uint64(counts[k])) < np.uint64(wanted[k])
+                    used += 1
+                counts[k] -= 1
+                if keep:
+                    wanted[k] -= 1
+                else:
+                    row_groups[sorted_rows[j]] = -1
+        if listing:
+            # A unit keeps no more groups than it has rows: what is overwritten has been read.
+            for k in range(kept):
+                sorted_groups[listed + k] = distinct[k]
+            listed += kept
+            held[unit] = listed
+        unit += 1
+    return unit
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3

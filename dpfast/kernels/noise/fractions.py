@@ -1,0 +1,59 @@
+"""Where a value lies on the output grid: the nearest grid point, and the fraction beyond it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from dpfast.kernels.compilation import inlined
+from dpfast.kernels.intrinsics import absolute, choose, round_half_even
+
+__all__ = ["fraction_of", "nearest_multiple"]
+
+# From 2**53 on a float64 is an integer.
+_INTEGERS_FROM = 2.0**53
+_ZERO, _ONE = np.int64(0), np.int64(1)
+
+
+@inlined
+def nearest_multiple(x, shift):
+    """Return the integer nearest to x / 2**shift, the upper one of two (int64, 0 <= shift <= 61)."""
+    floor = x >> shift
+    step = _ONE << shift
+    rest = x - (floor << shift)
+    return floor + choose(rest + rest >= step, _ONE, _ZERO)
+
+
+def fraction_of(value, position):
+    """Return what a value lies beyond the nearest grid point, in units of the grid: in [-1/2, 1/2].
+
+    A float (``position`` is 1 / grid, a power of two): exact, except that an underflow of x / grid costs at
+    most 2**-1074; NaN if x is NaN or infinite. An integer (``position`` is the shift, grid = 2**shift): off by
+    at most 2**-54. Without a position (None) every value is a grid point: 0.0.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(fraction_of, inline="always")
+def _fraction_of(value, position):
+    if isinstance(position, types.NoneType):
+        return lambda value, position: 0.0
+    if isinstance(value, types.Float):
+
+        def of_float(value, position):
+            x = np.float64(value)
+            q = x * position
+            return choose(absolute(q) < _INTEGERS_FROM, q - round_half_even(q), x - x)
+
+        return of_float
+
+    def of_integer(value, position):
+        x = np.int64(value)
+        rest = x - (nearest_multiple(x, position) << position)
+        return np.float64(rest) / np.float64(_ONE << position)
+
+    return of_integer
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3

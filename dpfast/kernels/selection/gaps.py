@@ -1,0 +1,283 @@
+"""Certified gaps: how far the largest of two noisy scores lies above the other, rounded to a multiple of a grid.
+
+For two candidates with scores s and t, noise N and M (selection.py) and u = 2**-53, the gap in units of the grid is
+
+    y = ((s - t) + (N - M) / a) / grid
+
+in which (s - t) / 2 is off by 2u of itself, N - M by 5.1u (N + |M|) and its rounding, the quotients by u each and the
+sum by u: the code's 16u ((|s - t| + (|N| + |M| + 1) / a) / grid) is more than twice that; quotients that underflow
+lose less than 2**-1000, and the unread bits add their widths over a and grid. The multiple is certain if y is at least
+so far from the middle between two of them, and below 2**51.
+
+Of a row that lies in a chunk, the two candidates with the largest upper bounds get close bounds on both sides. They are
+its first two, in order, if the lower end of the one lies above the upper end of the other, and that one's lower end
+above all other upper bounds; else the row is ranked (ranking.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.intrinsics import absolute, bit_and, bit_or, choose, u64_from_u32
+from dpfast.kernels.logarithm import exponential_f64
+from dpfast.kernels.parameters import at
+from dpfast.kernels.selection.differences import best_of_chunk, half_difference, halve_below, halve_row, unordered
+from dpfast.kernels.selection.key_bounds import (
+    BLOCK,
+    EXPONENTIAL,
+    LOWEST_KEY,
+    SHORT,
+    bound_above,
+    largest_key,
+    last_place,
+    noise_of,
+    spread,
+)
+from dpfast.kernels.selection.ranking import end_of_stretch, rank_part
+
+__all__ = ["OPEN", "gap_chunk", "round_gaps"]
+
+OPEN = -1
+_SLACK, _TINY, _LARGEST = 16 * 2.0**-53, 2.0**-1000, 2.0**51
+_OPEN, _INFINITY = float(OPEN), np.inf
+# A literal number would have what it is passed to compiled once more.
+_FIRST, _TWO, _KIND = np.int64(0), np.int64(2), np.int64(EXPONENTIAL)
+#: The bits that hold a place in a row of up to SHORT candidates.
+_PLACE = np.int64(2 * SHORT - 1)
+_ZERO_64, _ZERO_32, _REST_32 = np.uint64(0), np.uint32(0), np.uint32(0x7FFFFFFF)
+_M_PLUS_ONE, _WIDTH = 32.0, 1.0625
+
+
+@kernel
+def _round_gap(half, word, other_word, a, grid, kind):
+    """Return the number of grid steps of the gap of two candidates, ``half`` half their scores' difference, or OPEN."""
+    difference = 2.0 * half
+    noise, below, above = noise_of(word, kind)
+    other, other_below, other_above = noise_of(other_word, kind)
+    y = (difference + (noise - other) / a) / grid
+    width = max(below + other_above, above + other_below) + _SLACK * (abs(noise) + abs(other) + 1.0)
+    error = 1.0625 * ((_SLACK * abs(difference) + width / a) / grid) + _TINY
+    whole = np.floor(y)
+    if y < _LARGEST and abs((y - whole) - 0.5) > error:
+        return np.int64(whole) + (1 if y - whole > 0.5 else 0)
+    return OPEN
+
+
+@kernel
+def round_gaps(scores, words, others, other_words, a, grid, kind, gaps):
+    """Fill ``gaps`` (int64) with the number of grid steps of each pair's gap, OPEN where it is not certain.
+
+    ``scores`` and ``words`` are those of the winners, ``others`` and ``other_words`` those of the runners-up; ``a``
+    and ``grid`` are one number, or one for each pair.
+    """
+    for i in range(gaps.size):
+        half = half_difference(scores[i], others[i])
+        gaps[i] = _round_gap(half, words[i], other_words[i], at(a, i), at(grid, i), kind)
+
+
+@kernel
+def _top_three(bounds):
+    """Return where the two largest bounds of a row stand, the largest first, and the largest of the others."""
+    if bounds.size > SHORT:
+        first = last_place(bounds, largest_key(bounds))
+        kept, bounds[first] = bounds[first], LOWEST_KEY
+        second = last_place(bounds, largest_key(bounds))
+        kept_second, bounds[second] = bounds[second], LOWEST_KEY
+        third = largest_key(bounds)
+        bounds[first], bounds[second] = kept, kept_second
+        return first, second, third
+    best = second = third = LOWEST_KEY
+    for k in range(bounds.size):
+        # The last bits say where a bound stands: a larger bound is one as well, and no branch depends on what is best.
+        key = (bounds[k] | _PLACE) ^ k
+        lower = min(best, key)
+        best = max(best, key)
+        lowest = min(second, lower)
+        second = max(second, lower)
+        third = max(third, lowest)
+    return (best & _PLACE) ^ _PLACE, (second & _PLACE) ^ _PLACE, third | _PLACE
+
+
+@inlined
+def _exponential(word):
+    """Return (E, width) of a word, both infinite for the cell that is unbounded."""
+    r = bit_and(word, _REST_32)
+    e, cell = exponential_f64(u64_from_u32(r), _M_PLUS_ONE)
+    unbounded = r == _ZERO_32
+    return choose(unbounded, _INFINITY, e), choose(unbounded, _INFINITY, _WIDTH * cell)
+
+
+@kernel
+def _settle_pairs(slopes, grids, halves, other_halves, differences, thirds, words, other_words, verdicts, steps):
+    """Tell of pairs of candidates, each row's two with the largest bounds, which one wins and by how many steps.
+
+    ``slopes`` and ``grids`` are those of each pair's row, ``halves`` and ``words`` those of the one candidate and the
+    other, ``differences`` are half their scores' differences, and ``thirds`` the largest bounds of the others. A
+    verdict is 1 if the one wins, -1 if the other does, and 0 if that is not certain; NaN makes nothing certain.
+    """
+    for i in range(verdicts.size):
+        e, width = _exponential(words[i])
+        other, other_width = _exponential(other_words[i])
+        slope, step = slopes[i], grids[i]
+        d, other_d = (2.0 * slope) * halves[i], (2.0 * slope) * other_halves[i]
+        error = width + _SLACK * (absolute(d) + e + 1.0)
+        other_error = other_width + _SLACK * (absolute(other_d) + other + 1.0)
+        low, high = (d + e) - error, (d + e) + error
+        other_low, other_high = (other_d + other) - other_error, (other_d + other) + other_error
+        verdict = choose(low > other_high, choose(other_low > thirds[i], 1.0, 0.0), 0.0)
+        verdict = choose(other_low > high, choose(low > thirds[i], -1.0, verdict), verdict)
+        difference = 2.0 * differences[i]
+        y = verdict * ((difference + (e - other) / slope) / step)
+        widths = (width + other_width) + _SLACK * (e + other + 1.0)
+        doubt = 1.0625 * ((_SLACK * absolute(difference) + widths / slope) / step) + _TINY
+        whole = np.floor(y)
+        rest = y - whole
+        nearest = whole + choose(rest > 0.5, 1.0, 0.0)
+        certain = choose(absolute(rest - 0.5) > doubt, nearest, _OPEN)
+        steps[i] = choose(y < _LARGEST, certain, _OPEN)
+        verdicts[i] = verdict
+
+
+@kernel
+def gap_chunk(
+    scores,
+    words,
+    a,
+    grid,
+    first,
+    offsets,
+    row,
+    keys,
+    halves,
+    slopes,
+    heap,
+    owners,
+    counts,
+    places,
+    lows,
+    highs,
+    winners,
+    won,
+    gaps,
+    opened,
+):
+    """Find the first two of every row of a chunk and their gap, and hand on what the chunk alone does not decide.
+
+    Parameters
+    ----------
+    scores, words, a, first, offsets, row, keys, halves, slopes, heap, owners, counts, places, lows, highs, winners, won
+        As for `rank_chunk`, with two winners wanted; the noise is EXPONENTIAL.
+    grid
+        What gaps are counted in: a float64, or one for each row.
+    gaps
+        Filled with the number of steps of each row's gap (float64), OPEN where it is not certain.
+    opened
+        As for `rank_chunk`.
+
+    Returns
+    -------
+    tuple
+        How many candidates are left open, and 1 if a score is not finite; then nothing else means anything.
+
+    """
+    size = words.size
+    left_open, broken, start = 0, _ZERO_64, _FIRST
+    best, common = best_of_chunk(scores, a, first, offsets, row)
+    most = BLOCK // 2 + 1  # pairs of a stretch
+    pairs, pair_words = np.empty((2, most), np.int64), np.empty((2, most), np.uint32)
+    pair_rows = np.empty(most, np.int64)
+    # Of each pair: slope, grid, half the difference, the third bound, the verdict, the steps; and two halves.
+    facts, pair_halves = np.empty((6, most)), np.empty((2, most))
+    other_rows = np.empty(BLOCK, np.int64)
+    while start < size:
+        stop = end_of_stretch(first, offsets, row, start, size)
+        below, bounds = halves[: stop - start], keys[: stop - start]
+        if common:
+            halve_row(scores[start:stop], best, below)
+        else:
+            halve_below(scores, first, offsets, row, start, best, below)
+        own = spread(a, offsets, row, first + start, slopes[: stop - start])
+        broken = bit_or(broken, bound_above(below, words[start:stop], own, _KIND, True, bounds))
+        place, count, others = start, _FIRST, _FIRST
+        while place < stop:
+            begin, end = offsets[row] - first, offsets[row + 1] - first
+            if begin >= 0 and end <= size and end - begin > 1:
+                one, two, third = _top_three(bounds[place - start : end - start])
+                one, two = place + one, place + two
+                pairs[0, count], pairs[1, count], pair_rows[count] = one, two, row
+                pair_words[0, count], pair_words[1, count] = words[one], words[two]
+                pair_halves[0, count], pair_halves[1, count] = below[one - start], below[two - start]
+                facts[0, count], facts[1, count] = at(a, row), at(grid, row)
+                facts[2, count] = half_difference(scores[one], scores[two])
+                facts[3, count] = unordered(third)
+                count += 1
+            else:
+                winners[row, 0] = winners[row, 1] = gaps[row] = OPEN
+                if end > place:
+                    other_rows[others] = row
+                    others += 1
+            place = min(end, stop)
+            if end <= stop:
+                row += 1
+        _settle_pairs(
+            facts[0, :count],
+            facts[1, :count],
+            pair_halves[0, :count],
+            pair_halves[1, :count],
+            facts[2, :count],
+            facts[3, :count],
+            pair_words[0, :count],
+            pair_words[1, :count],
+            facts[4, :count],
+            facts[5, :count],
+        )
+        for pair in range(count):
+            verdict, own_row = facts[4, pair], pair_rows[pair]
+            better = 0 if verdict > 0.0 else 1
+            one, two = pairs[better, pair], pairs[1 - better, pair]
+            winners[own_row, 0], winners[own_row, 1] = first + one, first + two
+            won[own_row, 0], won[own_row, 1] = words[one], words[two]
+            gaps[own_row] = facts[5, pair]
+            if verdict == 0.0:
+                gaps[own_row], other_rows[others] = OPEN, own_row
+                others += 1
+        for other in range(others):
+            own_row = other_rows[other]
+            begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
+            place, part = max(begin, start), min(end, stop)
+            here = slice(place - start, part - start)
+            found, decided = rank_part(
+                scores,
+                words,
+                at(a, own_row),
+                _KIND,
+                bounds[here],
+                below[here],
+                place,
+                begin >= 0 and part == end,
+                _TWO,
+                heap,
+                owners,
+                counts,
+                places,
+                lows,
+                highs,
+            )
+            if decided:
+                for k in range(found):
+                    winners[own_row, k], won[own_row, k] = first + places[k], words[places[k]]
+                if found == 2:
+                    one, two = places[0], places[1]
+                    half = half_difference(scores[one], scores[two])
+                    steps = _round_gap(half, words[one], words[two], at(a, own_row), at(grid, own_row), _KIND)
+                    gaps[own_row] = np.float64(steps)
+            else:
+                for k in range(found):
+                    opened[left_open + k] = places[k]
+                left_open += found
+        start = stop
+    return left_open, broken
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3

@@ -1,0 +1,1 @@
+"""Which keys found in the data may be shown."""

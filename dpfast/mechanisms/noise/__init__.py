@@ -1,0 +1,1 @@
+"""Noise on columns: Laplace, Gaussian, and what they are calibrated by."""

@@ -1,0 +1,204 @@
+"""From sensitivity and privacy to a scale, rounded up so that the guarantee holds for the float that is used."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError
+from dpfast.exact.balls import PRECISION, round_up
+
+__all__ = [
+    "analytic_gaussian_ratios",
+    "analytic_gaussian_scale",
+    "gaussian_delta",
+    "laplace_scale",
+    "round_up",
+    "round_up_root",
+]
+
+_BITS = 256
+_BELOW = 1 - Fraction(1, 2**53)
+
+
+def round_up_root(x: Fraction) -> float:
+    """Return the smallest float whose square is not below a positive rational number."""
+    root = math.sqrt(float(x))
+    while Fraction(root) ** 2 >= x:
+        root = math.nextafter(root, 0.0)
+    while Fraction(root) ** 2 < x:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def laplace_scale(sensitivity: Fraction, epsilon: Fraction) -> float:
+    """Return the smallest float b with sensitivity / b <= epsilon.
+
+    Guarantee
+        Laplace noise of this scale on a statistic of this L1 sensitivity is (epsilon, 0)-differentially
+        private: proved in rational numbers, b * epsilon >= sensitivity (Dwork, Roth 2014, theorem 3.6).
+
+    Examples
+    --------
+    >>> laplace_scale(Fraction(1), Fraction(1, 10))
+    10.0
+
+    """
+    return round_up(sensitivity / epsilon)
+
+
+def _normal_cdf(x: arb) -> arb:
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
+def _delta_ball(ratio: arb, epsilon: arb) -> arb:
+    """Return delta of the Gaussian mechanism with scale = ratio * sensitivity (Balle, Wang 2018, theorem 8)."""
+    half, shift = 1 / (2 * ratio), epsilon * ratio
+    return _normal_cdf(half - shift) - epsilon.exp() * _normal_cdf(-half - shift)
+
+
+def gaussian_delta(scale: float, sensitivity: float, epsilon: float) -> float:
+    """Return the smallest delta for which Gaussian noise is (epsilon, delta)-private, rounded up.
+
+    Parameters
+    ----------
+    scale
+        The standard deviation.
+    sensitivity
+        The L2 sensitivity, in the same unit.
+    epsilon
+        At least 0.
+
+    Notes
+    -----
+    delta = Phi(D/2s - eps s/D) - e**eps Phi(-D/2s - eps s/D), exact for the Gaussian mechanism (Balle, Wang
+    2018, theorem 8), evaluated in ball arithmetic.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(3.7306316, 1.0, 1.0), 11)
+    1e-05
+
+    """
+    with PRECISION, ctx.workprec(_BITS):
+        ratio = arb(_rational(Fraction(scale) / Fraction(sensitivity)))
+        return _float_above(_delta_ball(ratio, arb(_rational(Fraction(epsilon)))))
+
+
+def _rational(x: Fraction) -> fmpq:
+    return fmpq(x.numerator, x.denominator)
+
+
+def _float_above(x: arb) -> float:
+    """Return a float that is not below a ball."""
+    return math.nextafter(math.nextafter(float(x.upper()), math.inf), math.inf)
+
+
+@lru_cache(maxsize=1024)
+def _analytic_ratio(epsilon: Fraction, delta: Fraction) -> float:
+    """Return a float r, within a few units in the last place of the least, with delta(r) <= delta proved."""
+
+    def suffices(ratio: float) -> bool:
+        return bool(_delta_ball(arb(_rational(Fraction(ratio))), arb(_rational(epsilon))) <= target)
+
+    with PRECISION, ctx.workprec(_BITS):
+        target = arb(_rational(delta))
+        high = 1.0
+        while not suffices(high):
+            high *= 2
+        low = high / 2
+        while suffices(low):
+            high, low = low, low / 2
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def analytic_gaussian_scale(sensitivity: Fraction | float, epsilon: Fraction | float, delta: Fraction | float) -> float:
+    """Return the least standard deviation that makes the Gaussian mechanism (epsilon, delta)-private.
+
+    Guarantee
+        The scale suffices: proved in ball arithmetic at the float returned, which is within a few units in the
+        last place of the least one. It holds for every epsilon > 0, unlike the classical
+        sqrt(2 ln(1.25 / delta)) * sensitivity / epsilon, which fails above epsilon of about 8.
+
+    Parameters
+    ----------
+    sensitivity
+        The L2 sensitivity, above 0.
+    epsilon
+        Above 0.
+    delta
+        Between 0 and 1, both excluded.
+
+    References
+    ----------
+    Balle, Wang (2018), theorem 8 and algorithm 1.
+
+    Examples
+    --------
+    >>> round(analytic_gaussian_scale(1.0, 1.0, 1e-5), 7)
+    3.7306316
+
+    """
+    if not 0 < delta < 1:
+        raise ParameterError("delta", delta, "between 0 and 1 for Gaussian noise", "write for example delta=1e-6")
+    ratio = _analytic_ratio(Fraction(epsilon), Fraction(delta))
+    return round_up(Fraction(ratio) * Fraction(sensitivity))
+
+
+def analytic_gaussian_ratios(epsilon: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sigma / sensitivity of the Gaussian mechanism for columns of (epsilon, delta).
+
+    Guarantee
+        As for `analytic_gaussian_scale`, for amounts up to 2**-53 below these floats too (a decimal that is charged may
+        lie there), proved by a kernel's error bounds, within 2e-12 of the least; a delta above 0.9 counts as 0.9.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Of one length: epsilon from 1e-18 to 10**6, delta from 1e-18 to below 1.
+
+    References
+    ----------
+    Balle, Wang (2018), theorem 8.
+
+    Examples
+    --------
+    >>> analytic_gaussian_ratios(np.array([1.0, 0.5]), np.array([1e-5, 1e-5])).round(7).tolist()
+    [3.7306316, 7.0318267]
+
+    """
+    from dpfast.kernels.amounts.analytic_gaussian import gaussian_ratios  # not at the top: plans do without numba
+
+    ratios = np.empty(epsilon.size)
+    if gaussian_ratios(epsilon, delta, mills_ratio_series(), ratios):
+        for row in np.flatnonzero(ratios == np.inf):
+            pair = Fraction(epsilon[row]) * _BELOW, Fraction(delta[row]) * _BELOW
+            ratios[row] = analytic_gaussian_scale(1, *pair)
+    return ratios
+
+
+@lru_cache(maxsize=1)
+def mills_ratio_series() -> NDArray[np.float64]:
+    """Return the Taylor coefficients of Mills' ratio at the kernel's nodes, rounded to the nearest.
+
+    M = sqrt(pi / 2) exp(x**2 / 2) erfc(x / sqrt(2)), M' = x M - 1, and (k + 1) m_(k+1) = x m_k + m_(k-1).
+    """
+    from dpfast.kernels.amounts.analytic_gaussian import FIRST, NODES, ORDER
+
+    series = np.empty((NODES, ORDER))
+    with PRECISION, ctx.workprec(2 * _BITS):
+        for node in range(NODES):
+            x = arb(FIRST) + arb(node) / 8
+            terms = [(arb.pi() / 2).sqrt() * (x * x / 2).exp() * (x / arb(2).sqrt()).erfc()]
+            terms.append(x * terms[0] - 1)
+            for k in range(1, ORDER - 1):
+                terms.append((x * terms[k] + terms[k - 1]) / (k + 1))
+            series[node] = [float(term) for term in terms]
+    return series

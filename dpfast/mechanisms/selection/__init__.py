@@ -1,0 +1,1 @@
+"""Selections of candidates by their scores."""

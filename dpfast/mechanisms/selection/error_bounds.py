@@ -1,0 +1,244 @@
+"""How good a selection will be, before it is run: functions of public parameters alone."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, fmpz
+
+from dpfast.errors import ParameterError
+from dpfast.exact.balls import ball, float_above, working_precision
+from dpfast.mechanisms.selection.argmax import slopes
+from dpfast.mechanisms.thresholds.runs import calibrate
+
+__all__ = ["selection_error", "selection_miss", "threshold_error"]
+
+#: Exponentials far below it underflow, and would be taken for 0.
+_LEAST_MISS = 1e-300
+
+
+def selection_error(
+    candidates: int,
+    epsilon: Any,
+    sensitivity: Any = 1.0,
+    monotonic: bool = False,
+    *,
+    miss: float = 0.05,
+    best: int = 1,
+    exact: bool = False,
+) -> float:
+    """Return how far the score selected may lie below the best one, but for a probability ``miss``.
+
+    Guarantee
+        Of the accuracy: whatever the scores are, `exponential`, and `permute_and_flip` too, selects a candidate whose
+        score is below the best one by this much or more with probability at most ``miss``. No data is read.
+
+    Parameters
+    ----------
+    candidates
+        The number of candidates.
+    epsilon, sensitivity, monotonic
+        As for `exponential`, one number each.
+    miss
+        The probability of a worse score, above 0 and below 1.
+    best
+        How many candidates are known to share the best score.
+    exact
+        False for the bound of the theorem, which is simple; True for the smallest number that holds for all scores,
+        which is 0 where even the worst scores miss less often.
+
+    Returns
+    -------
+    float
+        The error in the unit of the scores, rounded up.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is not as above.
+
+    Notes
+    -----
+    With a = epsilon / (2 sensitivity), without the 2 if monotonic: P(score <= best score - x) <= (candidates / best)
+    exp(-a x). The worst scores are those of which all but the best lie x below; their exact probability is
+    w / (best + w), w = (candidates - best) exp(-a x). Permute-and-flip is never worse than the exponential mechanism.
+
+    References
+    ----------
+    McSherry, Talwar (2007); Dwork, Roth (2014), theorem 3.11, and corollary 3.12 for ``best=1``. McKenna,
+    Sheldon (2020) for permute-and-flip.
+
+    Examples
+    --------
+    >>> round(selection_error(500, epsilon=1.0, sensitivity=5.0, miss=0.05), 2)
+    92.1
+    >>> round(selection_error(2, epsilon=0.5, exact=True), 2), round(selection_error(2, epsilon=0.5), 2)
+    (11.78, 14.76)
+
+    """
+    many, top = _numbers(candidates, best)
+    a = _slope(epsilon, sensitivity, monotonic)
+    allowed = _probability(miss)
+    with working_precision():
+        ratio = Fraction(many, top) / allowed
+        if exact:
+            ratio = Fraction(many - top, top) * (1 - allowed) / allowed
+        return float_above(ball(ratio).log() / ball(a)) if ratio > 1 else 0.0
+
+
+def selection_miss(
+    error: float,
+    candidates: int,
+    epsilon: Any,
+    sensitivity: Any = 1.0,
+    monotonic: bool = False,
+    *,
+    best: int = 1,
+    exact: bool = False,
+) -> float:
+    """Return how probable it is at most that the score selected lies ``error`` or more below the best one.
+
+    Guarantee
+        Of the accuracy, as for `selection_error`, whose inverse this is.
+
+    Parameters
+    ----------
+    error
+        In the unit of the scores, 0 or more.
+    candidates, epsilon, sensitivity, monotonic, best, exact
+        As for `selection_error`.
+
+    Returns
+    -------
+    float
+        The probability, rounded up; at most 1.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is not as above.
+
+    References
+    ----------
+    Dwork, Roth (2014), theorem 3.11, corollary 3.12 and example 3.6.
+
+    Examples
+    --------
+    >>> round(selection_miss(10, candidates=2, epsilon=0.5), 5)
+    0.16417
+    >>> round(selection_miss(10, candidates=2, epsilon=0.5, exact=True), 7)
+    0.0758582
+
+    """
+    many, top = _numbers(candidates, best)
+    a = _slope(epsilon, sensitivity, monotonic)
+    if not _is_number(error) or not (0 <= error < math.inf):
+        raise ParameterError("error", error, "a finite number of 0 or more")
+    with working_precision():
+        fall = (-ball(a) * ball(Fraction(error))).exp()
+        bound = arb(fmpz(many)) / top * fall
+        if exact:
+            worse = (many - top) * fall
+            bound = worse / (top + worse)
+        return min(float_above(bound), 1.0)
+
+
+def threshold_error(
+    values: int,
+    epsilon: Any,
+    sensitivity: Any = 1.0,
+    monotonic: bool = False,
+    *,
+    count: int = 1,
+    numeric: Any = None,
+    miss: float = 0.05,
+) -> float:
+    """Return how far from the threshold a value must lie for `above_threshold` to be right, but for ``miss``.
+
+    Guarantee
+        Of the accuracy: with probability at least 1 - miss all of the ``values`` values answered "above" are at least
+        threshold - x and all answered "below" at most threshold + x, x the number returned, even if each value is
+        chosen after seeing the answers before it. No data is read.
+
+    Parameters
+    ----------
+    values
+        The number of values that are tested.
+    epsilon, sensitivity, monotonic, count, numeric
+        As for `above_threshold`.
+    miss
+        The probability that one of the answers is further off, from 1e-300 on and below 1.
+
+    Returns
+    -------
+    float
+        The distance in the unit of the values.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is not as above.
+
+    Notes
+    -----
+    With b0 and b the scales of the threshold's noise N0 and of a value's N: "above" below threshold - x needs
+    N >= N0 + x, which has the probability exp(-x / b) b / (b0 + b), for each value; "below" above threshold + x needs
+    N0 > x, one event for all values, of probability exp(-x / b0). Here both together are ``miss``. Laplace noise and
+    halves of epsilon need 8 (ln(values) + ln(2 / miss)) / epsilon for one positive (Dwork, Roth 2014, theorem 3.24).
+
+    Examples
+    --------
+    >>> round(threshold_error(1000, epsilon=1.0), 1)
+    30.4
+
+    """
+    whole = isinstance(values, (int, np.integer)) and not isinstance(values, bool)
+    if not whole or not 1 <= values <= 2**63:
+        raise ParameterError("values", values, "a whole number from 1 to 2**63")
+    b0, b = calibrate(epsilon, sensitivity, monotonic, count, numeric).scales
+    allowed = float(_probability(miss))
+    if not allowed >= _LEAST_MISS:
+        raise ParameterError("miss", miss, "a probability of 1e-300 or more", "write for example miss=0.05")
+
+    def missed(x: float) -> float:
+        return int(values) * b / (b0 + b) * math.exp(-x / b) + math.exp(-x / b0)
+
+    low, high = 0.0, max(b, b0)
+    while missed(high) > allowed:
+        low, high = high, 2 * high
+    # A few rounding errors are far below the 2**-40 by which the result is too large.
+    while high - low > high * 2.0**-41:
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(middle) > allowed else (low, middle)
+    return high * (1 + 2.0**-41)
+
+
+def _slope(epsilon: Any, sensitivity: Any, monotonic: object) -> float:
+    a = slopes(epsilon, sensitivity, monotonic, 1)
+    if not isinstance(a, float):
+        raise ParameterError("epsilon", None, "one number, as must sensitivity", "write for example epsilon=0.5")
+    return a
+
+
+def _is_number(value: object) -> bool:
+    number = isinstance(value, (int, float, Fraction, np.integer, np.floating)) and not isinstance(value, bool)
+    return number or (isinstance(value, Decimal) and value.is_finite())
+
+
+def _numbers(candidates: Any, best: Any) -> tuple[int, int]:
+    for name, value, largest in (("candidates", candidates, 2**63), ("best", best, candidates)):
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or not 1 <= value <= largest:
+            allowed = "a whole number from 1 to 2**63" if name == "candidates" else "a whole number up to candidates"
+            raise ParameterError(name, value, allowed)
+    return int(candidates), int(best)
+
+
+def _probability(miss: Any) -> Fraction:
+    if not _is_number(miss) or not (0 < miss < 1):
+        raise ParameterError("miss", miss, "a probability above 0 and below 1", "write for example miss=0.05")
+    return Fraction(miss)

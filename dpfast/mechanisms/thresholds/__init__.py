@@ -1,0 +1,1 @@
+"""The sparse vector technique: values compared with a noisy threshold."""

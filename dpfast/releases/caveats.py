@@ -1,0 +1,117 @@
+"""What in the parameters of a plan gives reason to warn, without looking at the data.
+
+A warning is no proof of a mistake, and their absence proves nothing: bounds and keys that were computed from the
+data look like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+from dpfast.errors import ParameterError
+from dpfast.queries import Query
+from dpfast.releases.key_share import KeyShare
+
+__all__ = ["caveats", "read_population"]
+
+LARGEST_EPSILON = 10.0
+#: rho = 1 is an epsilon of about 8 at delta 1e-6.
+LARGEST_RHO = 1.0
+#: Without a population: so many units for one key are more than most data have.
+MANY_UNITS = 1000
+#: Without a population: one in 100,000.
+LARGEST_DELTA = 1e-5
+
+
+def read_population(population: object) -> int | None:
+    """Return the number of units that a user tells, or refuse what is none."""
+    if population is None:
+        return None
+    if isinstance(population, bool) or not isinstance(population, (int, np.integer)) or not 1 <= population <= 2**60:
+        raise ParameterError("population", population, "a whole number of at least 1, or None")
+    return int(population)
+
+
+def caveats(
+    budget: Amounts | ConcentratedAmounts,
+    population: int | None,
+    queries: Iterable[tuple[str, Query]],
+    data: object,
+    keys: pl.DataFrame | None,
+    key_share: KeyShare | None,
+) -> tuple[str, ...]:
+    """Return the warnings, each a sentence without its full stop.
+
+    Parameters
+    ----------
+    budget
+        What the release costs.
+    population
+        How many units the data are about, as far as that is public; None if it is not told.
+    queries
+        By name.
+    data, keys
+        As they were given; only whether they are one and the same object is looked at.
+    key_share
+        How keys are selected, if they are.
+
+    """
+    found = []
+    if isinstance(budget, Amounts) and budget.epsilon > LARGEST_EPSILON:
+        found.append(
+            f"epsilon {budget.epsilon:g} is above {LARGEST_EPSILON:g}: an attacker's odds about one unit may change "
+            f"by a factor of e**{budget.epsilon:g}, which promises next to nothing"
+        )
+    if isinstance(budget, ConcentratedAmounts) and budget.rho > LARGEST_RHO:
+        found.append(f"rho {budget.rho:g} is above {LARGEST_RHO:g}, about epsilon 8 at delta 1e-6: a weak promise")
+    if population is None and budget.delta > LARGEST_DELTA:
+        found.append(
+            f"delta {budget.delta:g} is above {LARGEST_DELTA:g}: it should be well below 1 / (number of units); "
+            "say population= if that number is public"
+        )
+    if population is not None and budget.delta * population >= 1:
+        found.append(
+            f"delta {budget.delta:g} is not below 1 / population = {1 / population:g}: publishing the data of a few "
+            "units at random would be allowed at that delta"
+        )
+    for name, query in queries:
+        if query.computed:
+            found.append(
+                f"the bounds of {name} are NumPy numbers, as computed from an array: bounds must not be computed from "
+                "the private data; write them down as numbers"
+            )
+    if keys is not None and keys is data:
+        found.append(
+            "keys is the data itself: which keys occur in the data is then published as it is; leave keys out to "
+            "select them privately"
+        )
+    if key_share is not None:
+        found.extend(_few_keys(key_share, population))
+    return tuple(found)
+
+
+def _few_keys(key_share: KeyShare, population: int | None) -> list[str]:
+    """Return the warning that keys need more units than there are, or than most data sets have for a key."""
+    needed, mend = key_share.needed, "raise epsilon or delta, lower max_groups, or give public keys"
+    if population is None:
+        if needed.fewest < MANY_UNITS:
+            return []
+        return [
+            f"a key needs {needed.fewest} units or more to be shown with probability 1/2: keys of fewer will mostly be "
+            f"missing; say population= if the number of units is public; {mend}"
+        ]
+    if needed.fewest > population:
+        return [
+            f"probably no key will be shown: one needs {needed.fewest} units or more to be shown with probability 1/2, "
+            f"and there are {population}; {mend}"
+        ]
+    if needed.most > population:
+        return [
+            f"probably no key will be shown but where units stay below their bounds: one needs from {needed.fewest} to "
+            f"{needed.most} units to be shown with probability 1/2, and there are {population}; {mend}"
+        ]
+    return []

@@ -1,0 +1,224 @@
+"""Exact aggregates -> released columns: keys selected, noise drawn once, intervals worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.aggregation.exact import Aggregates
+from dpfast.aggregation.kept_groups import KeptGroups
+from dpfast.columns import borrow
+from dpfast.columns.candidates import as_series
+from dpfast.mechanisms.keys.optimal import select_keys
+from dpfast.mechanisms.keys.policy import sums_by_policy
+from dpfast.mechanisms.keys.weights import select_by_weights
+from dpfast.mechanisms.noise.gaussian import gaussian_noise
+from dpfast.mechanisms.noise.half_widths import half_width
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
+from dpfast.mechanisms.noise.laplace import laplace_noise
+from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
+from dpfast.mechanisms.quantiles.nodes import draw_quantiles
+from dpfast.mechanisms.selection.modes import draw_modes
+from dpfast.queries import QuantileQuery
+from dpfast.randomness import RandomSource, SystemRandom
+from dpfast.releases import (
+    Blueprint,
+    DrawnModes,
+    DrawnQuantiles,
+    DrawnTogether,
+    NoisyMeasure,
+    NoisyUnits,
+    OneByOne,
+    Part,
+    PlannedQuery,
+    Policy,
+    ReleasedCount,
+)
+
+__all__ = ["draw"]
+
+#: An interval misses the true value with this probability.
+_MISS = 0.05
+
+
+def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
+    """Return what a release shows: keys, and for each query its value, noise scale and 95% interval.
+
+    Guarantee
+        Every call draws fresh noise, and so costs the whole charge: whoever calls this calls it once. No byte
+        of a key that was not selected, and no exact figure, is in the result.
+
+    Parameters
+    ----------
+    blueprint
+        What is released.
+    exact
+        The exact aggregates that it asked for.
+
+    """
+    source = SystemRandom()
+    measures: Sequence[Any] = exact.measures
+    keys = exact.keys
+    drawn: dict[int, NDArray[np.int64]] = {}
+    if blueprint.key_share is not None:
+        shown, drawn = _selected(blueprint, exact, source)
+        keys, order = _rebuilt_keys(keys, shown)
+        measures = [values[order] for values in measures]
+        drawn = {place: noisy[order] for place, noisy in drawn.items()}
+    columns: list[pl.Series] = keys.get_columns()
+    place = 0
+    for planned in blueprint.queries:
+        noisy = []
+        for part in planned.parts:
+            # What decided which keys are shown is itself released: no second draw.
+            noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, source))
+            place += 1
+        columns.extend(_answer(planned, noisy))
+    return pl.DataFrame({column.name: column for column in columns})
+
+
+def _selected(
+    blueprint: Blueprint, exact: Aggregates, source: RandomSource
+) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
+    """Return which keys are shown, and the noisy measures that decided it, by their place, for all keys."""
+    assert blueprint.key_share is not None
+    assert exact.units is not None
+    rule = blueprint.key_share.rule
+    if isinstance(rule, OneByOne):
+        return select_keys(exact.units, rule.table, source), {}
+    if isinstance(rule, ReleasedCount):
+        noisy = _drawn(exact.measures[rule.place], blueprint.parts[rule.place], source)
+        return noisy >= rule.threshold, {rule.place: noisy}
+    if isinstance(rule, NoisyUnits):
+        return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
+
+    if isinstance(rule, Policy):
+        assert isinstance(exact.holdings, KeptGroups)
+        ranks = _ranks(exact.keys)
+        singles = np.zeros(ranks.size, np.int64)
+        sums = sums_by_policy(exact.holdings.runs(ranks, singles), singles, rule.cutoff)
+        return (_noisy(sums, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold)[ranks], {}
+
+    def passes(sums: NDArray[np.int64], noise: IntegerNoise, threshold: int) -> NDArray[np.bool_]:
+        return _noisy(sums, noise.mechanism, noise.scale, source) >= threshold
+
+    rounds = [partial(passes, noise=noise, threshold=threshold) for noise, threshold in rule.rounds]
+    return select_by_weights(exact.holdings, exact.units.size, rule.rounds[0][0].mechanism, rounds), {}
+
+
+def _ranks(keys: pl.DataFrame) -> NDArray[np.int32]:
+    """Return each key's place in the order of their values, which does not change where other keys are gone.
+
+    The codes of categoricals are numbered as the data happen to come, so that these are compared as strings.
+    """
+    places = _sorted_places(keys.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)))
+    ranks = np.empty(places.size, np.int32)
+    ranks[places] = np.arange(places.size, dtype=np.int32)
+    return ranks
+
+
+def _sorted_places(keys: pl.DataFrame) -> NDArray[np.uint32]:
+    """Return the rows of keys, sorted by their values."""
+    order = keys.select(pl.struct(pl.all()).arg_sort() if keys.width > 1 else pl.first().arg_sort())
+    return order.to_series().to_numpy()
+
+
+def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the selected keys, sorted, in buffers that hold nothing else, and their rows.
+
+    Filtering and sorting share string buffers and categories with the rows that were dropped (Soundness rule
+    20); writing the values into fresh Arrow buffers leaves them behind. Categoricals and enums become strings:
+    the numbering of the one and the dtype of the other tell of keys that were not selected.
+    """
+    rows = np.flatnonzero(shown)
+    chosen = keys[rows].with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    places = _sorted_places(chosen)
+    chosen = chosen[places]
+    return pl.DataFrame({series.name: _fresh(series) for series in chosen.get_columns()}), rows[places]
+
+
+def _fresh(series: pl.Series) -> pl.Series:
+    """Return an equal series on buffers of its own."""
+    if series.dtype != pl.String:
+        return series.rechunk()
+    # Arrow's older layout has one buffer of exactly the strings in it.
+    array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return pl.Series(series.name, array, dtype=pl.String)
+
+
+def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
+    """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
+    if isinstance(part, DrawnModes):
+        return draw_modes(exact, part.measure.points, part.slope, source)
+    if isinstance(part, DrawnQuantiles):
+        drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
+        return drawn + part.measure.centre
+    if isinstance(part, DrawnTogether):
+        drawn = draw_joint_quantiles(exact, part.measure.points, part.calibration, source)
+        return drawn + part.measure.centre
+    return _noisy(exact, part.mechanism, part.scale, source)
+
+
+def _noisy(values: NDArray[np.int64], mechanism: NoiseKind, scale: float, source: RandomSource) -> NDArray[np.int64]:
+    """Return whole numbers with fresh noise."""
+    draw = laplace_noise if mechanism == "laplace" else gaussian_noise
+    noisy: NDArray[np.int64] = draw(borrow(values), scale, source)
+    return noisy
+
+
+def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
+    """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
+    part, total = planned.parts[0], noisy[0]
+    columns: tuple[pl.Series | NDArray[Any], ...]
+    if isinstance(part, DrawnModes):
+        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
+    elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
+        assert isinstance(planned.query, QuantileQuery)
+        whole = planned.whole and part.measure.step_exponent >= 0
+        values = total * int(part.step) if whole else part.measure.grid.values(total)
+        columns = (
+            *(values[:, place] for place in planned.query.order),
+            np.full(len(total), part.strays(_MISS)),
+        )
+    elif planned.query.kind == "mean":
+        columns = _mean(planned, *noisy)
+    else:
+        reach = half_width(part.mechanism, part.scale, _MISS)
+        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
+        scale = np.full(total.size, part.scale * part.step)
+        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
+    return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
+
+
+def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
+    limits = np.iinfo(np.int64)
+    if move >= 0:
+        return np.minimum(values, limits.max - move) + move
+    return np.maximum(values, limits.min - move) + move
+
+
+def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
+
+    The interval combines those of sum and count, each missing with half the probability (a union bound).
+    """
+    summed, counted = planned.parts
+    assert isinstance(summed, NoisyMeasure)
+    assert isinstance(counted, NoisyMeasure)
+    assert planned.query.bounds is not None
+    low, high = planned.query.bounds
+    middle = summed.measure.centre * summed.step
+    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
+    stray = half_width(counted.mechanism, counted.scale, _MISS / 2)
+    sums = total * summed.step
+    rows = np.maximum(count, 1).astype(np.float64)
+    fewest, most = np.maximum(count - float(stray), 1.0), np.maximum(count + float(stray), 1.0)
+    value = np.clip(middle + sums / rows, low, high)
+    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
+    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
+    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)

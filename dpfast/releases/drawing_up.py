@@ -1,0 +1,359 @@
+"""Parameters -> a blueprint: everything checked, the budget split, and the mechanism of less noise chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.aggregation.exact import Grouping, prepare
+from dpfast.aggregation.keys import name_of
+from dpfast.aggregation.sources import open_source
+from dpfast.errors import ParameterError
+from dpfast.queries import (
+    Bins,
+    Measure,
+    ModeQuery,
+    QuantileQuery,
+    Query,
+    Sensitivity,
+    choices_measure,
+    points_measure,
+    sum_measure,
+)
+from dpfast.releases.blueprint import (
+    Blueprint,
+    Mechanism,
+    NoisyMeasure,
+    Part,
+    PlannedQuery,
+    columns_of,
+    describe,
+)
+from dpfast.releases.caveats import caveats, read_population
+from dpfast.releases.choosing_keys import best_apart, divided_delta, read_key_selection, tested_count
+from dpfast.releases.key_share import KeyShare, Policy, Weights
+from dpfast.releases.measure_noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
+from dpfast.releases.parameters import read_by, read_dataset, read_unit
+from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
+
+__all__ = ["draw_up"]
+
+#: A selection apart from the count is taken where it needs fewer than this part of the units.
+_WORTH = 2 / 3
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What has to be planned: measures of queries, how many groups there are, None where keys are selected."""
+
+    queries: Mapping[str, Query]
+    measures: Mapping[str, list[Measure]]
+    unit: PrivacyUnit
+    groups: int | None
+    by: str
+    mechanism: str
+    key_selection: str
+
+    @property
+    def count(self) -> str | None:
+        """The name of the first count of rows that is asked, if any is."""
+        return next((name for name, query in self.queries.items() if query.kind == "count"), None)
+
+    @property
+    def selects(self) -> bool:
+        """Whether keys are selected."""
+        return self.groups is None
+
+    def description(self, name: str, measure: Measure) -> str:
+        """Return what a measure's charge is for."""
+        query = self.queries[name]
+        what = f"{name}: {describe(query)} by {self.by}"
+        return what if query.kind != "mean" else f"{what} ({'sum' if measure.kind == 'sum' else 'number of values'})"
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One way to plan it: every query's measures with noise, and the selection of keys.
+
+    ``selection`` is the selection's share of the budget, ``tested`` the selection by a released count, which has none.
+    """
+
+    parts: list[tuple[Part, ...]]
+    kind: Mechanism
+    selection: Budget | None
+    tested: KeyShare | None
+    #: The logarithm of what is to be small.
+    error: float
+
+
+def draw_up(
+    data: object,
+    queries: Mapping[str, Query],
+    *,
+    by: str | Bins | Sequence[str | Bins] | None,
+    epsilon: object,
+    delta: object,
+    rho: object,
+    split: object,
+    keys: pl.DataFrame | None,
+    privacy_unit: str | None,
+    max_groups: int | None,
+    max_rows_per_group: int | None,
+    neighbors: str,
+    mechanism: str,
+    key_selection: object,
+    population: object,
+    dataset: str | None,
+    schema: Mapping[str, Any] | None,
+) -> Blueprint:
+    """Return the blueprint of a release; see `dpfast.plan` for the parameters.
+
+    The budget is split between the queries and, where keys are selected, the selection; a mean divides its share
+    between its sum and its count. delta goes to the selection, and evenly to all if their noise is Gaussian and
+    planned by epsilon; what is not needed is not charged.
+    """
+    entries = read_by(by)
+    unit = read_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
+    groups = None
+    if keys is not None or not entries:
+        # A unit touches no more groups than there are.
+        groups = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
+        unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
+    _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
+    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
+        raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
+    budget = read_budget(epsilon, delta, rho, selects_keys=groups is None)
+    rule = read_split(split, list(queries), selects=groups is None)
+    if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
+        allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
+        raise ParameterError("split", split, allowed, 'write for example split={"n": 1, "delay": 3}')
+    rule_of_keys = read_key_selection(
+        key_selection, selects=groups is None, counts=any(query.kind == "count" for query in queries.values())
+    )
+    people = read_population(population)
+    name = read_dataset(dataset, data)
+
+    source = open_source(data, schema=schema)
+    columns = source.collect_schema()
+    measures = {name: _measures(query, columns) for name, query in queries.items()}
+    grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group, people)
+    aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
+
+    by_names = ", ".join(map(name_of, entries)) or "nothing"
+    task = _Task(queries, measures, unit, groups, by_names, mechanism, rule_of_keys)
+    planned, key_share = _plan_noise(task, budget, rule)
+    if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
+        aggregation = replace(aggregation, lists_groups=True)
+    answers = tuple(
+        PlannedQuery(name, query, parts, _is_whole(query, columns))
+        for (name, query), parts in zip(queries.items(), planned, strict=True)
+    )
+    blueprint = Blueprint(
+        aggregation=aggregation,
+        unit=unit,
+        dataset=name,
+        concentrated=budget.kind == "rho",
+        queries=answers,
+        key_share=key_share,
+        split=str(rule),
+    )
+    return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys, key_share))
+
+
+def _plan_noise(task: _Task, budget: Budget, rule: Split) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
+    """Return every query's measures with the least noise, and the selection of keys that needs the fewest units."""
+    mechanism = task.mechanism
+    # What a budget is split into at most: each share may be halved for a mean.
+    pieces = 2 * (len(task.queries) + task.selects)
+    if budget.units < pieces:
+        allowed = f"at least {pieces}e-18, to be split into so many parts"
+        raise ParameterError(budget.kind, float(budget.amount), allowed)
+    is_split = budget.kind == "rho" or budget.delta_units >= pieces
+    if mechanism == "gaussian" and not is_split:
+        few = f"at least {pieces}e-18, to be split into parts"
+        allowed = few if budget.delta_units else "above 0 for Gaussian noise"
+        raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
+    kinds: list[Mechanism] = []
+    if mechanism in ("auto", "laplace"):
+        kinds.append("laplace")
+    if mechanism == "gaussian" or (mechanism == "auto" and is_split):
+        kinds.append("gaussian")
+    draft = min((_draft(task, budget, rule, kind) for kind in kinds), key=lambda draft: draft.error)
+    if draft.selection is None:
+        return draft.parts, None
+    description = f"selection of keys by {task.by}"
+    apart = best_apart(task.unit, draft.selection, task.key_selection, mechanism, description)
+    if task.count is None or task.key_selection not in ("auto", "count"):
+        assert apart is not None
+        return draft.parts, apart
+    # The count's noise is chosen with its threshold, that of the others as if there were none.
+    tested = min(
+        (_draft(task, budget, rule, draft.kind, test) for test in kinds),
+        key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
+    )
+    assert tested.tested is not None
+    # A count that is its own test has the selection's budget too, and about half the noise: worth some units.
+    if apart is not None and apart.needed.typical < _WORTH * tested.tested.needed.typical:
+        return draft.parts, apart
+    return tested.parts, tested.tested
+
+
+def _draft(task: _Task, budget: Budget, rule: Split, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
+    """Return the plan with one kind of noise for all measures.
+
+    With ``test``, the first count has this kind of noise and the selection's share, and is the test of its group.
+    """
+
+    def kind_of(name: str) -> Mechanism:
+        return test if test is not None and name == task.count else mechanism
+
+    stakes = {
+        name: [_stake(task.queries[name], measure, task.unit, kind_of(name)) for measure in measures]
+        for name, measures in task.measures.items()
+    }
+    weights = weights_of(rule, stakes, budget=budget.kind)
+    of_queries = [sum(parts, Fraction(0)) for parts in weights]
+    mean = sum(of_queries, Fraction(0)) / len(of_queries)
+    selection = [mean if rule.keys is None else rule.keys] * task.selects
+    names = [name for name, measures in task.measures.items() for _ in measures]
+    flat = [weight for parts in weights for weight in parts]
+    tested = None if test is None or task.count is None else names.index(task.count)
+    if tested is not None:
+        flat[tested] += selection.pop()
+    shares = portions(budget.units, [*selection, *flat])
+    if not all(shares):
+        raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
+    of_keys = shares.pop(0) if selection else 0
+    left, deltas = _deltas(task, budget, [kind_of(name) for name in names])
+    if tested is not None:
+        left, deltas[tested] = left + deltas[tested], 0
+        if test == "gaussian" and budget.kind == "epsilon":
+            deltas[tested], left = divided_delta(shares[tested], left, task.unit.max_groups)
+    pairs = iter(zip(shares, deltas, strict=True))
+
+    def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
+        description, query, kind = task.description(name, measure), task.queries[name], kind_of(name)
+        if isinstance(query, QuantileQuery):
+            return quantiles_of(query, measure, task.unit, task.groups, (budget.kind, share[0]), description)
+        if measure.kind == "choices":
+            return modes_of(measure, task.unit, (budget.kind, share[0]), description)
+        sensitivity = Sensitivity.of(measure, task.unit)
+        if budget.kind == "rho":
+            noise = noise_of_rho(sensitivity, kind, share[0], description)
+        else:
+            noise = noise_of_epsilon(sensitivity, kind, *share, description)
+        return NoisyMeasure(measure, sensitivity, kind, *noise)
+
+    parts = [
+        tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()
+    ]
+    error = _error(parts, stakes, rule)
+    if tested is None:
+        return _Draft(parts, mechanism, Budget(budget.kind, of_keys, left) if task.selects else None, None, error)
+    assert task.count is not None
+    count = parts[list(task.queries).index(task.count)][0]
+    assert isinstance(count, NoisyMeasure)
+    rule_of_keys = tested_count(task.count, tested, count, task.unit, left, f"selection of keys by {task.by}")
+    return _Draft(parts, mechanism, None, rule_of_keys, error)
+
+
+def _deltas(task: _Task, budget: Budget, kinds: Sequence[Mechanism]) -> tuple[int, list[int]]:
+    """Return delta split evenly: what the selection of keys gets, and every measure.
+
+    Only Gaussian noise that is planned by epsilon needs one; the exponential mechanism needs none.
+    """
+    measures = [(measure, len(some)) for some in task.measures.values() for measure in some]
+    if budget.kind == "rho":
+        return budget.delta_units, [0] * len(measures)
+    takers = [
+        Fraction(kind == "gaussian" and not measure.selects, beside)
+        for (measure, beside), kind in zip(measures, kinds, strict=True)
+    ]
+    if not task.selects and not any(takers):
+        return 0, [0] * len(measures)
+    selection, *deltas = portions(budget.delta_units, [Fraction(task.selects), *takers])
+    return selection, deltas
+
+
+def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechanism) -> Stake:
+    """Return a measure's part in the optimal split.
+
+    Counts and sums are in their own unit. A mean counts as the sum that it is made of, in the column's unit: its
+    error is, but for the number of values in a group, that of sum - (mean - middle) * count, and abs(mean - middle)
+    is at most half the width of the bounds, which so weighs the count.
+    """
+    if measure.selects:
+        # No stake in what only "optimal" splits look at.
+        return Stake(Fraction(1))
+    sensitivity = Sensitivity.of(measure, unit)
+    size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
+    step = Fraction(2) ** measure.step_exponent
+    importance = Fraction(1)
+    if query.kind == "mean" and measure.kind == "values":
+        assert query.bounds is not None
+        importance = ((Fraction(query.bounds[1]) - Fraction(query.bounds[0])) / 2) ** 2
+    return Stake(size_squared * step**2, importance)
+
+
+def _error(drawn: list[tuple[Part, ...]], stakes: Mapping[str, Sequence[Stake]], rule: Split) -> float:
+    """Return what the kind of noise is chosen by, as a logarithm.
+
+    The weighted sum of variances where that is what the split minimises; else the product of all variances, by
+    which the choice is the same for all units and weights.
+    """
+    # Quantiles and modes are drawn the same way whatever the noise of the others is.
+    parts = [tuple(part for part in query if isinstance(part, NoisyMeasure)) for query in drawn]
+    logs = [math.log(part.scale**2 * (2 if part.mechanism == "laplace" else 1)) for query in parts for part in query]
+    if rule.rule != "optimal":
+        return math.fsum(logs)
+    extra = []
+    for (name, owned), query in zip(stakes.items(), parts, strict=True):
+        for stake, part in zip(owned, query, strict=True):
+            weight = rule.weights.get(name, Fraction(1)) * stake.importance
+            extra.append(math.log(weight.numerator) - math.log(weight.denominator) + 2 * math.log(part.step))
+    terms = [log + more for log, more in zip(logs, extra, strict=True)]
+    largest = max(terms)
+    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
+
+
+def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
+    if not queries:
+        raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
+    taken = set(by)
+    for name, query in queries.items():
+        if not isinstance(query, Query):
+            allowed = (
+                "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...) or dpf.mode(...)"
+            )
+            raise ParameterError(str(name), query, allowed)
+        if not isinstance(name, str) or not name:
+            raise ParameterError("queries", name, "named by strings")
+        columns = set(columns_of(name, query))
+        if columns & taken:
+            allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
+            raise ParameterError("the query's name", name, allowed, "rename the query")
+        taken |= columns
+
+
+def _is_whole(query: Query, columns: pl.Schema) -> bool:
+    """Return whether a query is of whole numbers: rows, or a column of integers or Booleans."""
+    dtype = pl.Int64() if query.column is None else columns.get(query.column)
+    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
+
+
+def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
+    if query.kind == "count":
+        return [Measure("rows")]
+    if isinstance(query, ModeQuery):
+        return [choices_measure(query)]
+    if isinstance(query, QuantileQuery):
+        return [points_measure(query, whole=_is_whole(query, columns))]
+    numerator = sum_measure(query, whole=_is_whole(query, columns))
+    return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]

@@ -1,0 +1,244 @@
+"""What a plan says of itself: as text, as a frame with a row a measure, and as a frame of errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpfast.accounting.budget import Amounts
+from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.errors import ParameterError
+from dpfast.exact.amounts import to_float
+from dpfast.mechanisms.noise.half_widths import half_width
+from dpfast.releases.blueprint import Blueprint, DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, Part, describe
+from dpfast.releases.charged import Charged
+
+__all__ = ["error_frame", "explain", "explain_terms", "explain_unit", "measure_frame", "read_miss"]
+
+_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
+_SCHEMA = {
+    "query": pl.String,
+    "measure": pl.String,
+    "norm": pl.String,
+    "sensitivity": pl.Float64,
+    "reason": pl.String,
+    "mechanism": pl.String,
+    "kernel": pl.String,
+    "scale": pl.Float64,
+    "error95": pl.Float64,
+    "epsilon": pl.Float64,
+    "delta": pl.Float64,
+    "event": pl.String,
+}
+_ERROR_SCHEMA = {
+    "query": pl.String,
+    "measure": pl.String,
+    "one": pl.Float64,
+    "groups": pl.Int64,
+    "all": pl.Float64,
+}
+#: Below this probability the quantile of the normal distribution, computed from 1 - p, loses its digits.
+_RAREST = 1e-12
+
+
+def _measure(part: Part) -> str:
+    if isinstance(part, (DrawnQuantiles, DrawnTogether)):
+        return part.measure.grid.describe()
+    if isinstance(part, DrawnModes):
+        return f"rows of {part.measure.points} candidates"
+    what = _MEASURES[part.measure.kind]
+    return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
+
+
+def _reach(part: Part, miss: float) -> float:
+    """Return how far the noise strays but with this probability: in the column's unit, in ranks or in rows."""
+    if not isinstance(part, NoisyMeasure):
+        return part.strays(miss)
+    return half_width(part.mechanism, part.scale, miss) * part.step
+
+
+def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
+    unit = part.unit
+    rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
+    paid = f"a unit pays for {part.draws} {'draw' if part.draws == 1 else 'draws'}"
+    if isinstance(part, DrawnModes):
+        kind = "a row may change its candidate" if unit.neighbors == "replace" else "no count rises as another falls"
+        return f"{rows}1 ({kind}); {paid}"
+    if isinstance(part, DrawnTogether):
+        each = "1" if unit.neighbors == "add_remove" else "2 (a row replaced)"
+        count = f"with a noisy number of rows of scale {part.calibration.count_scale:g}"
+        return f"{rows}{each}; {len(part.calibration.parts)} quantiles together, {count}; {paid}"
+    tree = part.tree
+    each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
+    kind = "max(q, 1 - q)"
+    if unit.neighbors == "replace":
+        kind = (
+            "a row replaced" if part.calibration.alone and len(tree.parts) == 1 else "2 max(q, 1 - q), a row replaced"
+        )
+    levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
+    return f"{rows}{each} ({kind}); {paid}{levels}"
+
+
+def _row(query: str, part: Part) -> dict[str, Any]:
+    if not isinstance(part, NoisyMeasure):
+        return {
+            "query": query,
+            "measure": _measure(part),
+            "norm": "score",
+            "sensitivity": float(part.sensitivity),
+            "reason": _reason(part),
+            "mechanism": "exponential",
+            "kernel": part.kernel,
+            "scale": part.scale,
+            "error95": _reach(part, 0.05),
+            "epsilon": to_float(part.epsilon_units),
+            "delta": to_float(part.delta_units),
+            "event": " and ".join(
+                repr(charge.fact if charge.count == 1 else charge.fact.times(charge.count)) for charge in part.charges
+            ),
+        }
+    size = part.sensitivity
+    if part.mechanism == "laplace":
+        norm, steps, reason = "L1", float(size.l1), size.l1_reason
+    else:
+        norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
+    return {
+        "query": query,
+        "measure": _measure(part),
+        "norm": norm,
+        "sensitivity": steps * part.step,
+        "reason": reason,
+        "mechanism": part.mechanism,
+        "kernel": part.kernel,
+        "scale": part.scale * part.step,
+        "error95": _reach(part, 0.05),
+        "epsilon": to_float(part.epsilon_units),
+        "delta": to_float(part.delta_units),
+        "event": repr(part.charge.event),
+    }
+
+
+def measure_frame(blueprint: Blueprint) -> pl.DataFrame:
+    """Return a frame with a row for every noisy measure, in the order in which they are drawn."""
+    rows = [_row(planned.name, part) for planned in blueprint.queries for part in planned.parts]
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def read_miss(alpha: object) -> float:
+    """Return the probability with which a bound may be missed."""
+    kinds = (int, float, np.integer, np.floating)
+    number = float(alpha) if isinstance(alpha, kinds) and not isinstance(alpha, bool) else math.nan
+    if not _RAREST <= number < 1:
+        raise ParameterError("alpha", alpha, "a number from 1e-12 to below 1", "write for example alpha=0.05")
+    return number
+
+
+def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
+    """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
+
+    Notes
+    -----
+    The noises of n groups are independent: all stay within h with probability (1 - p)**n, p that of one to
+    exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
+    """
+    number = read_miss(alpha)
+    groups = blueprint.groups
+    miss = number if not groups else -math.expm1(math.log1p(-number) / groups)
+    if miss < _RAREST:
+        raise ParameterError("alpha", alpha, f"at least {_RAREST * (groups or 1):g} for {groups} keys")
+    rows = [
+        {
+            "query": planned.name,
+            "measure": _measure(part),
+            "one": _reach(part, number),
+            "groups": groups,
+            "all": None if groups is None else _reach(part, miss),
+        }
+        for planned in blueprint.queries
+        for part in planned.parts
+    ]
+    return pl.DataFrame(rows, schema=_ERROR_SCHEMA)
+
+
+def explain(blueprint: Blueprint, *, measures: bool = True) -> str:
+    """Return what will be done and why, as text.
+
+    Parameters
+    ----------
+    blueprint
+        The plan.
+    measures
+        Whether to say of every measure how it gets its noise.
+
+    """
+    by = ", ".join(blueprint.by) or "nothing (one group)"
+    lines = [f"Release of {len(blueprint.queries)} queries by {by}"]
+    lines.append("  privacy unit  " + explain_unit(blueprint.unit))
+    lines.append("  keys          " + _explain_keys(blueprint))
+    if len(blueprint.charges) > 1:
+        lines.append(f"  split         {blueprint.split}")
+    for planned in blueprint.queries:
+        lines.append(f"  {planned.name:<13} {describe(planned.query)}")
+        if measures:
+            lines.extend(f"                {_explain_part(planned.name, part)}" for part in planned.parts)
+    lines.extend(explain_terms(blueprint))
+    return "\n".join(lines)
+
+
+def explain_unit(unit: PrivacyUnit) -> str:
+    """Return whose presence is hidden, in words."""
+    if unit.column is None:
+        return f"one row; neighbours: {unit.neighbors}"
+    return (
+        f"{unit.column}: at most {unit.max_groups} groups and "
+        f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+    )
+
+
+def explain_terms(charged: Charged) -> list[str]:
+    """Return the lines on which every explanation ends: charge, assumptions, warnings."""
+    return [
+        f"  charge        {_explain_charge(charged)}, before any data is read",
+        "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
+        "this plan can give one person the rows of another; at most 2**38 rows",
+        *(f"  warning       {warning}" for warning in charged.warnings),
+    ]
+
+
+def _explain_charge(charged: Charged) -> str:
+    budget = charged.budget
+    if isinstance(budget, Amounts):
+        return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
+    return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"
+
+
+def _explain_keys(blueprint: Blueprint) -> str:
+    share = blueprint.key_share
+    if share is None:
+        threads = blueprint.threads
+        drawn = "one thread" if threads == 1 else f"{threads} threads of this machine"
+        return (
+            f"{blueprint.groups} public keys, each shown, zeros included ({blueprint.aggregation.route} route); "
+            f"noise drawn by {drawn}"
+        )
+    return share.explain()
+
+
+def _explain_part(query: str, part: Part) -> str:
+    row = _row(query, part)
+    if not isinstance(part, NoisyMeasure):
+        what = "rows" if isinstance(part, DrawnModes) else "ranks"
+        return (
+            f"{row['measure']}: score sensitivity {row['sensitivity']:g} {what} = {row['reason']}; "
+            f"exponential mechanism at epsilon {part.epsilon:.6g} a draw, a factor e every {row['scale']:g} {what}, "
+            f"95% within {row['error95']:g} {what}; epsilon {row['epsilon']:.6g}; {row['kernel']}"
+        )
+    return (
+        f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "
+        f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}; epsilon {row['epsilon']:.6g}"
+        + (f", delta {row['delta']:.6g}" if part.delta_units else "")
+        + f"; {row['kernel']}"
+    )

@@ -1,0 +1,193 @@
+"""A share of the budget -> calibrated noise, and the charge for it: amounts, and the event that is drawn.
+
+An event is a fact about the noise: the scale is the float that is drawn, the sensitivity is rounded up, and what
+the event costs by exact rational arithmetic is never above the share that it was made for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+from dpfast.accounting import basic, zcdp
+from dpfast.accounting.events import ExponentialMechanism
+from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written, written_below
+from dpfast.ledger import Charge
+from dpfast.mechanisms.noise.integer_noise import (
+    declared_amounts,
+    gaussian_of_delta,
+    gaussian_of_rho,
+    laplace_of_epsilon,
+    laplace_of_rho,
+)
+from dpfast.mechanisms.quantiles.joint import JointCalibration, count_noise, count_units, joint_pays
+from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
+from dpfast.queries import Measure, QuantileQuery, Sensitivity
+from dpfast.releases.blueprint import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
+
+__all__ = [
+    "modes_of",
+    "noise_of_epsilon",
+    "noise_of_rho",
+    "quantiles_of",
+]
+
+#: More would change nothing, as weights are below exp(-700) already.
+LARGEST_DRAW_EPSILON = 1e6
+
+_MEND = "raise {}, or lower max_groups or the bounds"
+
+BudgetKind: TypeAlias = Literal["epsilon", "rho"]
+
+
+def noise_of_epsilon(
+    sensitivity: Sensitivity, mechanism: Mechanism, epsilon: int, delta: int, description: str
+) -> tuple[float, Charge]:
+    """Return the scale of the least noise that a share of (epsilon, delta) allows, and the charge for it.
+
+    Guarantee
+        The event is (epsilon, delta)-private at the share: its scale is at least its sensitivity / epsilon, in
+        rationals, or the analytic Gaussian mechanism's, in balls; and the event's sensitivity is at least the
+        one given (Soundness rules 10 and 14).
+
+    Parameters
+    ----------
+    sensitivity
+        Of all that is drawn with this noise, together.
+    mechanism
+        The noise.
+    epsilon, delta
+        The share, in units of 1e-18.
+    description
+        For the ledger.
+
+    """
+    if mechanism == "laplace":
+        noise = laplace_of_epsilon(sensitivity.l1, epsilon, mend=_MEND.format("epsilon"))
+    else:
+        noise = gaussian_of_delta(sensitivity.l2_squared, epsilon, delta, mend=_MEND.format("epsilon"))
+    return noise.scale, Charge(epsilon, delta, description, noise.event)
+
+
+def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, description: str) -> tuple[float, Charge]:
+    """Return the scale of the least noise that a share of rho allows, and the charge for it.
+
+    Guarantee
+        The event is rho-zCDP at the share: `dpfast.accounting.zcdp.cost` says so of the very event that the
+        ledger is charged with. The charge's (epsilon, delta) is true of it too: of Gaussian noise, by conversion
+        at a delta of 1e-6.
+
+    Parameters
+    ----------
+    sensitivity, mechanism, description
+        As for `noise_of_epsilon`.
+    rho
+        The share, in units of 1e-18.
+
+    """
+    if mechanism == "laplace":
+        noise = laplace_of_rho(sensitivity.l1, rho, mend=_MEND.format("rho"))
+        return noise.scale, Charge(*basic.cost(noise.event), description, noise.event)
+    noise = gaussian_of_rho(sensitivity.l2_squared, rho, mend=_MEND.format("rho"))
+    return noise.scale, Charge(*declared_amounts(noise.event), description, noise.event)
+
+
+def quantiles_of(
+    query: QuantileQuery,
+    measure: Measure,
+    unit: PrivacyUnit,
+    groups: int | None,
+    share: tuple[BudgetKind, int],
+    description: str,
+) -> DrawnQuantiles | DrawnTogether:
+    """Return quantiles at a share of the budget: all together, or by halves (`dpfast.mechanisms.quantiles.joint`).
+
+    Guarantee
+        Every level of a group's nodes is drawn at the share divided by the levels and groups that a unit pays for; see
+        `_draws`. These are max_groups, but no more than there are, for replaced units too: what such a unit takes from
+        one node or group and brings to another costs half each (`dpfast.mechanisms.quantiles.tree`, Soundness rule 24).
+
+    Parameters
+    ----------
+    query, measure, unit
+        What is drawn, for whom.
+    groups
+        How many groups there are, None where keys are selected.
+    share
+        Epsilon or rho, and how much of it in units of 1e-18.
+    description
+        For the ledger.
+
+    """
+    tree = quantile_tree(query.parts)
+    touched = unit.max_groups if groups is None else max(min(unit.max_groups, groups), 1)
+    rows, neighbors, alone = unit.max_rows_per_group, unit.neighbors, groups == 1
+    kind, units = share
+    if kind == "epsilon" and joint_pays(len(query.parts), units // touched, rows, neighbors):
+        counted = count_units(units // touched)
+        noise = count_noise(counted, rows, neighbors, alone=alone)
+        together, charge = _draws((kind, (units // touched - counted) * touched), touched, description)
+        joint = JointCalibration(query.parts, noise.scale, as_written(together), rows, neighbors, alone)
+        count = Charge(counted, 0, description, noise.event, touched)
+        return DrawnTogether(measure, together, unit, charge, joint, count)
+    each, charge = _draws(share, touched * len(tree.levels), description)
+    calibration = Calibration(tree, as_written(each), rows, neighbors, alone)
+    return DrawnQuantiles(measure, each, unit, charge, calibration)
+
+
+def modes_of(
+    measure: Measure,
+    unit: PrivacyUnit,
+    share: tuple[BudgetKind, int],
+    description: str,
+) -> DrawnModes:
+    """Return modes at a share of the budget.
+
+    Guarantee
+        Every group's is selected at the share divided by max_groups, for replaced units too: what such a unit takes
+        from one group and brings to another costs half each (`dpfast.mechanisms.selection.modes`).
+
+    Parameters
+    ----------
+    measure, unit, share, description
+        As for `quantiles_of`.
+
+    """
+    each, charge = _draws(share, unit.max_groups, description)
+    return DrawnModes(measure, each, unit, charge)
+
+
+def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple[float, Charge]:
+    """Return the epsilon of one of so many draws by the exponential mechanism, and the charge for all of them.
+
+    Of a share of epsilon each gets an equal part, rounded down. Of a share of rho they get what is rho-zCDP at the
+    share by `dpfast.accounting.zcdp.cost`: the bounded range of each, epsilon**2 / 8, adds up.
+    """
+    kind, units = share
+    if kind == "epsilon":
+        each = min(written_below(units // draws), LARGEST_DRAW_EPSILON)
+        if not each > 0:
+            allowed = f"at least {draws}e-18 for this query: a unit pays for {draws} draws"
+            raise ParameterError("epsilon", units / UNITS_PER_ONE, allowed, "raise epsilon, or lower max_groups")
+        return each, Charge(units // draws, 0, description, ExponentialMechanism(each), draws)
+
+    def fits(epsilon: float) -> bool:
+        return zcdp.cost(ExponentialMechanism(epsilon).times(draws))[0] <= units
+
+    # epsilon**2 / 8 is an upper bound of what one costs.
+    low = min(math.sqrt(8 * (units / UNITS_PER_ONE) / draws), LARGEST_DRAW_EPSILON)
+    while not fits(low):
+        low *= 1 - 2.0**-40
+        if low < 1e-18:
+            raise ParameterError("rho", units / UNITS_PER_ONE, f"larger: a unit pays for {draws} draws", "raise rho")
+    high = 2 * low
+    while fits(high) and high < LARGEST_DRAW_EPSILON:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    each = min(low, LARGEST_DRAW_EPSILON)
+    event = ExponentialMechanism(each)
+    return each, Charge(*basic.cost(event), description, event, draws)

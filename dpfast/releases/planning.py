@@ -1,0 +1,395 @@
+"""Plan + data + ledger -> Release: charge, aggregate, select, draw once, remember."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, overload
+
+import polars as pl
+
+from dpfast.aggregation.exact import Aggregates
+from dpfast.errors import ParameterError
+from dpfast.ledger import Ledger
+from dpfast.queries import Bins, Query
+from dpfast.releases import (
+    Blueprint,
+    draw_up,
+    draw_up_adaptive,
+    draw_up_workload,
+    error_frame,
+    explain,
+    measure_frame,
+    read_workload,
+)
+from dpfast.releases.adaptive_release import AdaptivePlan, AdaptiveRelease
+from dpfast.releases.drawing import draw
+from dpfast.releases.release import Release
+from dpfast.releases.running import RunOnce
+from dpfast.releases.workload_release import WorkloadPlan, WorkloadRelease
+from dpfast.strategies import Strategy
+from dpfast.workloads import Workload
+
+__all__ = ["Plan", "Release", "plan", "release"]
+
+
+class Plan(RunOnce[Release]):
+    """A release that can be run, once: made by `plan`, without looking at the data."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        super().__init__(blueprint)
+        self._blueprint = blueprint
+
+    def explain(self, *, measures: bool = True) -> str:
+        """Return queries, sensitivities with their reasons, mechanisms, kernels, scales, errors and charge.
+
+        Nothing here depends on the data: it may be shown to anyone. ``measures=False`` leaves out the lines about
+        single measures, which `to_frame` has as rows.
+        """
+        return explain(self._blueprint, measures=measures)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a frame with one row for every noisy measure, a mean having two: its sum and its count.
+
+        Columns: ``query``, ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``,
+        ``kernel``, ``scale``, and ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and
+        ``delta``, its charge; ``event``, the fact that the ledger keeps. Sensitivity, scale and error are in the
+        unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the column's unit has
+        a power of two. A mode's error is how many rows fewer its answer may have than the most common candidate.
+        """
+        return measure_frame(self._blueprint)
+
+    def error(self, alpha: float = 0.05) -> pl.DataFrame:
+        """Return how far noise will stray from the exact figures.
+
+        Guarantee
+            Each bound holds with probability 1 - alpha over the noise; what bounding contributions and clipping
+            change is no noise and not in it.
+
+        Parameters
+        ----------
+        alpha
+            The probability of straying further.
+
+        Returns
+        -------
+        polars.DataFrame
+            Rows and units as in `to_frame`. ``one``, the bound for a single group's value; ``groups``, how many
+            there are, and ``all``, the bound that all their values keep together: both null where keys are
+            selected.
+
+        Raises
+        ------
+        ParameterError
+            ``alpha`` is no number from 1e-12 to below 1, or too small for so many groups.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
+        >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
+        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
+        ('rides', 'rows', 6.0, 3, 8.0)
+
+        """
+        return error_frame(self._blueprint, alpha)
+
+    def _finish(self, exact: Aggregates, entry: int) -> Release:
+        return Release(draw(self._blueprint, exact), self._blueprint, entry)
+
+
+@overload
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    key_selection: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: None = None,
+    strategy: Strategy | Literal["auto"] = "auto",
+    **queries: Query,
+) -> Plan: ...
+
+
+@overload
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    key_selection: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: Workload,
+    strategy: Literal["adaptive"],
+    **queries: Query,
+) -> AdaptivePlan: ...
+
+
+@overload
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    key_selection: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: Workload,
+    strategy: Strategy | Literal["auto"] = "auto",
+    **queries: Query,
+) -> WorkloadPlan: ...
+
+
+def plan(
+    data: object,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    epsilon: object = None,
+    delta: object = 0.0,
+    rho: object = None,
+    split: object = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: str = "add_remove",
+    mechanism: str = "auto",
+    key_selection: str = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    workload: Workload | None = None,
+    strategy: Strategy | str = "auto",
+    **queries: Query,
+) -> Plan | WorkloadPlan | AdaptivePlan:
+    """Plan a release of statistics by group, without looking at the data.
+
+    Guarantee
+        Running the plan is (epsilon, delta)-differentially private, where neighbouring data differ in one
+        privacy unit, and charges at most that; with rho, it is rho-zCDP, and with delta, apart from an event of
+        that probability. The charges carry the mechanisms' events, none of which costs more than its share. What
+        is checked and chosen here depends on the schema and the parameters alone.
+
+    Parameters
+    ----------
+    data
+        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
+        columns, or a path, glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
+        must not change until the plan is run. The footers or headers of all files are read here: columns may come in
+        any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
+        by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
+        unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
+        wait encrypted in a nameless file in the folder for temporary files. Its rows are taken as they are given:
+        what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
+        expressions must not fail on any value (no strict casts): that a run fails is one bit about the data.
+    by
+        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
+        Null is a key like any other. None for one group of all rows.
+    epsilon, delta
+        The budget of the whole release; delta is needed to select keys and for Gaussian noise.
+    rho
+        The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
+        "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+    split
+        How epsilon or rho is divided between the queries. ``"even"``: equal shares. A mapping such as
+        ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
+        queries, each in its own unit (rows, minutes), so that a query of large values gets most;
+        ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
+        sum that it is made of. The selection of keys gets an even share, or its weight under the name ``"keys"``
+        in a mapping. delta is always split evenly.
+    keys
+        A frame of public keys: each appears in the release, zeros included, and no other does. None to select
+        keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
+        dtypes tell of the keys that were not selected.
+    privacy_unit
+        The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
+        None where each row is a unit.
+    max_groups, max_rows_per_group
+        What is kept of each unit, chosen at random: needed with ``privacy_unit``.
+    neighbors
+        ``"add_remove"`` or ``"replace"``.
+    mechanism
+        ``"laplace"``, ``"gaussian"``, or ``"auto"`` for the one of less noise.
+    key_selection
+        How keys are selected where none are given: ``"auto"`` for what needs the fewest units to show a key, which
+        `Plan.explain` says. ``"count"``: the first count is itself the test, with the selection's share of the budget:
+        a group is shown where its noisy count reaches a threshold, which is post-processing of the count; so counts
+        that are shown are too high on average near the threshold, and their intervals hold for counts that are shown
+        or not, taken together. ``"weighted"``: each unit shares one unit of weight
+        among its keys, whose noisy sums are compared with a threshold; ``"iterated"`` in three rounds, each without
+        the keys shown before (DP-SIPS); ``"policy"``: units come one after the other, and each spends its weight on
+        those of its keys whose sums still lack it (policy Gaussian), which shows the most keys where units hold
+        several and few keys are common. ``"threshold"``: the same with the number of units. ``"optimal"``: the
+        optimal rule for one key, at a share of the budget for each of a unit's keys.
+    population
+        How many privacy units there are, as far as that is public: only for the warnings about delta, and that keys
+        need more units than there are.
+    dataset
+        The name under which the ledger knows the data; by default the path, or the ledger's own name.
+    schema
+        The dtypes of a CSV file's columns, or of columns that folders name.
+    workload
+        Linear queries over the counts of all ``keys``, one of `dpf.workloads`, in place of other queries: cell i of
+        its histogram is row i of ``keys``, of which there are as many as it has cells. Where each column in ``by`` is
+        an attribute of the workload, the last one runs fastest.
+    strategy
+        What is measured for a workload: ``"auto"`` for what makes the least predicted error, or one of
+        `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
+        `dpf.estimate_histogram`, which errs several times less where records are few for the budget, and has no
+        intervals.
+    **queries
+        `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
+        names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
+        Float64 beyond, like every other sum.
+
+    Returns
+    -------
+    Plan or WorkloadPlan
+        With ``explain()``, ``to_frame()``, ``error()``, ``warnings`` and ``run(ledger)``.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is not allowed.
+    ColumnError
+        A column is missing or of a type that does not serve.
+
+    References
+    ----------
+    Dwork, Roth (2014), theorems 3.6 and 3.16 and appendix A; Desfontaines, Voss, Gipson, Mandayam (2022), Gopi,
+    Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin (2020) and Swanberg, Desfontaines, Haney (2023) for keys; Wilson et al.
+    (2020) for bounding what a unit contributes.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> import polars as pl
+    >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 500, "rider": range(1000)})
+    >>> plan = dpf.plan(trips, by="city", rides=dpf.count(), keys=pl.DataFrame({"city": ["Oslo", "Rome", "Bonn"]}),
+    ...                 epsilon=0.5)
+    >>> release = plan.run(dpf.Ledger(epsilon=1.0))
+    >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
+    (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
+
+    All 2,016 ranges of ages, from one release of which all answers are sums:
+
+    >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
+    >>> ages = pl.DataFrame({"age": range(16, 79)})
+    >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(63), epsilon=0.5)
+    >>> plan.to_frame()["rmse"][0] < 12 < plan.to_frame().filter(strategy="identity")["rmse"][0]
+    True
+    >>> plan.run(dpf.Ledger(epsilon=1.0)).frame.columns
+    ['lower', 'upper', 'answer', 'scale', 'answer_lower', 'answer_upper']
+
+    """
+    given: dict[str, Any] = {
+        "by": by,
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "keys": keys,
+        "privacy_unit": privacy_unit,
+        "max_groups": max_groups,
+        "max_rows_per_group": max_rows_per_group,
+        "neighbors": neighbors,
+        "mechanism": mechanism,
+        "key_selection": key_selection,
+        "population": population,
+        "dataset": dataset,
+        "schema": schema,
+    }
+    if workload is not None:
+        if queries:
+            mend = "plan them apart: each plan has a charge of its own"
+            raise ParameterError("queries", sorted(queries), "none beside a workload", mend)
+        if split != "even":
+            raise ParameterError("split", split, '"even" with a workload, whose strategy divides the budget')
+        chosen_by = given.pop("mechanism")
+        if given.pop("key_selection") != "auto":
+            raise ParameterError("key_selection", key_selection, '"auto" with a workload, whose keys are public')
+        asked = read_workload(data, workload, **given)
+        if isinstance(strategy, str) and strategy == "adaptive":
+            return AdaptivePlan(draw_up_adaptive(asked, chosen_by))
+        return WorkloadPlan(draw_up_workload(asked, strategy, chosen_by))
+    if strategy != "auto":
+        raise ParameterError("strategy", strategy, '"auto" without a workload', "give workload= as well")
+    return Plan(draw_up(data, queries, split=split, **given))
+
+
+@overload
+def release(
+    data: object,
+    by: Any = None,
+    *,
+    ledger: Ledger,
+    workload: Workload,
+    strategy: Literal["adaptive"],
+    **parameters: Any,
+) -> AdaptiveRelease: ...
+
+
+@overload
+def release(
+    data: object, by: Any = None, *, ledger: Ledger, workload: Workload, **parameters: Any
+) -> WorkloadRelease: ...
+
+
+@overload
+def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release: ...
+
+
+def release(
+    data: object, by: Any = None, *, ledger: Ledger, **parameters: Any
+) -> Release | WorkloadRelease | AdaptiveRelease:
+    """Plan a release and run it: `plan` and `Plan.run` in one call.
+
+    Guarantee
+        As of `plan` and `Plan.run`.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"late": [True, False] * 100})
+    >>> keys = pl.DataFrame({"late": [True, False]})
+    >>> ledger = dpf.Ledger(epsilon=1.0)
+    >>> dpf.release(frame, by="late", keys=keys, n=dpf.count(), epsilon=0.5, ledger=ledger).frame.height
+    2
+    >>> ledger.remaining.epsilon
+    0.5
+
+    """
+    planned: Plan | WorkloadPlan | AdaptivePlan = plan(data, by, **parameters)
+    return planned.run(ledger)

@@ -1,0 +1,1 @@
+"""Histograms that are fitted to noisy answers."""

@@ -1,0 +1,170 @@
+"""What boosting costs: the margin of its verdicts and the noise of its answers, from a budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpfast.accounting import zcdp
+from dpfast.accounting.budget import Budget
+from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
+from dpfast.errors import ParameterError, Words
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written
+from dpfast.mechanisms.noise.integer_noise import NoiseKind
+from dpfast.synthesis.fitted.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
+from dpfast.synthesis.fitted.boosting_bounds import least_margin, sample_epsilon
+from dpfast.synthesis.fitted.exact_answers import Change
+
+__all__ = ["BoostingPrivacy", "Size", "boosting_privacy", "boosting_privacy_of_book"]
+
+#: Scores are sums of so many margins; both stay exact in an int64 with room to spare.
+_LARGEST_SCORE = 2**60
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is public of a boosting before it is calibrated.
+
+    Attributes
+    ----------
+    rounds, samples
+        T, and k queries a round.
+    step
+        alpha.
+    sensitivity
+        By how many steps one answer changes at most.
+    total
+        By how many steps the number of records changes where it is measured, else 0.
+
+    """
+
+    rounds: int
+    samples: int
+    step: float
+    sensitivity: int
+    total: int
+
+    @property
+    def change(self) -> Change:
+        """What neighbours do to all answers that are measured."""
+        measured = self.rounds * self.samples
+        change = Change(measured, self.sensitivity, measured * self.sensitivity**2)
+        return change.and_total(self.total) if self.total else change
+
+
+@dataclass(frozen=True)
+class BoostingPrivacy:
+    """A calibrated boosting.
+
+    Attributes
+    ----------
+    margin
+        mu, in steps: a whole number.
+    noise
+        What every measured answer gets.
+    sample_epsilons
+        The epsilon of one sample of rounds 2, 3, ..., T.
+    events
+        All that is drawn.
+
+    """
+
+    margin: int
+    noise: AnswerNoise
+    sample_epsilons: tuple[float, ...]
+    events: tuple[Event, ...]
+
+
+def _epsilons(size: Size, margin: int) -> tuple[float, ...]:
+    """Return what a sample costs in rounds 2 to T: 4 alpha (t - 1) rho / mu, as t - 1 verdicts are known then."""
+    return tuple(sample_epsilon(size.step, known, size.sensitivity, margin) for known in range(1, size.rounds))
+
+
+def _finished(size: Size, margin: float, noise: AnswerNoise) -> BoostingPrivacy:
+    if not margin * size.rounds < _LARGEST_SCORE:
+        allowed = "larger: the verdicts' margin would be beyond what an int64 can hold"
+        raise ParameterError("epsilon", Words(f"so small that the margin is {margin:.3g} steps"), allowed, "raise it")
+    whole = max(math.ceil(margin), 1)
+    epsilons = _epsilons(size, whole)
+    if epsilons and epsilons[0] < 1e-18:
+        raise ParameterError("epsilon", Words(f"so small that a sample has {epsilons[0]:.3g}"), "larger", "raise it")
+    samples = tuple(Repeated(ExponentialMechanism(epsilon), size.samples) for epsilon in epsilons)
+    return BoostingPrivacy(whole, noise, epsilons, (*samples, noise.event))
+
+
+def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
+    """Return a calibration that spends ``share`` of a budget on samples and the rest on noise.
+
+    Guarantee
+        The events cost no more than the budget: a rho by `dpfast.accounting.zcdp.cost`, which is what a budget of
+        (epsilon, delta) is taken for if delta is above 0 (Canonne, Kamath, Steinke 2020); an epsilon alone by their
+        sum.
+        The sample of round t is drawn by the exponential mechanism with bounded range e_t = 4 alpha (t - 1) rho / mu,
+        e_t**2 / 8-zCDP; so mu**2 = 2 alpha**2 rho**2 k sum (t - 1)**2 / (share of the budget), where the text has T in
+        place of t - 1 and advanced composition.
+    """
+    rounds, samples = size.rounds, size.samples
+    pure = budget.kind == "epsilon" and not budget.delta_units
+    unit = 4 * size.step * size.sensitivity
+    if pure:
+        units = budget.units
+        first = math.floor(units * share)
+        margin = unit * samples * (rounds * (rounds - 1) // 2) * UNITS_PER_ONE / first if first else math.inf
+        noise = noise_of_epsilon(size.change, mechanism, units - first, 0)
+    else:
+        units = budget.units if budget.kind == "rho" else _rho(budget)
+        first = math.floor(units * share)
+        squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
+        margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf
+        noise = noise_of_rho(size.change, mechanism, units - first)
+    step = 2.0**-30
+    while True:
+        privacy = _finished(size, margin, noise)
+        cost = 0
+        for event, count in runs(privacy.events[:-1]).items() if rounds > 1 else ():
+            cost += count * (_epsilon_units(event) if pure else zcdp.cost(event)[0])
+        if cost <= first:
+            return privacy
+        # Rounding alone is made good at once; where costs are a few units each, or none will do, steps grow.
+        margin = max(margin * (1 + step), privacy.margin + 1)
+        step *= 2
+
+
+def _epsilon_units(event: Single) -> int:
+    assert isinstance(event, ExponentialMechanism)
+    return math.ceil(as_written(event.epsilon) * UNITS_PER_ONE)
+
+
+def _rho(budget: Budget) -> int:
+    return zcdp.largest_rho(Fraction(budget.units, UNITS_PER_ONE), Fraction(budget.delta_units, UNITS_PER_ONE))
+
+
+def boosting_privacy_of_book(size: Size, budget: Budget, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
+    """Return the text's calibration: equation 6.7 for samples, corollary 3.21 for the answers of each round.
+
+    Guarantee
+        (epsilon, delta) are the sums of the shares of samples and of all rounds (Dwork, Roth 2014, theorem 6.1). The
+        noise's constant is the corollary's, not the one that theorem 6.6 states, whose noise would cost more. Where the
+        number of records is measured too, it is one more answer of every round.
+    """
+    if budget.kind == "rho" or not budget.delta_units or budget.units >= UNITS_PER_ONE:
+        allowed = '"book" below epsilon 1, with a delta'
+        raise ParameterError("calibration", Words('"book"'), allowed, 'take "tight"')
+    first = [math.floor(units * share) for units in (budget.units, budget.delta_units)]
+    each = [
+        (units - some) // size.rounds for units, some in zip((budget.units, budget.delta_units), first, strict=True)
+    ]
+    if min(*first, *each) <= 0:
+        raise ParameterError("delta", budget.delta_units / UNITS_PER_ONE, "larger, as all rounds share it", "raise it")
+    change = Change(size.samples, size.sensitivity, size.samples * size.sensitivity**2)
+    if size.total:
+        change = change.and_total(size.total)
+    noise = noise_of_epsilon(change, mechanism, each[0], each[1], "book")
+    epsilon, delta = (units / UNITS_PER_ONE * (1 - 2.0**-40) for units in first)
+    margin = least_margin(size.step, size.rounds, size.samples, epsilon, delta, size.sensitivity)
+    privacy = _finished(size, margin, noise)
+    return BoostingPrivacy(
+        privacy.margin, noise, privacy.sample_epsilons, (*privacy.events[:-1], Repeated(noise.event, size.rounds))
+    )

@@ -1,0 +1,415 @@
+"""Private multiplicative weights, online: queries come one after the other, and few of them cost anything."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import read_neighbors
+from dpfast.errors import LedgerError, ParameterError, Words
+from dpfast.ledger import Ledger
+from dpfast.ledger.payment import read_payment
+from dpfast.mechanisms.thresholds.runs import calibrate
+from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
+from dpfast.randomness import random_source
+from dpfast.synthesis.fitted.exact_queries import ExactQueries, histogram_shape, public_steps, public_weights, whole
+from dpfast.synthesis.shares import noise_for, read_share, selection_for
+from dpfast.weights.model import FittedRows
+from dpfast.workloads import Workload
+from dpfast.workloads.histograms import clamped, counted, records
+from dpfast.workloads.matrix import Matrix
+
+__all__ = ["Answer", "PrivateMultiplicativeWeights"]
+
+#: All answers are counted in steps of 2**-_BITS, whatever the coefficients.
+_BITS = 20
+_LARGEST_SUM_BITS = 60
+#: Rows of measured queries may take so many bytes.
+_MOST_BYTES = 2**32
+#: A query without any error is measured with this probability, where no threshold is given.
+_FALSE_ALARM = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, and where it comes from.
+
+    Attributes
+    ----------
+    value
+        The answer.
+    source
+        "measured", with fresh noise, or "hypothesis", from the weights.
+    exhausted
+        Whether no update was left: nothing compares the hypothesis with the data any more.
+
+    """
+
+    value: float
+    source: Literal["measured", "hypothesis"]
+    exhausted: bool
+
+
+class PrivateMultiplicativeWeights:
+    """Answer linear queries as they come, from weights that learn from the few that they answer badly.
+
+    Guarantee
+        All answers of one object together are (epsilon, 0)-differentially private, or rho-zCDP, however many queries
+        are asked and even if each is chosen after seeing the answers before it. The budget is charged whole at
+        creation.
+
+        Proof. For every query a sparse vector tests abs(a - e): a, the exact answer in steps of 2**-20, is a whole
+        number, and e, made of the public weights, another. Neighbours move a, and so abs(a - e), by at most 2**20 s,
+        s = 1 (2 for signed queries and replaced units, whose coefficients differ by up to 2). At most ``updates``
+        positives are reported, for epsilon_v in all (`dpfast.SparseVector`); each of them is measured with Laplace
+        noise of scale 2**20 s updates / epsilon_m, epsilon_m in all, or with Gaussian noise of a rho each. The rest is
+        post-processing of these, and of the noisy total. Comparisons and measurements take turns, each query being
+        chosen after all that came before; their shares add up all the same, for epsilon since the sparse vector's loss
+        is bounded for every sequence of queries, for rho by concurrent composition (Lyu 2022). Shares are rounded down
+        to units of 1e-18.
+
+    Parameters
+    ----------
+    histogram
+        Exact counts: integers of any shape, each from 0 to 2**40 / cells. Others are refused; with a ledger they count
+        as the nearest that is allowed.
+    epsilon, rho
+        The whole budget, one of the two.
+    updates
+        How many queries may be measured. Then every answer comes from the weights, and says so.
+    threshold
+        The error from which on a query is measured, in units. By default where a query without error is measured with
+        a probability of 1/1000.
+    signed
+        Whether coefficients may be negative, from -1 to 1; else they lie between 0 and 1.
+    neighbors
+        "add_remove" or "replace".
+    total
+        The number of units, if it is public; for "replace" it is, by definition. Otherwise a ``total_share`` of the
+        budget measures it.
+    prior
+        Public weights to start with, above 0, of the histogram's shape.
+    test_share, total_share
+        The part of the budget that the sparse vector gets, of what the total leaves, and the total's.
+    softness
+        How softly measurements hold the weights, in deviations of their noise.
+    replays
+        How often all measurements are fitted again after each, at most.
+    ledger, dataset, privacy_unit, random
+        As for `dpfast.mwem`.
+
+    Attributes
+    ----------
+    remaining
+        How many updates are left.
+    answered
+        How many queries were answered.
+    spent, entry
+        What it cost, and the number of the first charge in the ledger.
+
+    Raises
+    ------
+    ParameterError
+        An argument is of another kind or range; nothing is charged.
+    DataError
+        Without a ledger: a count is negative or too large.
+    BudgetExceededError, LedgerError
+        The charge does not fit.
+
+    Notes
+    -----
+    An update fits the weights to all measurements, as `dpfast.mwem` does. It belongs to one process, and cannot be
+    copied or pickled: the copy would answer again for the same budget.
+
+    References
+    ----------
+    Hardt, Rothblum (2010); Gupta, Roth, Ullman (2012); Dwork, Roth (2014), section 4.2. Lyu (2022), for interactive
+    mechanisms side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast.testing import SeededRandom
+    >>> ages = np.array([900, 3100, 4200, 5000, 3800, 2600, 1200, 200])
+    >>> online = PrivateMultiplicativeWeights(ages, epsilon=1.0, updates=4, random=SeededRandom(1))
+    >>> online.answer([1, 1, 1, 0, 0, 0, 0, 0]).source, online.remaining
+    ('measured', 3)
+    >>> online.answer([1, 1, 1, 0, 0, 0, 0, 0]).source, online.remaining
+    ('hypothesis', 3)
+
+    """
+
+    def __init__(
+        self,
+        histogram: Any,
+        epsilon: Any = None,
+        *,
+        rho: Any = None,
+        updates: int = 20,
+        threshold: float | None = None,
+        signed: bool = False,
+        neighbors: str = "add_remove",
+        total: int | None = None,
+        prior: Any = None,
+        test_share: Any = 0.5,
+        total_share: Any = 0.05,
+        softness: float = 0.3,
+        replays: int = 100,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        privacy_unit: str | None = None,
+        random: object = None,
+    ) -> None:
+        self._neighbors = read_neighbors(neighbors)
+        budget = read_budget(epsilon, None, rho)
+        kind, units = budget.kind, budget.units
+        self.updates = whole(updates, "updates", 1, 10**6, 20)
+        self._replays = whole(replays, "replays", 1, 10**6, 100)
+        if not isinstance(signed, (bool, np.bool_)):
+            raise ParameterError("signed", signed, "True or False")
+        self._softness = _positive(softness, "softness")
+        self.shape = histogram_shape(histogram)
+        cells = math.prod(self.shape)
+        start = public_weights(prior, cells)
+        public = None if total is None else whole(total, "total", 0, 2**60, 10_000)
+        self._public_total = neighbors == "replace" or total is not None
+        charges, total_noise, name = [], None, f"multiplicative weights over {cells:,} cells"
+        if not self._public_total:
+            own = _share(int(units * read_share(total_share, "total_share")), budget)
+            units -= own
+            total_noise, charge = noise_for(kind, own, 1, 1, 1, f"{name}: total")
+            charges.append(charge)
+        testing = _share(int(units * read_share(test_share, "test_share")), budget)
+        test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
+        measuring = _share((units - testing) // self.updates, budget)
+        self._signed = bool(signed)
+        width = (2 if signed and neighbors == "replace" else 1) << _BITS
+        self._noise, charge = noise_for(kind, measuring, width, width**2, self.updates, f"{name}: measurements")
+        # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
+        self._deviation = max(self._noise.deviation, self._noise.scale)
+        charges += [test.charge, charge]
+        scales = calibrate(test.epsilon, width, False, self.updates, None).scales
+        self._scales = scales[0] * 2.0**-_BITS, scales[1] * 2.0**-_BITS
+        self.threshold = self._default_threshold() if threshold is None else _positive(threshold, "threshold")
+        payment = read_payment(
+            ledger, budget, random, neighbors=self._neighbors, dataset=dataset, privacy_unit=privacy_unit
+        )
+        source = random_source(random)
+        counts = counted(histogram, self.shape)  # what is wrong with its type is found before the charge
+        self.entry = payment.charge(charges)
+        largest = 2 ** (_LARGEST_SUM_BITS - _BITS) // cells
+        self._cells: NDArray[np.int64] | None = clamped(counts, largest, clamp=ledger is not None)
+        self._source = source
+        self._sparse = SparseVector(
+            math.ldexp(self.threshold, _BITS), test.epsilon, width, count=self.updates, random=random
+        )
+        if total_noise is not None:
+            size = int(total_noise.add(self._cells.sum(keepdims=True), source)[0])
+        else:
+            size = records(histogram) if public is None else public
+        self._size = float(min(max(size, 1), 2 ** (_LARGEST_SUM_BITS - _BITS)))
+        start *= self._size / float(start.sum())
+        self._least = float(start.min())
+        stray = total_noise.deviation if total_noise else 0.0
+        soft = self._softness / (self._deviation * 2.0**-_BITS)
+        self._fitted = FittedRows(start, (self._size, stray), soft)
+        self.spent = budget.shown
+        self.answered = 0
+        self._lock = threading.Lock()
+
+    def _default_threshold(self) -> float:
+        """Return T with P(N >= T + N0) = exp(-T / b) b / (b0 + b) = 1/1000, N0 and N of scales b0 and b."""
+        base, scale = self._scales
+        return max(scale * math.log(scale / (base + scale) / _FALSE_ALARM), scale)
+
+    @property
+    def remaining(self) -> int:
+        """How many updates are left."""
+        return self._sparse.remaining
+
+    @property
+    def histogram(self) -> NDArray[np.float64]:
+        """The weights of all cells as they are now: public."""
+        return self._fitted.weights.reshape(self.shape).copy()
+
+    def answer(self, query: Any) -> Answer:
+        """Answer one query.
+
+        Parameters
+        ----------
+        query
+            An array of the histogram's shape, or of as many cells in one dimension, with coefficients from 0 to 1.
+
+        Returns
+        -------
+        Answer
+            ``value``, ``source`` and ``exhausted``.
+
+        Raises
+        ------
+        ParameterError
+            The query has another length or a coefficient out of range.
+
+        """
+        row = np.asarray(query)
+        cells = math.prod(self.shape)
+        if row.shape not in {self.shape, (cells,)} or row.dtype.kind not in "biuf":
+            raise ParameterError(
+                "query",
+                Words(f"of shape {row.shape} and type {row.dtype}"),
+                f"numbers or Booleans of shape {self.shape}, or {cells:,} in one dimension",
+            )
+        if row.dtype.kind == "f" and not np.isfinite(row).all():
+            raise ParameterError("query", Words("NaN or infinite somewhere"), "finite")
+        frame = self.answer_all(Matrix(row.reshape(1, *self.shape)), argument="query")
+        value, source, exhausted = frame.row(0)
+        return Answer(value, source, exhausted)
+
+    def answer_all(self, workload: Workload, *, argument: str = "workload") -> pl.DataFrame:
+        """Answer all queries of a workload, in their order.
+
+        Parameters
+        ----------
+        workload
+            Queries over the histogram's shape, with coefficients from 0 to 1.
+        argument
+            What errors call it.
+
+        Returns
+        -------
+        polars.DataFrame
+            For each query ``value``, ``source`` ("measured" or "hypothesis") and ``exhausted``.
+
+        Raises
+        ------
+        ParameterError
+            The workload has another shape or a coefficient out of range.
+
+        """
+        queries = ExactQueries(workload, self._neighbors, whatever=True)
+        if workload.shape != self.shape:
+            raise ParameterError(argument, Words(f"over the shape {workload.shape}"), f"over the shape {self.shape}")
+        low, high = workload.range
+        least = -1.0 if self._signed else 0.0
+        if not (least <= low and high <= 1.0):
+            mend = "" if self._signed else "scale it, or make the object with signed=True"
+            given = Words(f"of coefficients from {low:g} to {high:g}")
+            raise ParameterError(argument, given, f"of coefficients from {least:g} to 1", mend)
+        needed = 8 * self.updates * workload.cells
+        if not workload.binary and needed > _MOST_BYTES:
+            allowed = f"zeros and ones over so many cells (rows of {self.updates} measured ones take {needed:,} bytes)"
+            raise ParameterError(
+                argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
+            )
+        with self._lock:
+            return self._answered(workload, queries)
+
+    def _answered(self, workload: Workload, queries: ExactQueries) -> pl.DataFrame:
+        values = np.empty(len(workload))
+        measured = np.zeros(len(workload), np.bool_)
+        exhausted = np.ones(len(workload), np.bool_)
+        exact = None
+        place = 0
+        while place < len(workload):
+            estimates = np.asarray(workload.answer(self._fitted.weights), dtype=np.float64)
+            values[place:] = estimates[place:]
+            if self._sparse.remaining == 0 or self._cells is None:
+                self._cells = None  # nothing needs the data any more
+                break
+            if exact is None:
+                exact = queries.answers(self._cells) << (_BITS - queries.unit_bits)
+            with np.errstate(over="ignore"):
+                public = public_steps(np.ldexp(estimates[place:], _BITS), 2.0**61)
+            above = self._sparse.test(np.abs(exact[place:] - public), most=1)
+            exhausted[place : place + above.size] = False
+            place += above.size
+            if above.size and above[-1]:
+                query = place - 1
+                values[query] = self._update(workload.rows(query, query + 1), exact[query : query + 1])
+                measured[query] = True
+        self.answered += len(workload)
+        source = pl.Series("source", np.where(measured, "measured", "hypothesis"), dtype=pl.String)
+        return pl.DataFrame({"value": values, "source": source, "exhausted": exhausted})
+
+    def _update(self, row: NDArray[Any], exact: NDArray[np.int64]) -> float:
+        """Measure a query, fit the weights, and return its noisy answer."""
+        noisy = self._noise.add(exact, self._source) * 2.0**-_BITS
+        binary = bool(((row == 0) | (row == 1)).all())
+        place = self._fitted.append(row, binary=binary)
+        self._fitted.measure(place, np.asarray(noisy, dtype=np.float64), self._deviation * 2.0**-_BITS)
+        self._fitted.replay(1, place)  # the step that `utility` counts on comes first
+        self._fitted.replay(self._replays)
+        return float(noisy[0])
+
+    def utility(self, queries: int, beta: float = 0.05) -> float:
+        """Return an error that no answer to so many queries exceeds, with probability 1 - beta; infinity if none.
+
+        Guarantee
+            For a public total n. With probability 1 - beta, of the noise of k queries none is above b ln(3k / beta), b
+            its scale, that of the threshold is below b0 ln(3 / beta), and that of the measurements within A. Then a
+            query is measured only if the weights err by T - b ln(3k / beta) or more, so that its noisy answer is at
+            least g = T - b ln(3k / beta) - A away from theirs. The step that fits it raises the dual, a concave
+            function that starts at 0, by max over t <= 1 of t g - t**2 c / 2 - n (exp(t) - 1 - t), which is g**2 /
+            (2 c + 2.88 n) or more for g <= n, as exp(t) - 1 - t <= 0.72 t**2; c is the softness in units. Replays raise
+            it too. It never exceeds the primal at the true histogram: its relative entropy to the start, at most
+            n ln(n / least weight), and A**2 / (2 c) for each measurement. If ``updates`` such steps would be more than
+            that, the updates never end, and all answers err by T + b0 ln(3 / beta) at most, or by A.
+
+        Parameters
+        ----------
+        queries
+            How many are asked.
+        beta
+            The probability that it fails.
+
+        Notes
+        -----
+        The potential argument of Hardt, Rothblum (2010), for this step. It is far from what happens with few updates:
+        with softness = n / (the deviation of the noise) it takes about 6 n**2 ln(cells) / T**2 of them.
+
+        """
+        count = whole(queries, "queries", 1, 2**62, 1000)
+        if not isinstance(beta, (int, float)) or not 0.0 < beta < 1.0:
+            raise ParameterError("beta", beta, "a number between 0 and 1", "write for example beta=0.05")
+        if not self._public_total:
+            raise ParameterError("total", None, "public for this bound", "make the object with total=")
+        base, scale = self._scales
+        grid = 2.0**-_BITS
+        stray = self._noise.half_width(beta / (3 * self.updates)) * grid
+        gap = self.threshold - scale * math.log(3 * count / beta) - stray - grid
+        soft = self._softness * self._deviation * grid
+        size = self._size
+        if gap <= 0.0:
+            return math.inf
+        gain = min(gap, size) ** 2 / (2 * soft + 2.88 * size)
+        if self.updates * (gain - stray**2 / (2 * soft)) <= size * math.log(size / self._least):
+            return math.inf
+        return max(self.threshold + base * math.log(3 / beta) + grid, stray)
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("private multiplicative weights cannot be pickled or copied: each copy would answer again")
+
+    def __repr__(self) -> str:
+        """Show what is left."""
+        return f"PrivateMultiplicativeWeights({self.remaining} of {self.updates} updates left; spent {self.spent})"
+
+
+def _positive(given: Any, argument: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating, np.integer)):
+        raise ParameterError(argument, given, "a positive finite number")
+    if not 0.0 < float(given) < 2.0**40:
+        raise ParameterError(argument, given, "a positive number below 2**40")
+    return float(given)
+
+
+def _share(units: int, budget: Budget) -> int:
+    if units < 1:
+        raise ParameterError(budget.kind, budget.units * 1e-18, "large enough for its shares", "lower updates")
+    return units

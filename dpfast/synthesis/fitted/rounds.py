@@ -1,0 +1,243 @@
+"""The rounds of MWEM: what they cost, decided before the data are looked at, and how they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.accounting.budget import Budget
+from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.ledger import Charge
+from dpfast.ledger.payment import Payment
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
+from dpfast.mechanisms.selection.exponential import exponential
+from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
+from dpfast.randomness import RandomSource
+from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.fitted.exact_queries import ExactQueries, whole
+from dpfast.synthesis.shares import Selection, noise_for, read_share, selection_for
+from dpfast.weights.marginal_model import MarginalModel
+from dpfast.weights.model import Model, RowModel
+from dpfast.workloads.cells import Identity
+from dpfast.workloads.cells import Total as TotalCount
+from dpfast.workloads.marginals import Marginals
+
+__all__ = ["PaymentByRounds", "Rounds"]
+
+#: How softly a measurement holds the estimate, in deviations of its noise; found by experiment (see `mwem`).
+SOFTNESS = 0.4
+_SHARE_OF_ONE, _SHARE_OF_GROUPS = Fraction(3, 10), Fraction(3, 20)
+_MOST = 10**6
+#: Rows of measured queries, where they are held, may take so many bytes.
+_MOST_BYTES = 2**32
+
+
+class PaymentByRounds:
+    """How a ledger pays: for everything before anything is drawn, or for each round before it."""
+
+    def __init__(self, payment: Payment, pay: object) -> None:
+        if pay not in ("at_once", "by_round"):
+            raise ParameterError("pay", pay, '"at_once" or "by_round"')
+        if pay == "by_round" and payment.ledger is None:
+            raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
+        self._payment, self._by_round = payment, pay == "by_round"
+        self.is_at_once = not self._by_round
+        self._round: list[Charge] = []
+        self.entry: int | None = None
+
+    def begin(self, plan: Rounds) -> None:
+        """Charge what comes before the first round, or all rounds too."""
+        self._round = plan.charges_of(1)
+        charges = plan.total_charges + ([] if self._by_round else plan.charges_of(plan.rounds))
+        if charges:
+            self.entry = self._payment.charge(charges)
+
+    def next_round(self) -> bool:
+        """Return whether another round is paid for."""
+        if self._by_round:
+            try:
+                entry = self._payment.charge(self._round)
+            except BudgetExceededError:
+                return False
+            self.entry = self.entry or entry
+        return True
+
+
+class Rounds:
+    """Shares of the budget, noise and selections for a number of rounds.
+
+    Guarantee
+        total + rounds * (selection + measurement) is at most the budget, in whole units of 1e-18: each share is
+        rounded down.
+
+    """
+
+    def __init__(
+        self,
+        queries: ExactQueries,
+        budget: Budget,
+        rounds: Any,
+        *,
+        selection: str,
+        neighbors: Neighbors,
+        total: Any,
+        replays: Any,
+        selection_share: Any,
+        total_share: Any,
+        repeat: bool,
+    ) -> None:
+        groups = len(queries.offsets) - 1
+        self.rounds = min(whole(rounds, "rounds", 1, _MOST, 30), _MOST if repeat else groups)
+        self.replays = whole(replays, "replays", 1, _MOST, 100)
+        if selection not in ("exponential", "permute_and_flip"):
+            raise ParameterError("selection", selection, '"exponential" or "permute_and_flip"')
+        if not isinstance(repeat, (bool, np.bool_)):
+            raise ParameterError("repeat", repeat, "True or False")
+        _check_rows(queries, self.rounds)
+        self.queries, self.budget, self.repeat = queries, budget, bool(repeat)
+        self._draw = exponential if selection == "exponential" else permute_and_flip
+        self.total = None if total is None else whole(total, "total", 0, 2**60, 10_000)
+        self.total_noise: IntegerNoise | None = None
+        self.total_charges: list[Charge] = []
+        name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units
+        self.total_units = 0
+        if neighbors == "add_remove" and total is None:
+            self.total_units = self._positive(int(left * read_share(total_share, "total_share")))
+            left -= self.total_units
+            self.total_noise, charge = noise_for(kind, self.total_units, 1, 1, 1, f"{name}: total")
+            self.total_charges.append(charge)
+        default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
+        part = default if selection_share is None else read_share(selection_share, "selection_share")
+        each = self._positive(left // self.rounds)
+        # Where every group is measured, there is nothing to select.
+        selects = repeat or self.rounds < groups
+        select = self._positive(int(each * part)) if selects and groups > 1 else 0
+        measure = self._positive(each - select)
+        self.round_units = select + measure
+        self.selection: Selection | None = None
+        if select:
+            self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections")
+        self.noise, self._noise_charge = noise_for(
+            kind, measure, queries.l1, queries.l2_squared, self.rounds, f"{name}: measurements"
+        )
+        # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
+        self._deviation = max(self.noise.deviation, self.noise.scale)
+
+    def _positive(self, units: int) -> int:
+        if units < 1:
+            given = float(Fraction(self.budget.units, UNITS_PER_ONE))
+            raise ParameterError(self.budget.kind, given, f"large enough for {self.rounds} rounds", "lower rounds")
+        return units
+
+    def charges_of(self, rounds: int) -> list[Charge]:
+        """Return the charges for so many rounds."""
+        parts = [*([] if self.selection is None else [self.selection.charge]), self._noise_charge]
+        return [Charge(part.epsilon_units, part.delta_units, part.description, part.event, rounds) for part in parts]
+
+    def run(
+        self,
+        cells: NDArray[np.int64],
+        records: int | None,
+        start: NDArray[np.float64],
+        source: RandomSource,
+        payment: PaymentByRounds,
+        threads: int | None,
+        progress: Callable[[int], object] | None,
+    ) -> Estimate:
+        """Draw what is paid for; ``records`` is how many there are where that is public."""
+        queries = self.queries
+        unit = 2.0**-queries.unit_bits
+        size, stray = self._total(cells, records, source)
+        start *= size / float(start.sum())
+        model = self._model(start, (size, stray), SOFTNESS / (self._deviation * unit))
+        answers = queries.answers(cells)
+        left = np.ones(len(queries.offsets) - 1, np.bool_)
+        log: list[tuple[int, list[float]]] = []
+        complete = True
+        for number in range(1, self.rounds + 1):
+            if not payment.next_round():
+                complete = False
+                break
+            group = self._select(model, answers, np.flatnonzero(left), source, threads)
+            left[group] = self.repeat
+            noisy = self.noise.add(answers[queries.offsets[group] : queries.offsets[group + 1]], source)
+            values = np.asarray(noisy * unit, dtype=np.float64)
+            log.append((group, values.tolist()))
+            model.measure(group, values, self._deviation * unit)
+            model.replay(self.replays)
+            if progress is not None and progress(number) is False and number < self.rounds:
+                complete = False
+                break
+        # What was paid at once stays spent, whether or not it was drawn.
+        paid = self.rounds if payment.is_at_once else len(log)
+        spent = Budget(self.budget.kind, self.total_units + paid * self.round_units).shown
+        frame = self._frame(log, unit)
+        return Estimate(
+            model.histogram(), queries.workload, spent, complete=complete, rounds=frame, entry=payment.entry
+        )
+
+    def _total(self, cells: NDArray[np.int64], records: int | None, source: RandomSource) -> tuple[float, float]:
+        """Return the number of units and the deviation of its noise; weights cannot be 0 everywhere."""
+        if self.total_noise is None:
+            assert records is not None
+            return float(max(records, 1)), 0.0
+        noisy = self.total_noise.add(cells.sum(keepdims=True), source)
+        return float(max(int(noisy[0]), 1)), self.total_noise.deviation
+
+    def _model(self, start: NDArray[np.float64], total: tuple[float, float], softness: float) -> Model:
+        workload = self.queries.workload
+        if isinstance(workload, Marginals):
+            return MarginalModel(workload.shape, workload.attributes, start, total, softness)
+        if isinstance(workload, (Identity, TotalCount)):
+            kept = [tuple(range(len(workload.shape))) if isinstance(workload, Identity) else ()]
+            return MarginalModel(workload.shape, kept, start, total, softness)
+        return RowModel(workload, self.queries.offsets, start, total, softness)
+
+    def _select(
+        self,
+        model: Model,
+        answers: NDArray[np.int64],
+        places: NDArray[np.int64],
+        source: RandomSource,
+        threads: int | None,
+    ) -> int:
+        if self.selection is None:
+            return int(places[0])
+        queries = self.queries
+        scores = queries.scores(answers, model.answers(), self.noise.expected)
+        epsilon, sensitivity = self.selection.epsilon, queries.score_sensitivity
+        return int(places[self._draw(scores[places], epsilon, sensitivity, random=source, threads=threads)])
+
+    def _frame(self, log: list[tuple[int, list[float]]], unit: float) -> pl.DataFrame:
+        """Return what was measured in every round."""
+        groups = np.array([group for group, _ in log], np.int64)
+        offsets = self.queries.offsets
+        return pl.DataFrame(
+            {
+                "round": np.arange(1, len(log) + 1),
+                "group": groups,
+                "query": offsets[groups],
+                "queries": offsets[groups + 1] - offsets[groups],
+                "answers": pl.Series([values for _, values in log], dtype=pl.List(pl.Float64)),
+                "error95": np.full(len(log), self.noise.half_width(0.05) * unit),
+            }
+        )
+
+
+def _check_rows(queries: ExactQueries, rounds: int) -> None:
+    """Refuse queries whose rows would not fit into memory; of marginals and cells none are held."""
+    workload = queries.workload
+    if isinstance(workload, (Marginals, Identity, TotalCount)):
+        return
+    largest = int(np.diff(queries.offsets).max())
+    needed = largest * workload.cells * (1 if workload.binary else 8 * rounds)
+    if needed > _MOST_BYTES:
+        allowed = f"one of which what is measured takes at most {_MOST_BYTES:,} bytes (this takes {needed:,})"
+        raise ParameterError("workload", repr(workload), allowed, "make cells coarser, or rounds fewer")

@@ -1,0 +1,1 @@
+"""Estimates of a histogram by partitions and trees of its cells."""

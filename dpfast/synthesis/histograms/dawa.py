@@ -1,0 +1,237 @@
+"""DAWA: cells that hold about the same are brought together privately, and only the buckets are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.accounting.budget import Budget
+from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.errors import ParameterError, Words
+from dpfast.exact.amounts import to_float
+from dpfast.exact.balls import as_written
+from dpfast.kernels.histograms.interval_partitions import choose_partition, merge_halves
+from dpfast.ledger import Ledger
+from dpfast.mechanisms.noise.calibration import laplace_scale
+from dpfast.mechanisms.noise.half_widths import grid_of_integers
+from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.strategies import hierarchy, identity
+from dpfast.strategies.choosing import Considered, consider
+from dpfast.strategies.matrix_mechanism import draw_cells
+from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.histograms.bucketed import bucketed
+from dpfast.synthesis.preparing import Prepared, Task
+from dpfast.synthesis.shares import selection_for
+from dpfast.workloads.workload import Workload
+
+__all__ = ["dawa", "interval_deviations", "partition"]
+
+#: What one bucket is worth, in scales of the noise on its deviation: the best in benchmarks/dpbench.
+_PENALTY = Fraction(3, 2)
+_PARTITION_PARTS = 150
+_BRANCHINGS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+#: The scale for partitions is widened by so much: see `partition_scale`.
+_MARGIN = 1 + Fraction(1, 2**50)
+
+
+def interval_deviations(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the deviation of every interval of the kernel's, level after level, and where each level begins."""
+    cells = counts.size
+    columns, firsts = [np.zeros(cells, np.int64)], [0]
+    halves, half = counts, 1
+    while 2 * half <= cells:
+        stride = half
+        intervals = (cells - 2 * half) // stride + 1
+        merged = np.empty(intervals * 2 * half, np.int64)
+        deviations = np.empty(intervals, np.int64)
+        merge_halves(halves, 1 if half == 1 else 2, half, merged, deviations)
+        firsts.append(firsts[-1] + columns[-1].size)
+        columns.append(deviations)
+        halves, half = merged, 2 * half
+    return np.concatenate(columns), np.array(firsts)
+
+
+def partition(costs: NDArray[np.int64], firsts: NDArray[np.int64], cells: int, penalty: int) -> NDArray[np.int64]:
+    """Return the edges, from 0 to the number of cells, of the partition of least cost."""
+    best, back = np.empty(cells + 1, np.int64), np.empty(cells + 1, np.int64)
+    count = choose_partition(costs, firsts, penalty, best, back)
+    edges = np.empty(count + 1, np.int64)
+    edges[-1] = cells
+    for bucket in range(count, 0, -1):
+        edges[bucket - 1] = back[edges[bucket]]
+    return edges
+
+
+def partition_scale(epsilon: float, moved: int) -> float:
+    """Return the scale of the Laplace noise on all deviations that makes the partition epsilon-private.
+
+    Notes
+    -----
+    Let one count grow or fall by 1. The deviation of each interval is the least sum of abs(x_j - m) over whole m, so it
+    changes by at most 1 if the cell is in it, and not at all otherwise. Every partition has one bucket with the cell.
+    Fix the noise and let B be the partition chosen, b its bucket with the cell. If the noise of b alone is lowered by
+    2, B costs less by at least 2 - 1 with the neighbour's counts, any other partition without b less by at most 1, and
+    those with b less by the same as B: B is chosen from the neighbour's counts too, ties included, as the order of
+    partitions is fixed. Lowering one integer by 2 changes the probability of discrete Laplace noise by at most
+    exp(2 / scale), so the partition is (2 / scale)-private, whatever the number of intervals. Single cells must have
+    noise as well, though their deviation is always 0: no noise of theirs could be lowered otherwise. Where ``moved``
+    is 2, a count falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on
+    a coarser grid one record could move a cost by a whole step of it.
+
+    No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d in magnitude. With
+    32 (d + 4) scale <= 2**59 / d, and counts of at most 2**59 / d**2 that together make 2**59 / d, that is far rarer
+    than any one partition: B is chosen wherever the noise of each of its buckets is -(deviation + penalty) and that
+    of all others is 0 or more, which has a probability of at least exp(-2**59 / d / scale - 30 d), and the overflow
+    one of at most 4 d exp(-2**60 / d / scale), less by a factor of exp(-100). The margin of 2**-50 is for that factor.
+
+    """
+    return laplace_scale(2 * moved * _MARGIN, as_written(epsilon))
+
+
+def dawa(
+    histogram: Any,
+    workload: Workload | None = None,
+    epsilon: Any = None,
+    *,
+    rho: Any = None,
+    neighbors: str = "add_remove",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    privacy_unit: str | None = None,
+    random: object = None,
+    threads: int | None = None,
+) -> Estimate:
+    """Estimate a histogram of one attribute by buckets of cells that hold about the same: DAWA.
+
+    Guarantee
+        epsilon-differential privacy, or rho-zCDP, for the histogram and all that is computed from the estimate. A part
+        of 0.15 pays for the partition into buckets: it is the one of least cost, where an interval's cost is the sum
+        of its counts' distances from their median, an integer that one record changes by at most 1, with discrete
+        Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two counts change), and a public
+        amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to
+        lower the noise of the one bucket that holds it, by 2, however many intervals hold it: the proof is in
+        `dpfast.synthesis.histograms.dawa.partition_scale`. The other 0.85 pay for the buckets' counts, which are summed
+        exactly and measured with noise, as any histogram's. Without a ledger no budget is kept.
+
+    Parameters
+    ----------
+    histogram
+        int64 counts of the cells, 0 or more, of one dimension, in an order in which neighbours are alike. No nulls.
+    workload
+        What will be asked: one of `dpfast.workloads`, over one attribute. It decides how the buckets are measured, by
+        closed forms. None: every cell.
+    epsilon
+        The budget: a number from 1e-18 to 1e6, read as the decimal it was written as.
+    rho
+        The budget in zero-concentrated differential privacy instead.
+    neighbors
+        ``"add_remove"``: one cell has one record more or fewer; ``"replace"``: one record moves to another cell.
+    ledger
+        A `dpfast.Ledger` that is charged the whole budget first, or None.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row".
+    random
+        None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
+    threads
+        How many threads draw noise; None uses all cores where that pays.
+
+    Returns
+    -------
+    Estimate
+        Its ``rounds`` have a row for each bucket: its first cell, its cells, and the estimate of its count, which may
+        be negative; every cell has an equal part of its bucket's.
+
+    Raises
+    ------
+    ParameterError
+        An argument is not as above, the histogram has several attributes, or the budget is too small for so many cells.
+    DataError
+        A count is negative or too large, and there is no ledger.
+    BudgetExceededError, LedgerError
+        The ledger refuses.
+
+    Notes
+    -----
+    Intervals have a power of two of cells and overlap by half; all costs and the partition take O(d log d) steps for d
+    cells. The buckets are measured by the hierarchy H_b, or one by one, whichever predicts the least error.
+    The original measures the deviation from the mean, of which a record changes up to 2 (1 - 1 / length), and gives
+    single cells no noise.
+
+    A spike, a cell that holds far more than its neighbours, drowns where the partition does not see it, as that has
+    0.15 of the budget: one of 300 scales of the noise that the whole budget would buy (300 / epsilon records) has a
+    bucket of its own, one of 30 mostly not (tests/synthesis/test_spikes.py). `dpf.ahp` and `dpf.adaptive_hierarchy`
+    find it.
+
+    References
+    ----------
+    Li, Hay, Miklau (2014), sections 3 and 4. Dwork, Roth (2014), claim 3.9, for the minimum of noisy costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpfast as dpf
+    >>> from dpfast.testing import SeededRandom
+    >>> counts = np.repeat([0, 9000, 20], [400, 32, 592])
+    >>> estimate = dpf.dawa(counts, dpf.workloads.prefix(1024), epsilon=1.0, random=SeededRandom(4))
+    >>> estimate.rounds.height < 300, round(float(estimate.answers[-1]), -4)
+    (True, 300000.0)
+
+    """
+    task = Task.read(histogram, workload, epsilon, rho, neighbors)
+    plan = _Plan.of(task)
+    payment = task.payment(ledger, random, dataset, privacy_unit)
+    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", payment, random, threads)
+    return plan.run(prepared, threads)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is decided without the counts."""
+
+    task: Task
+    scale: float
+
+    @classmethod
+    def of(cls, task: Task) -> _Plan:
+        if len(task.workload.shape) != 1:
+            raise ParameterError(
+                "workload", Words(f"over {len(task.workload.shape)} attributes"), "over one attribute", "use dpf.ahp"
+            )
+        # Permute-and-flip is accounted for as any pure mechanism is.
+        share = selection_for(task.budget.kind, _PARTITION_PARTS * task.part_units, "permute_and_flip", 1, "partition")
+        scale = partition_scale(share.epsilon, task.moved)
+        cells = task.cells
+        # Wider noise is rounded to multiples of more than 1, where the proof of `partition_scale` fails.
+        if grid_of_integers(scale) > 1 or not Fraction(scale) * 32 * (cells + 4) <= Fraction(2**59, cells):
+            given, allowed = to_float(task.budget.units), f"larger, to find buckets among {cells:,} cells"
+            raise ParameterError(task.budget.kind, given, allowed, "raise it, use coarser cells, or use dpf.ahp")
+        return cls(task, scale)
+
+    def run(self, prepared: Prepared, threads: int | None) -> Estimate:
+        task, counts, random, entry = self.task, prepared.counts, prepared.source, prepared.entry
+        public = None if task.neighbors == "add_remove" else max(float(prepared.records), 0.0)
+        # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
+        costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
+        noisy = laplace(costs, self.scale, random=random, threads=threads)
+        edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(self.scale)))
+        best = self.strategy(edges)
+        buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), random, threads)
+        width = np.diff(edges)
+        rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
+        histogram = np.repeat(buckets / width, width)
+        return Estimate(histogram, task.workload, task.budget.shown, rounds=rounds, entry=entry, records=public)
+
+    def strategy(self, edges: NDArray[np.int64]) -> Considered:
+        """Return what measures the buckets, and the noise: from the public partition alone."""
+        task, buckets = self.task, edges.size - 1
+        units = task.units(_PARTITION_PARTS)
+        budget = Budget(task.budget.kind, units)
+        unit = PrivacyUnit(None, 1, 1, task.neighbors)
+        among = [identity(buckets), *(hierarchy(buckets, b) for b in _BRANCHINGS if b < buckets)]
+        asked = bucketed(task.workload, edges)
+        return min((consider(one, asked, budget, unit) for one in among), key=lambda one: one.rmse)

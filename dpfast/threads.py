@@ -1,0 +1,87 @@
+"""Work shared among threads: numbered pieces, each taken by whichever thread is free."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from dpfast.arguments import THREADS
+
+__all__ = ["in_parts", "in_stretches", "share", "thread_count"]
+
+_Result = TypeVar("_Result")
+#: Items below which a second thread costs more than it saves.
+ITEMS_PER_THREAD = 1 << 18
+#: A thread that a user asked for gets so many items at least.
+_LEAST_ITEMS = 1 << 17
+#: Parts for each thread: one that has to share its core takes fewer.
+_PARTS = 8
+
+
+def thread_count(threads: object, items: int, items_per_thread: int = ITEMS_PER_THREAD) -> int:
+    """Return how many threads to use for so many rows, cells or candidates; ``None`` means as many as pay."""
+    if threads is None:
+        if items < 2 * items_per_thread:
+            return 1
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(available, items // items_per_thread)
+    return max(1, min(THREADS.read("threads", threads), -(-items // _LEAST_ITEMS)))
+
+
+def share(work: Callable[[Iterator[int]], None], pieces: int, threads: int) -> None:
+    """Call ``work(numbers)`` in every thread, this one among them.
+
+    ``numbers`` gives each number below ``pieces`` to one thread alone, and none any more where a thread has failed.
+    The first error is raised when all threads have ended.
+    """
+    errors: list[BaseException] = []
+    left, taking = iter(range(pieces)), threading.Lock()
+
+    def numbers() -> Iterator[int]:
+        while not errors:
+            with taking:
+                number = next(left, None)
+            if number is None:
+                return
+            yield number
+
+    def guarded() -> None:
+        try:
+            work(numbers())
+        except BaseException as error:
+            errors.append(error)
+
+    others = [threading.Thread(target=guarded, daemon=True) for _ in range(min(threads, pieces) - 1)]
+    for thread in others:
+        thread.start()
+    guarded()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def in_parts(work: Callable[[int, int], object], blocks: int, threads: int) -> None:
+    """Call ``work(start, stop)`` for parts of the blocks; the result must not depend on how they are parted."""
+    parts = 1 if threads < 2 else min(_PARTS * threads, blocks)
+
+    def take(numbers: Iterator[int]) -> None:
+        for part in numbers:
+            work(part * blocks // parts, (part + 1) * blocks // parts)
+
+    share(take, parts, threads)
+
+
+def in_stretches(work: Callable[[int, int], _Result], number: int, threads: int) -> list[_Result]:
+    """Return what ``work(start, stop)`` gives for as many stretches of ``range(number)`` as there are threads."""
+    threads = max(threads, 1)
+    results: dict[int, _Result] = {}
+
+    def take(numbers: Iterator[int]) -> None:
+        for place in numbers:
+            results[place] = work(place * number // threads, (place + 1) * number // threads)
+
+    share(take, threads, threads)
+    return [results[place] for place in range(threads)]

@@ -1,0 +1,1 @@
+"""Multiplicative weights: queries over cells, and the weights that they move."""

@@ -1,0 +1,326 @@
+"""Linear queries over the cells of a histogram, as multiplicative weights read them: in place, whatever their form.
+
+A query gives each cell a coefficient from 0 to 1; its answer is the sum of the cells, each times its coefficient.
+What touches every cell is here; what touches a few, in `dpfast.weights.slab_queries`; many queries that are
+updated at once, in `dpfast.weights.query_tables`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError, Words
+from dpfast.kernels.weights import cells as kernels
+from dpfast.kernels.weights import logarithms as logarithm_kernels
+from dpfast.kernels.weights.cells import BLOCK, WORD
+from dpfast.threads import in_parts
+
+__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "blocks_of", "sum_of", "total_of"]
+
+#: The largest eta either way: exp(500) leaves as much room again before a float64 overflows.
+LARGEST_ETA = 500.0
+
+Weights = NDArray[np.float64]
+
+
+class LinearQuery(ABC):
+    """One linear query, or a table of several, over the cells of a histogram.
+
+    The methods take weights as one float64 array of all cells, last attribute fastest.
+    """
+
+    #: Whether an update touches few cells, so that the sum of the others is taken over from before.
+    is_sparse = False
+
+    @property
+    def table(self) -> tuple[int, ...] | None:
+        """The shape of a table of queries, of its answers and of its etas; None for a single query."""
+        return None
+
+    @abstractmethod
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a histogram of a shape that the query is not over."""
+
+    @abstractmethod
+    def answer(self, weights: Weights, workers: int = 1) -> Any:
+        """Return the sum of the weights, each times its coefficient."""
+
+    @abstractmethod
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        """Multiply every weight by exp(eta * coefficient), in place; return the new sum.
+
+        ``total`` is the old sum. Where all cells are touched they are divided by it at once.
+        """
+
+    @abstractmethod
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        """Add eta * coefficient to every cell, in place."""
+
+    def multiply_and_answer(
+        self, weights: Weights, total: float, eta: Any, following: LinearQuery, workers: int = 1
+    ) -> tuple[float, Any]:
+        """Do what `multiply` does; return the new sum and the answer of another query to the new weights."""
+        return self.multiply(weights, total, eta, workers), following.answer(weights, workers)
+
+    @abstractmethod
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the coefficients as an array of the shape, those of a table in front of it."""
+
+
+def blocks_of(cells: int) -> int:
+    """Return how many blocks so many cells make."""
+    return -(-cells // BLOCK)
+
+
+def total_of(sums: NDArray[np.float64]) -> float:
+    """Return what the sums of blocks add up to, in their order."""
+    return float(sums[0]) if sums.size == 1 else float(sums.sum())
+
+
+def sum_of(weights: Weights, workers: int = 1) -> float:
+    """Return the sum of all weights; it does not depend on the workers."""
+    sums = np.empty(blocks_of(weights.size))
+
+    def work(first: int, last: int) -> None:
+        kernels.sum_blocks(weights[first * BLOCK : last * BLOCK], sums[first:last])
+
+    in_parts(work, sums.size, workers)
+    return total_of(sums)
+
+
+class _EveryCell(LinearQuery):
+    """A query whose coefficients are read cell by cell, from an array that a kernel takes."""
+
+    #: What the kernel reads, and how many cells an entry of it is for.
+    _data: NDArray[Any]
+    _cells_per_entry = 1
+    #: The coefficients of levels, the unit of numbers, or None for coefficients of 0 and 1.
+    _values: Any = None
+    _shape: tuple[int, ...]
+
+    def _factors(self, eta: float, scale: float) -> Any:
+        """Return what the kernel multiplies by."""
+        return scale, scale * math.exp(eta)
+
+    def _terms(self, eta: float) -> Any:
+        """Return what the kernel adds to logarithms."""
+        return eta
+
+    def _part(self, first: int, last: int) -> NDArray[Any]:
+        step = BLOCK // self._cells_per_entry
+        return self._data[first * step : last * step]
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        if self._shape not in ((math.prod(shape),), shape):
+            raise ParameterError(
+                "query",
+                Words(f"of shape {self._shape}"),
+                f"of shape {shape}, or of {math.prod(shape)} cells in one dimension",
+                "give a coefficient for each cell",
+            )
+
+    def answer(self, weights: Weights, workers: int = 1) -> float:
+        dots = np.empty(blocks_of(weights.size))
+
+        def work(first: int, last: int) -> None:
+            own = weights[first * BLOCK : last * BLOCK]
+            kernels.dot_blocks(own, self._part(first, last), self._values, dots[first:last])
+
+        in_parts(work, dots.size, workers)
+        return total_of(dots)
+
+    def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
+        factors = self._factors(eta, 1.0 / total)
+        sums = np.empty(blocks_of(weights.size))
+
+        def work(first: int, last: int) -> None:
+            own = weights[first * BLOCK : last * BLOCK]
+            kernels.multiply_blocks(own, self._part(first, last), factors, sums[first:last])
+
+        in_parts(work, sums.size, workers)
+        return total_of(sums)
+
+    def multiply_and_answer(
+        self, weights: Weights, total: float, eta: Any, following: LinearQuery, workers: int = 1
+    ) -> tuple[float, Any]:
+        # Other pairs would each be compiled for seconds.
+        if type(following) is not type(self) or following._data.dtype != self._data.dtype:
+            return super().multiply_and_answer(weights, total, eta, following, workers)
+        factors = self._factors(eta, 1.0 / total)
+        sums, dots = np.empty((2, blocks_of(weights.size)))
+
+        def work(first: int, last: int) -> None:
+            own = weights[first * BLOCK : last * BLOCK]
+            kernels.multiply_and_dot(
+                own,
+                self._part(first, last),
+                factors,
+                following._part(first, last),
+                following._values,
+                sums[first:last],
+                dots[first:last],
+            )
+
+        in_parts(work, sums.size, workers)
+        return total_of(sums), total_of(dots)
+
+    def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
+        terms = self._terms(eta)
+
+        def work(first: int, last: int) -> None:
+            logarithm_kernels.add_blocks(logarithms[first * BLOCK : last * BLOCK], self._part(first, last), terms)
+
+        in_parts(work, blocks_of(logarithms.size), workers)
+
+
+def _refuse_coefficients(given: object) -> ParameterError:
+    return ParameterError("query", given, "made of coefficients from 0 to 1", "divide them by the largest")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DenseQuery(_EveryCell):
+    """A coefficient for each cell: an array of bool, of integers 0 and 1, or of float64 or float32 from 0 to 1.
+
+    It is checked once, here, and read as it is at every update: do not write to the array meanwhile. Integers other
+    than uint8 are copied to bytes.
+
+    Examples
+    --------
+    >>> DenseQuery([0.0, 0.5, 1.0]).answer(np.array([8.0, 4.0, 1.0]))
+    3.0
+
+    """
+
+    array: Any
+    _shape: tuple[int, ...] = field(init=False)
+    _data: NDArray[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = self.array.to_numpy() if isinstance(self.array, pl.Series) else np.asarray(self.array)
+        if given.dtype.kind not in "biuf" or given.dtype == np.longdouble:
+            raise ParameterError("query", Words(f"of type {given.dtype}"), "of bool, integers or floats")
+        if given.dtype.kind == "f":
+            data = given if given.dtype in (np.float64, np.float32) else given.astype(np.float64)
+            data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("=")).reshape(-1)
+            if kernels.check_coefficients(data):
+                raise _refuse_coefficients("an array with one below 0, above 1 or NaN")
+        else:
+            if given.dtype.kind != "b" and given.size and not (given.min() >= 0 and given.max() <= 1):
+                raise _refuse_coefficients("an array of integers other than 0 and 1")
+            data = np.ascontiguousarray(given if given.dtype.itemsize == 1 else given.astype(np.uint8))
+            data = data.reshape(-1).view(np.uint8)
+        object.__setattr__(self, "_values", 1.0 if given.dtype.kind == "f" else None)
+        object.__setattr__(self, "_data", data)
+        object.__setattr__(self, "_shape", given.shape)
+
+    def _factors(self, eta: float, scale: float) -> Any:
+        return super()._factors(eta, scale) if self._values is None else (eta, scale, self._values)
+
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the coefficients as an array of the shape."""
+        self.check(shape)
+        return self._data.reshape(shape)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BitQuery(_EveryCell):
+    """One bit for each cell, 8 cells a byte, the first in the lowest bit: ``np.packbits(cells, bitorder="little")``.
+
+    Examples
+    --------
+    >>> BitQuery(np.packbits([0, 1, 1], bitorder="little"), cells=3).answer(np.array([8.0, 4.0, 1.0]))
+    5.0
+
+    """
+
+    packed: Any
+    cells: int
+    _shape: tuple[int, ...] = field(init=False)
+    _data: NDArray[Any] = field(init=False)
+    _cells_per_entry = WORD
+
+    def __post_init__(self) -> None:
+        packed = np.ascontiguousarray(self.packed)
+        if packed.dtype != np.uint8 or packed.ndim != 1 or packed.size != -(-self.cells // 8):
+            raise ParameterError(
+                "packed",
+                Words(f"of {packed.size} entries of type {packed.dtype}"),
+                f"of {-(-self.cells // 8)} bytes for {self.cells} cells",
+                'write np.packbits(cells, bitorder="little")',
+            )
+        words = -(-packed.size // 8)
+        # The kernel reads whole words, at addresses that are multiples of 8.
+        if packed.size % 8 or packed.ctypes.data % 8:
+            padded = np.zeros(8 * words, np.uint8)
+            padded[: packed.size] = packed
+            packed = padded
+        object.__setattr__(self, "_data", packed.view("<u8").astype(np.uint64, copy=False))
+        object.__setattr__(self, "_shape", (int(self.cells),))
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """The bits of 64 cells a word, the first in the lowest."""
+        return self._data
+
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the coefficients as an array of the shape."""
+        self.check(shape)
+        bits = np.unpackbits(self._data.astype("<u8", copy=False).view(np.uint8), bitorder="little")
+        return bits[: self.cells].reshape(shape)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelQuery(_EveryCell):
+    """A level from 0 to 255 for each cell, uint8; ``values`` are the coefficients of the levels, else level / 255.
+
+    Examples
+    --------
+    >>> LevelQuery(np.array([0, 51, 255], np.uint8)).answer(np.array([8.0, 5.0, 1.0]))
+    2.0
+
+    """
+
+    levels: Any
+    values: Any = None
+    _shape: tuple[int, ...] = field(init=False)
+    _data: NDArray[Any] = field(init=False)
+    _table: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        levels = np.ascontiguousarray(self.levels)
+        if levels.dtype != np.uint8:
+            raise ParameterError("levels", Words(f"of type {levels.dtype}"), "of type uint8")
+        values = np.arange(256) / 255.0 if self.values is None else np.asarray(self.values, np.float64)
+        if values.ndim != 1 or not 1 <= values.size <= 256:
+            raise ParameterError("values", Words(f"of shape {values.shape}"), "one column of at most 256 numbers")
+        if kernels.check_coefficients(values):
+            raise ParameterError("values", None, "numbers from 0 to 1")
+        if levels.size and values.size <= (largest := int(levels.max())):
+            raise ParameterError("levels", Words(f"up to {largest}"), f"below {values.size}, the number of values")
+        # The kernel looks up whatever byte it reads.
+        table = np.zeros(256)
+        table[: values.size] = values
+        object.__setattr__(self, "_data", levels.reshape(-1))
+        object.__setattr__(self, "_shape", levels.shape)
+        object.__setattr__(self, "_table", table)
+        # Without values levels are numbers in a unit, and need no table.
+        object.__setattr__(self, "_values", 1.0 / 255.0 if self.values is None else table)
+
+    def _factors(self, eta: float, scale: float) -> Any:
+        return (eta, scale, self._values) if self.values is None else scale * np.exp(eta * self._table)
+
+    def _terms(self, eta: float) -> Any:
+        return eta * self._table
+
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the coefficients as an array of the shape."""
+        self.check(shape)
+        coefficients: NDArray[np.float64] = self._table[self._data]
+        return coefficients.reshape(shape)

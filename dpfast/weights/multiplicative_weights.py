@@ -1,0 +1,150 @@
+"""The bare update of multiplicative weights: one call, in place, normalised when it returns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.errors import ParameterError, Words
+from dpfast.kernels.weights import cells as kernels
+from dpfast.kernels.weights import rows as kernels_of_rows
+from dpfast.weights.given_queries import linear_query
+from dpfast.weights.histogram_weights import checked_eta, inspected_sum, refuse_weights
+from dpfast.weights.linear_queries import LARGEST_ETA, BitQuery, DenseQuery, LinearQuery, blocks_of, total_of
+
+__all__ = ["multiplicative_weights"]
+
+#: Where the new sum is a smaller share of the old one, the difference it is computed from has lost too many bits.
+_LEAST_SHARE = 1.0 / 16.0
+
+
+def multiplicative_weights(weights: NDArray[np.float64], query: Any, eta: Any) -> NDArray[np.float64]:
+    """Multiply weights by exp(eta * query) and divide them by their sum, in place.
+
+    Guarantee
+        None of its own: the weights keep what privacy they, the query and eta have. Give it noisy answers, not exact
+        private ones.
+
+    Parameters
+    ----------
+    weights
+        A histogram of n cells, or many independent ones, one a row: a NumPy array of float64 in one or two
+        dimensions, contiguous in C order and writable, of numbers of 0 or more with a positive finite sum (in each
+        row).
+    query
+        Coefficients from 0 to 1: an array of n, the same for all rows, or one of the weights' shape. bool and
+        integers 0 and 1 are read as bytes, fastest as bool or uint8; float64 and float32 as they are. A pair (start,
+        stop) stands for a range of cells, stop exclusive, and a `dpfast.weights.linear_queries.LinearQuery` for
+        bits, levels, boxes and marginals.
+    eta
+        A number from -500 to 500; for rows also one for each, and for a table of queries one for each of these.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same array.
+
+    Raises
+    ------
+    ParameterError
+        An argument is not as above. The weights are as they were then.
+
+    Notes
+    -----
+    Coefficients of 0 and 1 are read once for the sums within and without, which give the factors of one further pass.
+    The last figure of a float64 may differ from one machine to another: vectors of another width add in another order.
+    Of many updates one after the other `dpfast.weights.histogram_weights.Weights` makes fewer passes, and
+    `dpfast.weights.log_weights.LogWeights` takes any eta.
+
+    References
+    ----------
+    Littlestone, Warmuth (1994); Arora, Hazan, Kale (2012). Hardt, Rothblum (2010) for private use.
+
+    Examples
+    --------
+    >>> weights = np.full(4, 0.25)
+    >>> multiplicative_weights(weights, np.array([True, True, False, False]), math.log(3.0)).round(6)
+    array([0.375, 0.375, 0.125, 0.125])
+    >>> rows = np.ones((2, 2))
+    >>> multiplicative_weights(rows, np.array([[0.0, 1.0], [0.0, 0.5]]), math.log(4.0)).round(3).tolist()
+    [[0.2, 0.8], [0.333, 0.667]]
+    >>> multiplicative_weights(weights, (0, 5), 1.0)
+    Traceback (most recent call last):
+    ...
+    dpfast.errors.ParameterError: query must be a range with 0 <= start <= stop <= 4, but was (0, 5); count cells \
+from 0; stop is the first one after the range
+
+    """
+    rows = _checked_rows(weights)
+    asked, coefficients = _checked_query(query, rows.shape, weights.shape)
+    if coefficients is None:
+        _update_one(rows.reshape(-1), asked, checked_eta(eta, asked.table, LARGEST_ETA))
+        return weights
+    etas = checked_eta(eta, (rows.shape[0],) if np.ndim(eta) else None, LARGEST_ETA)
+    outside, inside, totals = np.empty((3, rows.shape[0]))
+    signed = kernels_of_rows.weigh_rows(rows, coefficients, outside, inside)
+    sums = outside + inside
+    refuse_weights(rows, signed, float(sums[0]) if sums.size == 1 else sums, "weights")
+    kernels_of_rows.multiply_rows(rows, coefficients, np.atleast_1d(etas), outside, inside, totals)
+    return weights
+
+
+def _checked_rows(weights: object) -> NDArray[np.float64]:
+    """Return the weights in two dimensions, the same memory."""
+    allowed = "a writable NumPy array of float64, contiguous in C order, of one or two dimensions"
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.ndim not in (1, 2):
+        given = Words(f"of shape {weights.shape}, {weights.dtype}") if isinstance(weights, np.ndarray) else weights
+        raise ParameterError("weights", given, allowed, "convert it first: np.array(weights, dtype=float)")
+    if not weights.flags.c_contiguous or not weights.flags.writeable or not weights.flags.aligned:
+        given = Words("read-only" if not weights.flags.writeable else "not contiguous")
+        raise ParameterError("weights", given, allowed, "copy it first: weights = weights.copy()")
+    if not weights.size:
+        raise ParameterError("weights", Words(f"of shape {weights.shape}"), "at least one cell in each row")
+    return weights.reshape(-1, weights.shape[-1])
+
+
+def _checked_query(
+    query: Any, rows: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[LinearQuery, NDArray[np.number[Any]] | None]:
+    """Return the query, and its coefficients in two dimensions if they are numbers for rows."""
+    if not isinstance(query, (LinearQuery, tuple)):
+        array = np.asarray(query)
+        if array.shape not in {rows[1:], shape}:
+            raise ParameterError(
+                "query", Words(f"of shape {array.shape}"), f"of shape {shape}" + f" or {rows[1:]}" * (shape != rows[1:])
+            )
+        query = DenseQuery(array)
+        return query, query.coefficients(array.shape).reshape(-1, rows[1])
+    asked = linear_query(query, getattr(query, "shape", rows[1:]))
+    own = getattr(asked, "shape", rows[1:])
+    if math.prod(own) != rows[1]:
+        raise ParameterError("query", Words(f"one over shape {own}"), f"one over {rows[1]} cells")
+    if rows[0] == 1:
+        return asked, None
+    if asked.table is not None:
+        raise ParameterError("query", Words("a table of queries"), "one query, where the weights have several rows")
+    return asked, asked.coefficients(own).reshape(1, -1)
+
+
+def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> None:
+    """Update one histogram with a query that is no array of bytes or floats."""
+    if isinstance(query, BitQuery):
+        total, inside = _sum_and_answer(weights, query)
+        new = (total - inside) + inside * math.exp(eta)
+        if new >= _LEAST_SHARE * total:
+            query.multiply(weights, new, eta)
+            return
+    else:
+        total = inspected_sum(weights, "weights")
+    kernels.scale(weights, 1.0 / query.multiply(weights, total, eta))
+
+
+def _sum_and_answer(weights: NDArray[np.float64], query: BitQuery) -> tuple[float, float]:
+    sums, dots = np.empty((2, blocks_of(weights.size)))
+    signed = kernels.inspect_and_dot(weights, query.words, None, sums, dots)
+    total = total_of(sums)
+    refuse_weights(weights, signed, total, "weights")
+    return total, total_of(dots)

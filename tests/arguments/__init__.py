@@ -1,0 +1,1 @@
+"""Bad values of all arguments, made from their declarations."""

@@ -1,0 +1,67 @@
+"""How a public function is called rightly: the start for every wrong call."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpfast.arguments import Argument
+
+
+@dataclass(frozen=True)
+class Call:
+    """One public function, and arguments that it takes.
+
+    ``given`` makes them afresh, by name. ``skipped`` are parameters that stand for others, such as ``**queries``.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    given: Callable[[], dict[str, Any]]
+    skipped: frozenset[str] = frozenset()
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of all parameters that a user writes."""
+        named = (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
+        )
+        return [
+            name
+            for name, parameter in self.signature.parameters.items()
+            if parameter.kind not in unnamed and name != "self" and name not in self.skipped
+        ]
+
+    def declaration(self, name: str) -> Argument[Any] | None:
+        """The declaration in the signature."""
+        function = self.function.__init__ if inspect.isclass(self.function) else self.function
+        while isinstance(function, (types.MethodType, staticmethod)):
+            function = function.__func__
+        hints = typing.get_type_hints(inspect.unwrap(function), include_extras=True)
+        return next((part for part in _parts(hints.get(name)) if isinstance(part, Argument)), None)
+
+    def __call__(self, **changed: Any) -> Any:
+        """Call it with some arguments changed."""
+        given = {**self.given(), **changed}
+        positional = [
+            given.pop(name)
+            for name, parameter in self.signature.parameters.items()
+            if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and name in given
+        ]
+        return self.function(*positional, **given)
+
+
+def _parts(hint: Any) -> list[Any]:
+    """Return what stands beside a type, also inside a union."""
+    beside = list(getattr(hint, "__metadata__", ()))
+    return beside + [part for inner in typing.get_args(hint) for part in _parts(inner)]

@@ -1,0 +1,47 @@
+"""Every public function x every argument x every wrong value: one clear line that names it, and nothing spent."""
+
+from __future__ import annotations
+
+import pytest
+
+import dpfast as dpf
+from dpfast.errors import DpfastError
+
+from .calls_of_mechanisms import CALLS as OF_MECHANISMS
+
+CALLS = [*OF_MECHANISMS]
+EACH = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+
+
+@EACH
+def test_every_argument_is_declared(call):
+    assert [name for name in call.parameters if call.declaration(name) is None] == []
+
+
+@EACH
+def test_the_right_call_is_right(call):
+    call()
+
+
+@EACH
+def test_wrong_values_are_refused_by_name_and_nothing_is_spent(call):
+    ledger = dpf.Ledger(epsilon=1000, delta=0.5) if "ledger" in call.parameters else None
+    always = {} if ledger is None else {"ledger": ledger}
+    for name in call.parameters:
+        declared = call.declaration(name)
+        assert declared is not None
+        wrong = list(declared.wrong())
+        if not declared.optional:
+            wrong.append(None)
+        for given in wrong:
+            try:
+                call(**{**always, name: given})
+            except DpfastError as error:
+                text = str(error)
+                assert name in text, f"{name}={given!r}: {text}"
+                assert "\n" not in text
+                assert len(text) < 400
+            else:
+                pytest.fail(f"{name}={given!r} was taken")
+    if ledger is not None:
+        assert ledger.spent.epsilon == 0
