@@ -31,11 +31,7 @@ class Call:
     @property
     def parameters(self) -> list[str]:
         """The names of all parameters that a user writes."""
-        named = (
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            inspect.Parameter.KEYWORD_ONLY,
-        )
+        unnamed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return [
             name
             for name, parameter in self.signature.parameters.items()
