@@ -17,17 +17,18 @@ AES-256 under a random key from random bits. The running time is outside them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.arguments import Argument
 
-__all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
+__all__ = ["RANDOM", "Keystream", "Purpose", "Random", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
 
 
 _KEY_BYTES = 32
@@ -168,10 +169,26 @@ class Tail:
 
 def random_source(random: object) -> RandomSource:
     """Return the source of keys: the operating system, unless a test gives another."""
-    if random is None:
-        return SystemRandom()
-    if not callable(getattr(random, "key", None)):
-        raise ParameterError(
-            "random", random, "None or a dpfast.testing.SeededRandom", "leave it out for secure randomness"
-        )
-    return random  # type: ignore[return-value]
+    return SystemRandom() if random is None else RANDOM.read("random", random)
+
+
+@dataclass(frozen=True)
+class _Source(Argument[RandomSource]):
+    @property
+    def allowed(self) -> str:
+        return "a dpfast.testing.SeededRandom"
+
+    def accepts(self, given: Any) -> bool:
+        return callable(getattr(given, "key", None)) and not isinstance(given, type)
+
+    def convert(self, given: Any) -> RandomSource:
+        source: RandomSource = given
+        return source
+
+    def wrong(self) -> Iterator[object]:
+        yield from (True, 0, 1, 0.5, "seed", b"seed", [1], {"key": 1}, object(), SystemRandom, np.random.default_rng(1))
+
+
+RANDOM = _Source(optional=True, mend="leave it out for secure randomness")
+#: None for fresh keys from the operating system.
+Random: TypeAlias = Annotated[RandomSource | None, RANDOM]

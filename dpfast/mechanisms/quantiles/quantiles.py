@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.privacy_unit import read_bound, read_neighbors
+from dpfast.accounting.privacy_unit import BOUND, read_neighbors
 from dpfast.aggregation.grouped_points import Collector, GroupedPoints
 from dpfast.columns import BLOCK_ROWS, Column, borrow
 from dpfast.columns.grid import MANTISSA, PublicGrid, check_bounds, public_grid
@@ -146,7 +146,7 @@ def quantiles(
 
     """
     parts, order, single = read_quantiles(q)
-    rows = read_bound(max_rows_per_group, "max_rows_per_group")
+    rows = BOUND.read("max_rows_per_group", max_rows_per_group)
     relation = read_neighbors(neighbors)
     units = _read_epsilon(epsilon)
     column = borrow(values, "values")
