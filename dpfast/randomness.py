@@ -19,15 +19,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError
 
-__all__ = ["Keystream", "Purpose", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
+__all__ = ["RANDOM", "Keystream", "Purpose", "Random", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
 
 
 _KEY_BYTES = 32
@@ -166,11 +167,16 @@ class Tail:
         return self._bits >> (self._length - count)
 
 
+#: None for a fresh key from the operating system; tests give a source that can be repeated.
+RANDOM = Special(lambda: (5, True, "seed", b"seed", 0.5, [1], object(), SystemRandom, np.ones(3)), optional=True)
+Random: TypeAlias = Annotated[RandomSource | None, RANDOM]
+
+
 def random_source(random: object) -> RandomSource:
     """Return the source of keys: the operating system, unless a test gives another."""
     if random is None:
         return SystemRandom()
-    if not callable(getattr(random, "key", None)):
+    if isinstance(random, type) or not callable(getattr(random, "key", None)):
         raise ParameterError(
             "random", random, "None or a dpfast.testing.SeededRandom", "leave it out for secure randomness"
         )
