@@ -1,15 +1,16 @@
 """Arguments, declared once: what is allowed, how it is read, and what is refused.
 
 A declaration stands in the signature, as ``k: Annotated[int, WINNERS]``, and reads what was given, as
-``WINNERS.read("k", k)``. tests/test_arguments.py goes through the signatures of all public functions, and gives each
-argument everything that its declaration calls wrong.
+``WINNERS.read("k", k)``. What takes more than that is `Special`: a function of its own reads it, and the declaration
+knows what that refuses. tests/arguments goes through the signatures of all public functions, and gives each argument
+everything that its declaration calls wrong.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -19,26 +20,78 @@ import numpy as np
 
 from dpfast.errors import ParameterError
 
-__all__ = ["THREADS", "Argument", "Choice", "Flag", "Instance", "Number", "Text", "Threads", "Whole"]
+__all__ = [
+    "THREADS",
+    "Argument",
+    "Choice",
+    "Declaration",
+    "Flag",
+    "Instance",
+    "Number",
+    "Numeric",
+    "Real",
+    "Special",
+    "Text",
+    "Threads",
+    "Whole",
+    "no_numbers",
+]
 
 _Value = TypeVar("_Value")
 _Instance = TypeVar("_Instance")
 
+#: A number of Python or NumPy; and one of any kind that is read exactly.
+Numeric: TypeAlias = int | float | np.integer[Any] | np.floating[Any]
+Real: TypeAlias = Numeric | Decimal | Fraction
+
 
 @dataclass(frozen=True, kw_only=True)
-class Argument(ABC, Generic[_Value]):
-    """What an argument may be.
+class Declaration(ABC):
+    """What is known of an argument.
 
     Attributes
     ----------
     optional
         Whether None may be given.
+
+    """
+
+    optional: bool = False
+
+    @abstractmethod
+    def wrong(self) -> Iterator[object]:
+        """Yield values of every kind that is refused, but for None."""
+
+
+@dataclass(frozen=True)
+class Special(Declaration):
+    """An argument that a function of its own reads.
+
+    Attributes
+    ----------
+    refused
+        Gives values of every kind that this function refuses.
+
+    """
+
+    refused: Callable[[], Iterable[object]]
+
+    def wrong(self) -> Iterator[object]:
+        """Yield them."""
+        yield from self.refused()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument(Declaration, Generic[_Value]):
+    """What an argument may be.
+
+    Attributes
+    ----------
     mend
         What to write instead, as an imperative sentence; ``{name}`` stands for the argument's name.
 
     """
 
-    optional: bool = False
     mend: str = ""
 
     @property
@@ -53,10 +106,6 @@ class Argument(ABC, Generic[_Value]):
     @abstractmethod
     def convert(self, given: Any) -> _Value:
         """Return what was given, and is allowed, as the type that the package works with."""
-
-    @abstractmethod
-    def wrong(self) -> Iterator[object]:
-        """Yield values of every kind that is refused, but for None."""
 
     def read(self, name: str, given: object) -> _Value:
         """Return what was given for an argument that is not left out.
@@ -171,10 +220,16 @@ class Number(Argument[float]):
         """Return it as Python's float."""
         return float(given)
 
+    def read_exactly(self, name: str, given: object) -> Fraction:
+        """Return what `read` returns, without its rounding."""
+        number = self.read(name, given)
+        given = int(given) if isinstance(given, np.integer) else given
+        return Fraction(given if isinstance(given, (int, Decimal, Fraction)) else number)
+
     def wrong(self) -> Iterator[object]:
         """Yield what is no number, or out of range."""
-        yield from (True, "1", b"1", [0.5], 1j, math.nan, math.inf, -math.inf, 10**400, object())
-        yield from (np.array([0.5, 0.5]), np.datetime64("2024-01-01"), Decimal("NaN"))
+        yield from no_numbers()
+        yield from ([0.5], np.array([0.5, 0.5]))
         if math.isfinite(self.least):
             yield self.least if self.above else self.least - 1
         if math.isfinite(self.most):
@@ -315,11 +370,19 @@ class Instance(Argument[_Instance]):
         yield from (True, 1, 0.5, "text", b"text", [1], (1, 2), {"a": 1}, object(), self.kind, np.ones(3))
 
 
+def no_numbers() -> Iterator[object]:
+    """Yield what no argument takes for a number, of all types: text, truth, NaN, infinities."""
+    yield from (math.nan, math.inf, -math.inf, True, "0.1", "NaN", b"1", 1 + 0j, object(), {}, ())
+    yield from (Decimal("nan"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e999999"), 10**400)
+    yield from (np.float64("nan"), np.float32("inf"), np.bool_(True), np.complex64(1), np.array(np.nan))
+    yield from (np.datetime64("2020-01-01"), np.timedelta64(1, "D"), np.array("1"), np.array(True), float)
+
+
 def _number(given: Any) -> float:
     """Return a number as a float; NaN for what is none."""
-    if isinstance(given, (bool, np.bool_, str, bytes)) or not hasattr(type(given), "__float__"):
+    if isinstance(given, (bool, str, bytes, type)) or not hasattr(type(given), "__float__"):
         return math.nan
-    if getattr(given, "ndim", 0):
+    if getattr(given, "ndim", 0) or (isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind not in "iuf"):
         return math.nan
     try:
         return float(given)

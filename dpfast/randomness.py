@@ -17,8 +17,7 @@ AES-256 under a random key from random bits. The running time is outside them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated, Any, Protocol, TypeAlias
 
@@ -26,7 +25,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dpfast.arguments import Argument
+from dpfast.arguments import Special
+from dpfast.errors import ParameterError
 
 __all__ = ["RANDOM", "Keystream", "Purpose", "Random", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
 
@@ -167,28 +167,17 @@ class Tail:
         return self._bits >> (self._length - count)
 
 
+#: None for a fresh key from the operating system; tests give a source that can be repeated.
+RANDOM = Special(lambda: (5, True, "seed", b"seed", 0.5, [1], object(), SystemRandom, np.ones(3)), optional=True)
+Random: TypeAlias = Annotated[RandomSource | None, RANDOM]
+
+
 def random_source(random: object) -> RandomSource:
     """Return the source of keys: the operating system, unless a test gives another."""
-    return SystemRandom() if random is None else RANDOM.read("random", random)
-
-
-@dataclass(frozen=True)
-class _Source(Argument[RandomSource]):
-    @property
-    def allowed(self) -> str:
-        return "a dpfast.testing.SeededRandom"
-
-    def accepts(self, given: Any) -> bool:
-        return callable(getattr(given, "key", None)) and not isinstance(given, type)
-
-    def convert(self, given: Any) -> RandomSource:
-        source: RandomSource = given
-        return source
-
-    def wrong(self) -> Iterator[object]:
-        yield from (True, 0, 1, 0.5, "seed", b"seed", [1], {"key": 1}, object(), SystemRandom, np.random.default_rng(1))
-
-
-RANDOM = _Source(optional=True, mend="leave it out for secure randomness")
-#: None for fresh keys from the operating system.
-Random: TypeAlias = Annotated[RandomSource | None, RANDOM]
+    if random is None:
+        return SystemRandom()
+    if isinstance(random, type) or not callable(getattr(random, "key", None)):
+        raise ParameterError(
+            "random", random, "None or a dpfast.testing.SeededRandom", "leave it out for secure randomness"
+        )
+    return random  # type: ignore[return-value]

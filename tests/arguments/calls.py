@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpfast.arguments import Argument
+from dpfast.arguments import Declaration
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Call:
             if parameter.kind not in unnamed and name != "self" and name not in self.skipped
         ]
 
-    def declaration(self, name: str) -> Argument[Any] | None:
+    def declaration(self, name: str) -> Declaration | None:
         """The declaration in the signature."""
         function = self.function.__init__ if inspect.isclass(self.function) else self.function
         while isinstance(function, (types.MethodType, staticmethod)):
             function = function.__func__
         hints = typing.get_type_hints(inspect.unwrap(function), include_extras=True)
-        return next((part for part in _parts(hints.get(name)) if isinstance(part, Argument)), None)
+        return next((part for part in _parts(hints.get(name)) if isinstance(part, Declaration)), None)
 
     def __call__(self, **changed: Any) -> Any:
         """Call it with some arguments changed."""
