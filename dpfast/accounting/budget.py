@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Argument
+from dpfast.arguments import Real, Special, no_numbers
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE, Amount, Coordinate, budget_units, to_decimal, to_float
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 
 __all__ = [
     "DELTA",
     "EPSILON",
     "LARGEST_RHO",
-    "RHO",
-    "AmountArgument",
     "Amounts",
     "Budget",
     "ConcentratedAmounts",
@@ -40,57 +37,20 @@ Kind: TypeAlias = Literal["epsilon", "rho"]
 LARGEST_RHO = 100_000
 
 
-@dataclass(frozen=True)
-class AmountArgument(Argument[int]):
-    """An amount of privacy, read in units of 1e-18, rounded down.
-
-    Examples
-    --------
-    >>> RHO.read("rho", -1)
-    Traceback (most recent call last):
-    ...
-    dpfast.errors.ParameterError: rho must be a number from 1e-18 to 100000, but was -1; write for example rho=0.1
-
-    """
-
-    coordinate: Coordinate
-    most: int
-    what: str
-
-    @property
-    def allowed(self) -> str:
-        """The range."""
-        return self.what
-
-    def accepts(self, given: Any) -> bool:
-        """Return whether it is such a number."""
-        try:
-            return self.convert(given) <= self.most * UNITS_PER_ONE
-        except ParameterError:
-            return False
-
-    def convert(self, given: Any) -> int:
-        """Return it in units of 1e-18."""
-        return budget_units(given, self.coordinate)
-
-    def wrong(self) -> Iterator[object]:
-        """Yield what is no number, or out of range."""
-        yield from (True, "1", "", b"1", [0.5], (0.5,), {"a": 0.5}, 0.5j, object(), np.array([0.5, 0.5]), np.array(0.5))
-        yield from (math.nan, math.inf, -math.inf, -0.0, -0.5, -1, 1e-19, Decimal("NaN"), Decimal(-1), Fraction(-1, 2))
-        yield from (np.bool_(True), np.timedelta64(1, "s"), np.longdouble(0.5), Fraction(1, 10**19))
-        yield from (10**400, self.most + 1, *((0,) if self.coordinate == "epsilon" else (1, 1.0)))
+def _no_amounts() -> Iterator[object]:
+    """Yield what is an amount neither of epsilon, nor of rho, nor of delta."""
+    yield from no_numbers()
+    yield from ([0.5], (0.5,), np.array([0.5, 0.5]), np.array(0.5), np.longdouble(0.5), -0.0, Decimal("-0"))
+    yield from (-1, -0.5, Decimal(-1), Fraction(-1, 2), 1e-19, Fraction(1, 10**19), Decimal("1e-19"), 10**7)
 
 
-EPSILON = AmountArgument("epsilon", 10**6, "a number from 1e-18 to 1e6", mend="write for example {name}=0.5")
-DELTA = AmountArgument("delta", 1, "0, or a number from 1e-18 to below 1", mend="write for example {name}=1e-6")
-RHO = AmountArgument(
-    "epsilon", LARGEST_RHO, f"a number from 1e-18 to {LARGEST_RHO}", mend="write for example {name}=0.1"
-)
+EPSILON = Special(lambda: (*_no_amounts(), 0, 0.0, Decimal(0), 10**6 + 1))
+DELTA = Special(lambda: (*_no_amounts(), 1, 1.0, Fraction(3, 2)))
 
-#: Where one of epsilon and rho is left out, and no delta need be given.
-Epsilon: TypeAlias = Annotated[Amount | None, replace(EPSILON, optional=True)]
-Delta: TypeAlias = Annotated[Amount | None, replace(DELTA, optional=True)]
-Rho: TypeAlias = Annotated[Amount | None, replace(RHO, optional=True)]
+#: One of epsilon and rho is left out, and no delta need be given.
+Epsilon: TypeAlias = Annotated[Real | None, replace(EPSILON, optional=True)]
+Rho: TypeAlias = Annotated[Real | None, Special(lambda: (*EPSILON.wrong(), LARGEST_RHO + 1), optional=True)]
+Delta: TypeAlias = Annotated[Real | None, replace(DELTA, optional=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +151,12 @@ def read_budget(epsilon: object, delta: object, rho: object, *, selects_keys: bo
     delta_units = 0 if delta is None else budget_units(delta, "delta")
     if kind_of_budget(epsilon, rho) == "epsilon":
         return Budget("epsilon", budget_units(epsilon, "epsilon"), delta_units)
-    units = RHO.read("rho", rho)
+    try:
+        units = budget_units(rho, "epsilon", "rho")
+    except ParameterError:
+        units = 0  # one range is named, rho's own
+    if not 0 < units <= LARGEST_RHO * UNITS_PER_ONE:
+        raise ParameterError("rho", rho, f"a number from 1e-18 to {LARGEST_RHO}", "write for example rho=0.1")
     if delta_units and not selects_keys:
         raise delta_beside_rho(delta)
     return Budget("rho", units, delta_units)
