@@ -13,7 +13,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideErro
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
-from dpfast.workloads.workload import Workload, check_workload
+from dpfast.workloads.workload import WORKLOAD, Workload
 
 __all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
 
@@ -126,7 +126,7 @@ def choose(
     12.946
 
     """
-    check_workload(workload)
+    WORKLOAD.read("workload", workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     return choose_for(workload, budget, unit, among)
 

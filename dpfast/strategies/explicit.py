@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
 from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
-from dpfast.workloads.shapes import checked_shape
+from dpfast.workloads.shapes import SHAPE
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Explicit", "matrix", "rounded"]
@@ -133,7 +133,7 @@ def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
         raise ParameterError(
             "rows", Words("a matrix that leaves cells untold"), "of full column rank", "add the identity"
         )
-    own = (array.shape[1],) if shape is None else checked_shape(shape)
+    own = (array.shape[1],) if shape is None else SHAPE.read("shape", shape)
     if math.prod(own) != array.shape[1]:
         raise ParameterError("shape", shape, f"of {array.shape[1]:,} cells, the matrix's columns")
     return Explicit(own, numbers, f"matrix of {len(array)} rows")

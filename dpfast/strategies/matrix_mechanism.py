@@ -21,7 +21,7 @@ from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
 from dpfast.threads import thread_count
 from dpfast.workloads.histograms import counted
-from dpfast.workloads.workload import Workload, check_workload
+from dpfast.workloads.workload import WORKLOAD, Workload
 
 __all__ = ["MatrixRelease", "charge_of", "draw_cells", "matrix_mechanism"]
 
@@ -185,7 +185,7 @@ def matrix_mechanism(
     (True, 702)
 
     """
-    check_workload(workload)
+    WORKLOAD.read("workload", workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     if isinstance(strategy, Strategy):
         choice = Choice((consider(strategy, workload, budget, unit),))

@@ -8,8 +8,9 @@ import dpfast as dpf
 from dpfast.errors import DpfastError
 
 from .calls_of_mechanisms import CALLS as OF_MECHANISMS
+from .calls_of_synthesis import CALLS as OF_SYNTHESIS
 
-CALLS = [*OF_MECHANISMS]
+CALLS = [*OF_MECHANISMS, *OF_SYNTHESIS]
 EACH = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 
 

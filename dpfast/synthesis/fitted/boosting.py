@@ -40,7 +40,7 @@ from dpfast.threads import thread_count
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import counted
 from dpfast.workloads.histograms import records as records_of
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.workload import WORKLOAD
 
 __all__ = ["BoostedAnswers", "boost_queries", "verdicts"]
 
@@ -217,7 +217,7 @@ def boost_queries(
     (13, True, True)
 
     """
-    exact = ExactAnswers(check_workload(workload))
+    exact = ExactAnswers(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)

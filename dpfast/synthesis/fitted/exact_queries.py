@@ -17,7 +17,7 @@ from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import array_of, clamped, counted
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.workload import WORKLOAD
 
 __all__ = ["LARGEST_DOMAIN", "ExactQueries", "check_cells"]
 
@@ -78,7 +78,7 @@ class ExactQueries:
     """
 
     def __init__(self, workload: Workload, neighbors: Neighbors, *, whatever: bool = False) -> None:
-        check_workload(workload)
+        WORKLOAD.read("workload", workload)
         check_cells(workload.cells, "workload")
         if len(workload) == 0 or workload.cells == 0:
             raise ParameterError("workload", repr(workload), "of at least one query and one cell")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import checked_histogram
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.workload import WORKLOAD
 
 __all__ = ["Body", "Projection", "check_limits", "project_answers"]
 
@@ -132,7 +132,7 @@ def project_answers(
     ([3.5, 3.5, 9.0, 10.0], [3.5, 0.0, 5.5, 1.0])
 
     """
-    check_workload(workload)
+    WORKLOAD.read("workload", workload)
     target = np.asarray(answers, np.float64)
     if target.shape != (len(workload),):
         allowed = f"one number for each of the {len(workload):,} queries"

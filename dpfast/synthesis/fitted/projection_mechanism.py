@@ -26,7 +26,7 @@ from dpfast.threads import thread_count
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import counted
 from dpfast.workloads.histograms import records as records_of
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.workload import WORKLOAD
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
 
@@ -206,7 +206,7 @@ def projection_mechanism(
     dpfast.errors.ParameterError: epsilon must be a number from 1e-18 to 1e6, but was -1; write for example epsilon=0.5
 
     """
-    exact = ExactAnswers(check_workload(workload))
+    exact = ExactAnswers(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
