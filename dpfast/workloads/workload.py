@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, TypeAlias
 
@@ -18,7 +19,7 @@ from dpfast.kernels.histograms.products import square_block_sums
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import Coefficients, check_size, checked_coefficients, read_only
 
-__all__ = ["LARGEST_GRAM", "WORKLOAD", "Asked", "Union", "Workload"]
+__all__ = ["LARGEST_GRAM", "WORKLOAD", "Asked", "OwnQueries", "Union", "Workload"]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
@@ -181,6 +182,8 @@ WORKLOAD = Instance(
 )
 #: The queries that are asked.
 Asked: TypeAlias = Annotated[Workload, WORKLOAD]
+#: None asks for every cell.
+OwnQueries: TypeAlias = Annotated[Workload | None, replace(WORKLOAD, optional=True)]
 
 
 class Union(Workload):

@@ -22,9 +22,9 @@ FILE = Path(mkdtemp()) / "records.csv"
 RECORDS.write_csv(FILE)
 
 
-def of(name: str, function: Callable[..., Any], **given: Any) -> Call:
+def of(call: str, function: Callable[..., Any], /, **given: Any) -> Call:
     """Return a call of what changes none of its arguments."""
-    return Call(name, function, lambda: dict(given))
+    return Call(call, function, lambda: dict(given))
 
 
 WORKLOADS = [

@@ -7,10 +7,11 @@ import pytest
 import dpfast as dpf
 from dpfast.errors import DpfastError
 
+from .calls_of_ledgers import CALLS as OF_LEDGERS
 from .calls_of_mechanisms import CALLS as OF_MECHANISMS
 from .calls_of_synthesis import CALLS as OF_SYNTHESIS
 
-CALLS = [*OF_MECHANISMS, *OF_SYNTHESIS]
+CALLS = [*OF_MECHANISMS, *OF_SYNTHESIS, *OF_LEDGERS]
 EACH = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 
 
