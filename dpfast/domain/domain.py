@@ -19,7 +19,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
 
-__all__ = ["RECORDS", "Domain", "DrawsCells", "Outside", "Records", "histogram"]
+__all__ = ["LARGEST_RECORDS", "RECORDS", "Domain", "DrawsCells", "Outside", "Records", "histogram"]
 
 
 def _no_attributes() -> Iterator[object]:
@@ -50,7 +50,8 @@ Attributes: TypeAlias = Annotated[Mapping[str, Values], Special(_no_attributes)]
 OUTSIDE = Choice(("drop", "null", "clamp"))
 Outside: TypeAlias = Annotated[Literal["drop", "null", "clamp"], OUTSIDE]
 #: How many records are drawn; None for as many as there are.
-RECORDS = Whole(0, 2**31, optional=True, mend="write for example {name}=50_000")
+LARGEST_RECORDS = 2**31
+RECORDS = Whole(0, LARGEST_RECORDS, optional=True, mend="write for example {name}=50_000")
 Records: TypeAlias = Annotated[int | None, RECORDS]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import DELTA, EPSILON
+from dpfast.accounting.budget import DELTA, no_amounts
 from dpfast.arguments import Real, Special
 from dpfast.errors import ColumnError, LedgerError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, charge_units
@@ -85,7 +85,7 @@ class Partitions:
         self,
         keys: Annotated[pl.Series | pl.DataFrame | None, Special(_no_keys, optional=True)] = None,
         *,
-        epsilon: Annotated[Amounts, EPSILON],
+        epsilon: Annotated[Amounts, Special(no_amounts)],
         delta: Annotated[Amounts, DELTA] = 0,
         description: Annotated[str, Special(lambda: (5, True, b"a", ["a"], object(), "\ud800"))] = "",
     ) -> None:
@@ -258,7 +258,7 @@ def _amounts(given: object, coordinate: str, count: int) -> Units:
         if not units_of_amounts(column, largest, units.whole, units.part):
             raise ParameterError(coordinate, Words("a column"), f"amounts of 0, or from 1e-18 to {largest:g}")
         return units
-    if coordinate == "epsilon" and type(given) in (int, float) and given == 0:
+    if coordinate == "epsilon" and type(given) in (int, float) and str(given) in ("0", "0.0"):
         return _equal(0, 1)
     return _equal(charge_units(given, "epsilon" if coordinate == "epsilon" else "delta"), 1)
 

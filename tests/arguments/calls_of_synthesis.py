@@ -72,4 +72,52 @@ DOMAINS = [
     of("Domain.records", DOMAIN.records, cells=[0, 3]),
     of("histogram", dpf.workloads.histogram, data=RECORDS, attributes={"a": 2}, outside="null"),
 ]
-CALLS = [*WORKLOADS, *DOMAINS]
+BUDGET = {"workload": LINE, "epsilon": 1.0}
+MATRIX = dpf.matrix_mechanism(COUNTS, **BUDGET)
+STRATEGIES = [
+    of("choose", dpf.strategies.choose, **BUDGET, among=[dpf.strategies.identity(4)]),
+    of("hierarchy", dpf.strategies.hierarchy, cells=4, branching=2, weights=[1, 1]),
+    of("strategies.identity", dpf.strategies.identity, shape=(2, 2)),
+    of("strategies.marginals", dpf.strategies.marginals, shape=(2, 2), attributes=[(0,), (1,)], weights=[1, 2]),
+    of("strategies.matrix", dpf.strategies.matrix, rows=[[1, 0], [0, 1]], shape=2),
+    of("optimal", dpf.strategies.optimal, workload=LINE),
+    of("p_identity", dpf.strategies.p_identity, workload=LINE),
+    of("square_root", dpf.strategies.square_root, cells=4),
+    of("wavelet", dpf.strategies.wavelet, cells=4),
+    of("Strategy.norm", dpf.strategies.identity(4).norm, order=1),
+    of("matrix_mechanism", dpf.matrix_mechanism, histogram=COUNTS, **BUDGET),
+    of("matrix_mechanism by rho", dpf.matrix_mechanism, histogram=COUNTS, workload=LINE, rho=0.5),
+    of("MatrixRelease.half_width", MATRIX.half_width, confidence=0.9),
+    of("MatrixRelease.frame", MATRIX.frame, confidence=0.9),
+]
+ESTIMATE = dpf.ahp(COUNTS, **BUDGET)
+ONLINE = dpf.PrivateMultiplicativeWeights(COUNTS, epsilon=1.0, updates=2, total=8)
+BOOSTED = dpf.boost_queries(COUNTS, **BUDGET, rounds=2, samples=2, total=8)
+SYNTHESIS = [
+    *[
+        of(f"{function.__name__}{' by rho' * ('rho' in budget)}", function, histogram=COUNTS, **budget, **more)
+        for function, more in [
+            (dpf.adaptive_hierarchy, {}),
+            (dpf.ahp, {}),
+            (dpf.dawa, {}),
+            (dpf.estimate_histogram, {}),
+            (dpf.mwem, {"rounds": 2}),
+            (dpf.projection_mechanism, {}),
+            (dpf.boost_queries, {"rounds": 2, "samples": 2}),
+        ]
+        for budget in [BUDGET, {"workload": LINE, "rho": 0.5}]
+    ],
+    of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),
+    of("PrivateMultiplicativeWeights", dpf.PrivateMultiplicativeWeights, histogram=COUNTS, epsilon=1.0),
+    of("PrivateMultiplicativeWeights.answer", ONLINE.answer, query=[1, 0, 0, 1]),
+    of("PrivateMultiplicativeWeights.answer_all", ONLINE.answer_all, workload=LINE),
+    of("PrivateMultiplicativeWeights.utility", ONLINE.utility, queries=10),
+    of("project_answers", dpf.project_answers, answers=[4.0, 3, 9, 10], workload=LINE, total=10),
+    of("BoostedAnswers.estimate", BOOSTED.estimate, iterations=10),
+    of("Estimate.counts", ESTIMATE.counts, n=10),
+    of("Estimate.draw_cells", ESTIMATE.draw_cells, n=10),
+    of("Estimate.to_frame", ESTIMATE.to_frame, columns=["x0"], values={"x0": list("abcd")}),
+    of("Estimate.plot", ESTIMATE.plot, histogram=COUNTS, title="Errors"),
+    of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE, n=10),
+]
+CALLS = [*WORKLOADS, *DOMAINS, *STRATEGIES, *SYNTHESIS]
