@@ -118,6 +118,6 @@ SYNTHESIS = [
     of("Estimate.draw_cells", ESTIMATE.draw_cells, n=10),
     of("Estimate.to_frame", ESTIMATE.to_frame, columns=["x0"], values={"x0": list("abcd")}),
     of("Estimate.plot", ESTIMATE.plot, histogram=COUNTS, title="Errors"),
-    of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE, n=10),
+    of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE),
 ]
 CALLS = [*WORKLOADS, *DOMAINS, *STRATEGIES, *SYNTHESIS]

@@ -98,10 +98,10 @@ class Rounds:
         repeat: bool,
     ) -> None:
         groups = len(queries.offsets) - 1
+        repeat = REPEAT.read("repeat", repeat)
         self.rounds = min(ROUNDS.read("rounds", rounds), _MOST if repeat else groups)
         self.replays = REPLAYS.read("replays", replays)
         SELECTION.read("selection", selection)
-        repeat = REPEAT.read("repeat", repeat)
         _check_rows(queries, self.rounds)
         self.queries, self.budget, self.repeat = queries, budget, repeat
         self._draw = exponential if selection == "exponential" else permute_and_flip
