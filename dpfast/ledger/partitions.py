@@ -32,10 +32,12 @@ def _no_keys() -> Iterator[object]:
     yield from (pl.DataFrame({"a": ["a"], "b": [None]}), pl.DataFrame({"epsilon": [0.5]}))
 
 
-Keys: TypeAlias = Annotated[
-    pl.Series | pl.DataFrame,
-    Special(lambda: (*_no_keys(), pl.Series(["a", "a"]), pl.DataFrame({"epsilon": [1]}))),
-]
+def _no_lists() -> Iterator[object]:
+    yield from (*_no_keys(), [], pl.Series(["a", "a"]), pl.Series("epsilon", [1]))
+    yield pl.DataFrame({"a": [1, 1], "b": ["x", "x"]})
+
+
+Keys: TypeAlias = Annotated[pl.Series | pl.DataFrame, Special(_no_lists)]
 #: One amount, or one a row.
 Amounts: TypeAlias = Real | pl.Series | NDArray[Any]
 

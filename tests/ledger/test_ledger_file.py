@@ -12,7 +12,7 @@ import pytest
 
 import dpfast.ledger.sqlite
 from dpfast.accounting.budget import Amounts
-from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
+from dpfast.errors import BudgetExceededError, LedgerError
 from dpfast.ledger import Charge, Identity, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -93,8 +93,6 @@ def test_budget_cannot_be_raised(path):
     for other in ({"epsilon": 0.5}, {"epsilon": 0.2}, {"epsilon": 0.3, "delta": 0}, {"delta": 1e-5}):
         with pytest.raises(LedgerError, match="cannot be changed"):
             Ledger.open(path, **other)
-    with pytest.raises(ParameterError):
-        Ledger.open(path, epsilon=float("nan"))
 
 
 def test_conversion_cannot_be_changed(tmp_path):
@@ -120,12 +118,6 @@ def test_identity_is_settled_once(path):
         Ledger.open(path, privacy_unit="column:tailnum")
     with pytest.raises(LedgerError, match="nothing was charged"):
         Ledger.open(path).charge(Charge.of(0.1), **(ABOUT | {"dataset": "taxis"}))
-
-
-@pytest.mark.parametrize("bad", [None, 1, b"ledger.db", "", "a\0b", True, object()])
-def test_bad_path(bad):
-    with pytest.raises(ParameterError, match="path must be"):
-        Ledger.open(bad, epsilon=1)
 
 
 def test_odd_paths(tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ def test_no_strategy_is_better_under_gaussian_noise(seed):
 def test_p_identity_is_better_than_hierarchies(order):
     workload = workloads.all_range(48)
     fitted = made.p_identity(workload, 4, order=order)
-    others = [made.identity(48), *(made.hierarchy(48, b, root=root) for b in (2, 4, 8, 16) for root in (0, 1))]
+    others = [made.identity(48), *(made.hierarchy(48, b, root=root) for b in (2, 4, 8, 16) for root in (False, True))]
     assert rmse(fitted, workload, order) < 0.97 * min(rmse(other, workload, order) for other in others)
 
 
@@ -86,15 +86,10 @@ def test_descent_finds_minima():
     ("call", "message"),
     [
         (lambda: made.optimal(workloads.prefix(2000)), "workload must be one over at most 1,024 cells"),
-        (lambda: made.optimal(3), "workload must be one of dpf.workloads"),
         (lambda: made.p_identity(workloads.prefix(8), 9), "p must be a whole number from 1 to 8"),
-        (lambda: made.p_identity(workloads.prefix(8), order=3), "order must be 1"),
-        (lambda: made.matrix([[1.5]]), "rows must be a matrix of whole numbers"),
         (lambda: made.matrix([[1, 1]]), "rows must be of full column rank"),
-        (lambda: made.matrix([[2**20]]), "rows must be a matrix of whole numbers below"),
         (lambda: made.matrix([[-(2**20)]]), "rows must be a matrix of whole numbers below"),
         (lambda: made.matrix(np.zeros((0, 3), int)), "rows must be a matrix of whole numbers below"),
-        (lambda: made.matrix(np.eye(4, dtype=int), (-2, -2)), "shape must be an integer of at least 1"),
         (lambda: made.matrix(np.eye(4, dtype=int), (3,)), "shape must be of 4 cells"),
     ],
 )

@@ -263,36 +263,19 @@ def test_the_ledger_is_charged_whole():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rounds": 0}, "rounds must be a whole number from 1"),
-        ({"samples": 0}, "samples must be a whole number from 1"),
-        ({"samples": 2.5}, "samples must be a whole number from 1"),
-        ({"advantage": 0.5}, "advantage must be a number from 1e-6 to below 1/2"),
-        ({"advantage": 0}, "advantage"),
-        ({"accuracy": -1}, "accuracy must be a number of at least 0"),
-        ({"accuracy": math.nan}, "accuracy"),
-        ({"share": 1}, "share must be a number above 0 and below 1"),
-        ({"remember": "all"}, "remember must be True, False or None"),
         ({"generator": "linear", "remember": True, "samples": 10**5, "rounds": 100}, "samples must be at most"),
-        ({"generator": "magic"}, 'generator must be "projection"'),
         ({"generator": "brute_force"}, "total must be the public number of records"),
         ({"generator": "brute_force", "total": 10**6}, "total must be so few over 5 cells"),
         ({"generator": "linear", "samples": 10**6, "workload": dpf.workloads.prefix(2**5)}, "samples must be at most"),
         ({"mechanism": "gaussian"}, "delta must be above 0 for Gaussian noise"),
-        ({"mechanism": "cauchy", "delta": 1e-6}, "mechanism must be"),
         ({"calibration": "book", "delta": 1e-6}, "below epsilon 1"),
-        ({"calibration": "zcdp"}, 'calibration must be "tight" or "book"'),
-        ({"neighbors": "near"}, "neighbors"),
-        ({"total": -4}, "total must be a whole number"),
-        ({"epsilon": 0}, "epsilon must be"),
         ({"epsilon": 1e-18}, "epsilon must be larger"),
         ({"epsilon": 1e-18, "delta": 1e-18}, "epsilon must be"),
-        ({"histogram": [1] * 4}, "histogram must be of shape"),
-        ({"workload": "prefix"}, "workload must be a workload"),
         ({"rounds": 10**6, "workload": dpf.workloads.prefix(200)}, "rounds must be at most"),
     ],
 )
 def test_what_is_refused(change, message):
-    if "workload" in change and change["workload"] != "prefix":
+    if "workload" in change:
         change = change | {"histogram": np.zeros(change["workload"].cells, np.int64)}
     with pytest.raises(ParameterError, match=message):
         small(**change)

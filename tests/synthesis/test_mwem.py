@@ -175,16 +175,6 @@ def test_charts(table, tmp_path):
     for name, truth in (("errors.png", table), ("answers.svg", None)):
         estimate.plot(tmp_path / name, truth)
         assert (tmp_path / name).stat().st_size > 1000
-    with pytest.raises(ParameterError):
-        estimate.plot(tmp_path / "chart.txt")
-    with pytest.raises(ParameterError):
-        estimate.plot(None, table[:2])
-
-
-@pytest.mark.parametrize("bad", [0, -1, True, 2.5, "3", None, 10**7])
-def test_rounds_that_cannot_be(table, bad):
-    with pytest.raises(ParameterError, match="rounds must be a whole number"):
-        dpf.mwem(table, PAIRS, epsilon=1.0, rounds=bad)
 
 
 @pytest.mark.parametrize(
@@ -192,24 +182,8 @@ def test_rounds_that_cannot_be(table, bad):
     [
         ({}, "epsilon must be given, or else rho"),
         ({"epsilon": 1.0, "rho": 1.0}, "rho must be left out where epsilon is given"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"rho": -1}, "rho"),
         ({"epsilon": 1e-18}, "epsilon must be large enough"),
-        ({"epsilon": 1.0, "selection": "best"}, "selection must be"),
-        ({"epsilon": 1.0, "neighbors": "swap"}, "neighbors must be"),
-        ({"epsilon": 1.0, "total": -3}, "total must be"),
-        ({"epsilon": 1.0, "replays": 0}, "replays must be"),
-        ({"epsilon": 1.0, "selection_share": 1.0}, "selection_share must be"),
-        ({"epsilon": 1.0, "total_share": 0}, "total_share must be"),
-        ({"epsilon": 1.0, "repeat": 2}, "repeat must be"),
-        ({"epsilon": 1.0, "pay": "later"}, "pay must be"),
         ({"epsilon": 1.0, "pay": "by_round"}, "pay must be"),
-        ({"epsilon": 1.0, "ledger": 3}, "ledger must be"),
-        ({"epsilon": 1.0, "threads": 0}, "threads must be"),
-        ({"epsilon": 1.0, "prior": np.zeros(48)}, "prior must be"),
-        ({"epsilon": 1.0, "prior": np.ones(47)}, "prior must be"),
-        ({"epsilon": 1.0, "random": 5}, "random must be"),
     ],
 )
 def test_parameters_that_cannot_be(table, given, told):
@@ -245,22 +219,12 @@ class _Huge(dpf.workloads.Workload):
         (dpf.workloads.matrix([[0.0, -1.5]]), "coefficients from -1 to 1"),
         (dpf.workloads.matrix([[0, 0]]), "queries that ask for something"),
         (dpf.workloads.kronecker(dpf.workloads.prefix(2), dpf.workloads.identity(2**17)), "this takes 34,359,738,368"),
-        ("prefix", "a workload of dpfast.workloads"),
-        (None, "a workload of dpfast.workloads"),
     ],
     ids=str,
 )
 def test_workloads_that_cannot_be(workload, told):
     with pytest.raises(ParameterError, match=told):
         dpf.mwem(np.ones(2, int), workload, epsilon=1.0)
-
-
-@pytest.mark.parametrize(
-    "histogram", [np.ones(47, int), np.ones((2, 24), int), np.ones(48), [True] * 48, None, "text", np.ones(0, int)]
-)
-def test_histograms_that_cannot_be(histogram):
-    with pytest.raises(ParameterError, match="histogram must be of"):
-        dpf.mwem(histogram, PAIRS, epsilon=1.0)
 
 
 def test_negative_counts_are_refused_without_a_ledger(table):

@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import nnls
 
 import dpfast as dpf
-from dpfast.errors import ParameterError
 from dpfast.synthesis.fitted.projection import project_answers
 
 from .dense import Dense
@@ -133,30 +132,6 @@ def test_many_equal_and_empty_columns():
     matrix[0, 100:150] = 1
     fitted = project_answers([30.0, 10.0, 10.0], Dense(matrix), total=40, tolerance=1e-6)
     assert np.allclose(fitted.answers, [30, 10, 10], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"answers": [1.0]}, "answers must be one number for each of the 2 queries"),
-        ({"answers": [1.0, math.nan]}, "answers must be finite"),
-        ({"total": -1}, "total must be a finite number of at least 0"),
-        ({"total": math.inf}, "total"),
-        ({"total": "many"}, "total"),
-        ({"body": "cube"}, 'body must be "simplex", "capped" or "ball"'),
-        ({"tolerance": 0}, "tolerance must be a number above 0"),
-        ({"tolerance": math.nan}, "tolerance"),
-        ({"start": [1.0, -2.0]}, "start must be of finite cells, and none negative but for the ball"),
-        ({"start": [1.0, math.nan]}, "start must be of finite cells"),
-        ({"start": [1.0]}, "start must be of shape"),
-        ({"iterations": 0}, "iterations must be a whole number of at least 1"),
-        ({"workload": np.eye(2)}, "workload must be a workload"),
-    ],
-)
-def test_what_is_refused(change, message):
-    given = {"answers": [1.0, 2.0], "workload": Dense(np.eye(2)), "total": 3} | change
-    with pytest.raises(ParameterError, match=message):
-        project_answers(**given)
 
 
 @pytest.mark.parametrize("body", ["simplex", "capped", "ball"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -212,20 +211,12 @@ def test_no_count_is_an_error_after_the_charge():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 0}, "epsilon must be a number from 1e-18"),
         ({"epsilon": None}, "epsilon must be given, or else rho"),
         ({"rho": 0.1}, "rho must be left out where epsilon is given"),
         ({"epsilon": None, "rho": 0.1, "delta": 1e-6}, "delta must be None or 0 beside rho"),
-        ({"delta": 1}, "delta must be 0, or a number from 1e-18 to below 1"),
         ({"mechanism": "gaussian"}, "delta must be above 0 for Gaussian noise"),
-        ({"mechanism": "cauchy"}, 'mechanism must be "auto"'),
         ({"mechanism": "laplace", "calibration": "book", "delta": 1e-6}, "below epsilon 1"),
-        ({"mechanism": "laplace", "calibration": "fine"}, 'calibration must be "tight"'),
-        ({"neighbors": "near"}, 'neighbors must be "add_remove" or "replace"'),
         ({"neighbors": "replace", "total": 43}, "total must be left out"),
-        ({"total": 0}, "total must be a whole number of records above 0"),
-        ({"histogram": [1.0] * 5}, "histogram must be of integers"),
-        ({"histogram": [1] * 4}, "histogram must be of shape"),
         ({"workload": Dense(np.zeros((2, 5)))}, "not all 0"),
         ({"epsilon": 1e-18, "delta": 1e-18}, "epsilon must be larger"),
     ],
@@ -233,6 +224,3 @@ def test_no_count_is_an_error_after_the_charge():
 def test_what_is_refused(change, message):
     with pytest.raises(ParameterError, match=message):
         small(**change)
-    for wrong in (math.nan, -1.0):
-        with pytest.raises(ParameterError, match="tolerance"):
-            small(tolerance=wrong)
