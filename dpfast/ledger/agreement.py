@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting import basic
-from dpfast.accounting.accountant import Accountant
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.accountant import Accountant
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -135,10 +135,10 @@ def _is_its_pair(event: Event) -> bool:
 
 def _profiles() -> tuple[type[Accountant], ...]:
     # Not at the top: what has an epsilon, and is charged it, does without them. From the fastest to the tightest.
-    from dpfast.accounting.gdp import GDP
-    from dpfast.accounting.pld import PLD
-    from dpfast.accounting.rdp import RDP
-    from dpfast.accounting.zcdp import ZCDP
+    from dpfast.accounting.accountants.gdp import GDP
+    from dpfast.accounting.accountants.pld import PLD
+    from dpfast.accounting.accountants.rdp import RDP
+    from dpfast.accounting.accountants.zcdp import ZCDP
 
     return GDP, ZCDP, RDP, PLD
 

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfast.accounting import curves
+from dpfast.accounting.accountants.rdp import ORDERS, cost
+from dpfast.accounting.accountants.zcdp import cost as rho_cost
 from dpfast.accounting.events import (
     DiscreteLaplace,
     ExponentialMechanism,
@@ -22,9 +24,7 @@ from dpfast.accounting.events import (
     Pure,
     RandomizedResponse,
 )
-from dpfast.accounting.rdp import ORDERS, cost
 from dpfast.accounting.subsampled import log_moment_between, log_moments
-from dpfast.accounting.zcdp import cost as rho_cost
 from dpfast.exact.balls import ball, working_precision
 
 from .truth import renyi

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.accounting.pld.transforms import ROUNDING, Array
+from dpfast.accounting.accountants.pld.transforms import ROUNDING, Array
 
 __all__ = [
     "LARGEST_RATIO",

@@ -12,9 +12,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from dpfast.accounting import basic, curves, gdp
-from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly
-from dpfast.accounting.capped import Capped
+from dpfast.accounting import curves
+from dpfast.accounting.accountants import basic, gdp
+from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, nearly
+from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import (
     Event,
     ExponentialMechanism,

@@ -12,9 +12,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from dpfast.accounting import basic
-from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly, pair_total
-from dpfast.accounting.capped import Capped
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, nearly, pair_total
+from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import (
     DiscreteLaplace,
     Event,

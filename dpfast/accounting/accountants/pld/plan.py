@@ -9,7 +9,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.accounting.accountant import refused
+from dpfast.accounting.accountants.accountant import refused
+from dpfast.accounting.accountants.pld import pairs
+from dpfast.accounting.accountants.pld.composition import Composition
+from dpfast.accounting.accountants.pld.sampling import (
+    Atoms,
+    Direction,
+    Lattice,
+    Side,
+    gaussian_losses,
+    sampled_losses,
+)
+from dpfast.accounting.accountants.pld.transforms import (
+    ROUNDING,
+    Array,
+    BoundedRange,
+    DiscreteLaplaces,
+    Family,
+    Laplaces,
+    Responses,
+)
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -26,25 +45,6 @@ from dpfast.accounting.events import (
     Single,
     ZeroConcentrated,
     runs,
-)
-from dpfast.accounting.pld import pairs
-from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.sampling import (
-    Atoms,
-    Direction,
-    Lattice,
-    Side,
-    gaussian_losses,
-    sampled_losses,
-)
-from dpfast.accounting.pld.transforms import (
-    ROUNDING,
-    Array,
-    BoundedRange,
-    DiscreteLaplaces,
-    Family,
-    Laplaces,
-    Responses,
 )
 from dpfast.errors import ParameterError
 

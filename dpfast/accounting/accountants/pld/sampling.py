@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpfast.accounting.pld.pairs import LONGEST_REACH, Pair, connect_dots, gaussian_cells, merge_cells
-from dpfast.accounting.pld.transforms import ROUNDING, Array, Family
+from dpfast.accounting.accountants.pld.pairs import LONGEST_REACH, Pair, connect_dots, gaussian_cells, merge_cells
+from dpfast.accounting.accountants.pld.transforms import ROUNDING, Array, Family
 from dpfast.accounting.work import spend
 
 __all__ = ["Atoms", "Direction", "Lattice", "Losses", "Side", "gaussian_losses", "sampled_losses"]

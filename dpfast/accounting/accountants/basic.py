@@ -11,7 +11,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, pair_total, refused
+from dpfast.accounting.accountants.accountant import (
+    Accountant,
+    Events,
+    checked_delta,
+    checked_epsilon,
+    pair_total,
+    refused,
+)
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,

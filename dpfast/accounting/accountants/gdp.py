@@ -9,7 +9,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, refused, smallest_epsilon
+from dpfast.accounting.accountants.accountant import (
+    Accountant,
+    Events,
+    checked_delta,
+    checked_epsilon,
+    refused,
+    smallest_epsilon,
+)
 from dpfast.accounting.events import Event, Gaussian, Partitioned, Single, runs
 from dpfast.exact.balls import ball, float_above, working_precision
 
