@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dpfast.accounting.events import for_add_remove_only
+from dpfast.accounting.facts import for_add_remove_only
 from dpfast.accounting.privacy_unit import read_neighbors
 from dpfast.errors import LedgerError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
-from dpfast.accounting import rdp, zcdp
+from dpfast.accounting.accountants import rdp, zcdp
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
@@ -228,7 +228,7 @@ class Renyi:
     Guarantee
         A charge is admitted while some order stays within its bound, fixed at creation. Then all answers
         together are (epsilon, delta)-differentially private, although which order that is may depend on the
-        answers: every order has a share of delta of its own (`dpfast.accounting.rdp.filter_caps`). The same holds
+        answers: every order has a share of delta of its own (`rdp.filter_caps`). The same holds
         while the plain epsilons stay within ``plain_units``, which is epsilon.
     """
 

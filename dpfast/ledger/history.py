@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting import basic
-from dpfast.accounting.accountant import checked_delta
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
 from dpfast.errors import ParameterError
@@ -182,12 +182,12 @@ def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | 
 
 def _accountants() -> Iterable[tuple[str, Any]]:
     # Not at the top: a ledger that only charges does without them.
-    from dpfast.accounting.advanced import Advanced
-    from dpfast.accounting.gdp import GDP
-    from dpfast.accounting.optimal import Optimal
-    from dpfast.accounting.pld import PLD
-    from dpfast.accounting.rdp import RDP
-    from dpfast.accounting.zcdp import ZCDP
+    from dpfast.accounting.accountants.advanced import Advanced
+    from dpfast.accounting.accountants.gdp import GDP
+    from dpfast.accounting.accountants.optimal import Optimal
+    from dpfast.accounting.accountants.pld import PLD
+    from dpfast.accounting.accountants.rdp import RDP
+    from dpfast.accounting.accountants.zcdp import ZCDP
 
     yield "advanced composition", Advanced
     yield "optimal composition", Optimal

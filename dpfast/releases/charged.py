@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from dpfast.accounting import zcdp
+from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Aggregation

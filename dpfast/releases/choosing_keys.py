@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from statistics import NormalDist
 
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Approximate, KeySelection
 from dpfast.accounting.privacy_unit import PrivacyUnit

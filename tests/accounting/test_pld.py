@@ -14,6 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpfast.accounting.accountants.optimal import Optimal
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.pld import inversion as inversion_module
+from dpfast.accounting.accountants.pld.composition import Composition
+from dpfast.accounting.accountants.pld.inversion import delta_bounds
+from dpfast.accounting.accountants.pld.sampling import Lattice, Losses, gaussian_losses, sampled_losses
 from dpfast.accounting.events import (
     Approximate,
     Composed,
@@ -29,14 +35,8 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     ZeroConcentrated,
 )
-from dpfast.accounting.optimal import Optimal
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.pld import inversion as inversion_module
-from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.inversion import delta_bounds
-from dpfast.accounting.pld.pairs import connect_dots, laplace_cells, merge_cells
-from dpfast.accounting.pld.sampling import Lattice, Losses, gaussian_losses, sampled_losses
-from dpfast.accounting.pld.transforms import BoundedRange, DiscreteLaplaces, Laplaces, Responses
+from dpfast.accounting.formulas.pairs import connect_dots, laplace_cells, merge_cells
+from dpfast.accounting.formulas.transforms import BoundedRange, DiscreteLaplaces, Laplaces, Responses
 
 from .contract import AccountantContract, BoundsTheTruth
 from .truth import composed, profile, response, responses_profile

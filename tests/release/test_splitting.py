@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.accounting.events import Approximate, DiscreteLaplace, Gaussian, KeySelection, Laplace
 from dpfast.errors import BudgetExceededError, ParameterError

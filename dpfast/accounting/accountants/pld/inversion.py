@@ -33,8 +33,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.transforms import ROUNDING, Array
+from dpfast.accounting.accountants.pld.composition import Composition
+from dpfast.accounting.formulas.transforms import ROUNDING, Array
 from dpfast.accounting.work import spend
 
 __all__ = ["Contour", "delta_bounds", "epsilon_bounds"]

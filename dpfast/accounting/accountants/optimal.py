@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dpfast.accounting.accountant import Events, smallest_epsilon
-from dpfast.accounting.basic import cost
-from dpfast.accounting.capped import Capped
+from dpfast.accounting.accountants.accountant import Events, smallest_epsilon
+from dpfast.accounting.accountants.basic import cost
+from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError

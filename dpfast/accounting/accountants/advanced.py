@@ -7,9 +7,9 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountant import Events
-from dpfast.accounting.basic import cost
-from dpfast.accounting.capped import Capped
+from dpfast.accounting.accountants.accountant import Events
+from dpfast.accounting.accountants.basic import cost
+from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
