@@ -26,7 +26,7 @@ from dpfast.mechanisms.noise.integer_noise import (
 from dpfast.mechanisms.quantiles.joint import JointCalibration, count_noise, count_units, joint_pays
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.queries import Measure, QuantileQuery, Sensitivity
-from dpfast.releases.blueprint import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
+from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
 
 __all__ = [
     "modes_of",

@@ -78,9 +78,9 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
 
 def choose(
     workload: Workload,
+    *,
     epsilon: object = None,
     delta: object = 0,
-    *,
     rho: object = None,
     neighbors: str = "add_remove",
     max_groups: int = 1,

@@ -198,7 +198,7 @@ def test_the_check_of_charges_sees_a_lie(lie, monkeypatch):
     """The mutants: too little noise, a sensitivity rounded down, another event, a share too many."""
     noise, splitting = (
         import_module("dpfast.mechanisms.noise.integer_noise"),
-        import_module("dpfast.releases.drawing_up"),
+        import_module("dpfast.releases.group_planning"),
     )
     if lie == "scale":
         scale = noise.laplace_scale
