@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from dpfast.accounting.accountants import rdp, zcdp
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, read_budget
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, ShownAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
@@ -79,10 +79,10 @@ class Filter(Protocol):
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
 
-    def shown(self, spent: Sequence[int]) -> Amounts | ConcentratedAmounts | RenyiAmounts:
+    def shown(self, spent: Sequence[int]) -> ShownAmounts:
         """Return an amount for people."""
 
-    def left(self, spent: Sequence[int]) -> Amounts | ConcentratedAmounts | RenyiAmounts:
+    def left(self, spent: Sequence[int]) -> ShownAmounts:
         """Return what remains, for people."""
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:

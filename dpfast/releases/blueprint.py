@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpfast.accounting.accountants import zcdp
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Aggregates, Aggregation
 from dpfast.aggregation.keys import name_of
@@ -98,7 +98,7 @@ class Blueprint(ABC):
         return sum(charge.delta_units * charge.count for charge in self.charges)
 
     @property
-    def budget(self) -> Amounts | ConcentratedAmounts:
+    def budget(self) -> ShownAmounts:
         """What the release costs, in the kind of budget that was given."""
         if not self.concentrated:
             return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
@@ -135,7 +135,7 @@ def _explain_unit(unit: PrivacyUnit) -> str:
     )
 
 
-def _explain_charge(budget: Amounts | ConcentratedAmounts) -> str:
+def _explain_charge(budget: ShownAmounts) -> str:
     if isinstance(budget, Amounts):
         return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
     return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"

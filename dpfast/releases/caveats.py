@@ -6,7 +6,7 @@ data look like any others.
 
 from __future__ import annotations
 
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.request import Request
 
@@ -22,7 +22,7 @@ LARGEST_DELTA = 1e-5
 
 
 def caveats(
-    request: Request, population: int | None, budget: Amounts | ConcentratedAmounts, key_share: KeyShare | None = None
+    request: Request, population: int | None, budget: ShownAmounts, key_share: KeyShare | None = None
 ) -> tuple[str, ...]:
     """Return the warnings, each a sentence without its full stop.
 

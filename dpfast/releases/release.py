@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+from dpfast.accounting.budget import ShownAmounts
 from dpfast.errors import DpfastError
 from dpfast.synthesis.estimate import Estimate
 
@@ -51,7 +51,7 @@ class Release:
         chart: Chart,
         *,
         explained: str,
-        spent: Amounts | ConcentratedAmounts,
+        spent: ShownAmounts,
         entry: int,
         histogram: Callable[[], pl.DataFrame] | None = None,
         estimate: Estimate | None = None,

@@ -16,7 +16,7 @@ from dpfast.randomness import Keystream, Purpose, random_source
 from dpfast.workloads import Workload
 
 if TYPE_CHECKING:
-    from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+    from dpfast.accounting.budget import ShownAmounts
     from dpfast.synthesis.fitted.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
@@ -74,7 +74,7 @@ class Estimate:
         self,
         histogram: NDArray[np.float64],
         workload: Workload,
-        spent: Amounts | ConcentratedAmounts | None,
+        spent: ShownAmounts | None,
         *,
         complete: bool = True,
         rounds: pl.DataFrame | None = None,
