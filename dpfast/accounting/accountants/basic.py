@@ -78,6 +78,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Laplace
     >>> cost(Laplace(scale=10.0).times(3))
     (300000000000000000, 0)
 
@@ -106,6 +107,7 @@ def epsilon_units(kind: type, **parameters: ArrayLike) -> Units:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Pure
     >>> epsilon_units(Pure, epsilon=[0.1, 0.2]).total()
     300000000000000000
 
@@ -146,6 +148,7 @@ class Basic(Accountant):
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Pure
     >>> Basic(Pure(0.1).times(100)).epsilon(delta=0)
     10.0
 

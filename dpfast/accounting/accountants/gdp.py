@@ -52,6 +52,7 @@ def cost(event: Event | Iterable[Event]) -> int:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> cost(Gaussian(scale=10.0).times(100)) / SQUARED_UNITS_PER_ONE
     1.0
 
@@ -80,6 +81,7 @@ class GDP(Accountant):
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> round(GDP(Gaussian(scale=10.0).times(100)).epsilon(delta=1e-6), 7)
     4.8865541
 

@@ -164,6 +164,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> curve, delta_units = cost(Gaussian(scale=1.0))
     >>> curve[ORDERS.index(2.0)], delta_units
     (1000000000000000000, 0)
@@ -210,6 +211,7 @@ class RDP(Capped):
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> sampled = PoissonSubsampled(Gaussian(scale=1.0), rate=0.01)
     >>> round(RDP(sampled.times(1000)).epsilon(delta=1e-5), 3)
     2.101
