@@ -138,8 +138,9 @@ class Basic(Accountant):
     """The sums of all epsilons and all deltas.
 
     Guarantee
-        See `cost`. The figures are the exact sums, rounded up once, to a float that denotes no
-        smaller decimal.
+        The events are private at the sums, also where each is chosen after seeing the answers before it: see
+        `dpfast.accounting.accountants.basic.cost`. The figures are the exact sums, rounded up once, to a float that
+        denotes no smaller decimal.
 
     Attributes
     ----------
@@ -148,8 +149,8 @@ class Basic(Accountant):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Pure
-    >>> Basic(Pure(0.1).times(100)).epsilon(delta=0)
+    >>> import dpfast as dpf
+    >>> dpf.accounting.basic(dpf.accounting.events.Pure(0.1).times(100)).epsilon(delta=0)
     10.0
 
     """

@@ -81,8 +81,9 @@ class GDP(Accountant):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Gaussian
-    >>> round(GDP(Gaussian(scale=10.0).times(100)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> hundred = dpf.accounting.events.Gaussian(scale=10.0).times(100)
+    >>> round(dpf.accounting.gdp(hundred).epsilon(delta=1e-6), 7)
     4.8865541
 
     """

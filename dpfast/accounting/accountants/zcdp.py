@@ -142,9 +142,9 @@ class ZCDP(Capped):
     """The sum of all rho, converted at the best order.
 
     Guarantee
-        See `cost`; from rho to (epsilon, delta) by Canonne, Kamath, Steinke 2020, proposition 12, at an order
-        that is found in floats and then evaluated in balls: every order gives a valid figure. Deltas of events
-        are added beside (Bun, Steinke 2016, section 8).
+        Each rho is that of `dpfast.accounting.accountants.zcdp.cost`. From rho to (epsilon, delta) by Canonne,
+        Kamath, Steinke 2020, proposition 12, at an order that is found in floats and then evaluated in balls: every
+        order gives a valid figure. Deltas of events are added beside (Bun, Steinke 2016, section 8).
 
     Attributes
     ----------
@@ -153,8 +153,8 @@ class ZCDP(Capped):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Gaussian
-    >>> round(ZCDP(Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> round(dpf.accounting.zcdp(dpf.accounting.events.Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
     5.2215344
 
     """
