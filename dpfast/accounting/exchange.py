@@ -54,8 +54,8 @@ def to_dp_accounting(event: Event) -> Any:
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Laplace
-    >>> to_dp_accounting(Laplace(scale=10.0, sensitivity=5.0).times(3))
+    >>> import dpfast as dpf
+    >>> dpf.accounting.to_dp_accounting(dpf.accounting.events.Laplace(scale=10.0, sensitivity=5.0).times(3))
     SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=2.0), count=3)
 
     """
@@ -88,7 +88,8 @@ def from_dp_accounting(event: Any) -> Event:
     Examples
     --------
     >>> import dp_accounting
-    >>> from_dp_accounting(dp_accounting.LaplaceDpEvent(2.0))
+    >>> import dpfast as dpf
+    >>> dpf.accounting.from_dp_accounting(dp_accounting.LaplaceDpEvent(2.0))
     Laplace(scale=2.0, sensitivity=1.0)
 
     """

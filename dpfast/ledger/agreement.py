@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast import accounting
 from dpfast.accounting.accountants import basic
 from dpfast.accounting.accountants.accountant import Accountant
 from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
@@ -117,13 +118,8 @@ def _is_its_pair(event: Event) -> bool:
 
 
 def _profiles() -> tuple[type[Accountant], ...]:
-    # Not at the top: what has an epsilon, and is charged it, does without them. From the fastest to the tightest.
-    from dpfast.accounting.accountants.gdp import GDP
-    from dpfast.accounting.accountants.pld import PLD
-    from dpfast.accounting.accountants.rdp import RDP
-    from dpfast.accounting.accountants.zcdp import ZCDP
-
-    return GDP, ZCDP, RDP, PLD
+    # From the fastest to the tightest.
+    return accounting.gdp, accounting.zcdp, accounting.rdp, accounting.pld
 
 
 def check_columns(

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast import accounting
 from dpfast.accounting.accountants import basic
 from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.events import Event
@@ -181,20 +182,12 @@ def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | 
 
 
 def _accountants() -> Iterable[tuple[str, Any]]:
-    # Not at the top: a ledger that only charges does without them.
-    from dpfast.accounting.accountants.advanced import Advanced
-    from dpfast.accounting.accountants.gdp import GDP
-    from dpfast.accounting.accountants.optimal import Optimal
-    from dpfast.accounting.accountants.pld import PLD
-    from dpfast.accounting.accountants.rdp import RDP
-    from dpfast.accounting.accountants.zcdp import ZCDP
-
-    yield "advanced composition", Advanced
-    yield "optimal composition", Optimal
-    yield "Gaussian (GDP)", GDP
-    yield "zCDP", ZCDP
-    yield "Rényi (RDP)", RDP
-    yield "privacy loss distribution", PLD
+    yield "advanced composition", accounting.advanced
+    yield "optimal composition", accounting.optimal
+    yield "Gaussian (GDP)", accounting.gdp
+    yield "zCDP", accounting.zcdp
+    yield "Rényi (RDP)", accounting.rdp
+    yield "privacy loss distribution", accounting.pld
 
 
 def _facts(entries: Iterable[Entry]) -> list[Event]:

@@ -78,6 +78,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Laplace
     >>> cost(Laplace(scale=10.0).times(3))
     (300000000000000000, 0)
 
@@ -106,6 +107,7 @@ def epsilon_units(kind: type, **parameters: ArrayLike) -> Units:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Pure
     >>> epsilon_units(Pure, epsilon=[0.1, 0.2]).total()
     300000000000000000
 
@@ -136,8 +138,9 @@ class Basic(Accountant):
     """The sums of all epsilons and all deltas.
 
     Guarantee
-        See `cost`. The figures are the exact sums, rounded up once, to a float that denotes no
-        smaller decimal.
+        The events are private at the sums, also where each is chosen after seeing the answers before it: see
+        `dpfast.accounting.accountants.basic.cost`. The figures are the exact sums, rounded up once, to a float that
+        denotes no smaller decimal.
 
     Attributes
     ----------
@@ -146,7 +149,8 @@ class Basic(Accountant):
 
     Examples
     --------
-    >>> Basic(Pure(0.1).times(100)).epsilon(delta=0)
+    >>> import dpfast as dpf
+    >>> dpf.accounting.basic(dpf.accounting.events.Pure(0.1).times(100)).epsilon(delta=0)
     10.0
 
     """

@@ -52,6 +52,7 @@ def cost(event: Event | Iterable[Event]) -> int:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> cost(Gaussian(scale=10.0).times(100)) / SQUARED_UNITS_PER_ONE
     1.0
 
@@ -80,7 +81,9 @@ class GDP(Accountant):
 
     Examples
     --------
-    >>> round(GDP(Gaussian(scale=10.0).times(100)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> hundred = dpf.accounting.events.Gaussian(scale=10.0).times(100)
+    >>> round(dpf.accounting.gdp(hundred).epsilon(delta=1e-6), 7)
     4.8865541
 
     """

@@ -54,8 +54,8 @@ class Optimal(Capped):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Pure
-    >>> round(Optimal(Pure(0.1).times(100)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> round(dpf.accounting.optimal(dpf.accounting.events.Pure(0.1).times(100)).epsilon(delta=1e-6), 7)
     4.7745676
 
     """

@@ -164,6 +164,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> curve, delta_units = cost(Gaussian(scale=1.0))
     >>> curve[ORDERS.index(2.0)], delta_units
     (1000000000000000000, 0)
@@ -199,9 +200,9 @@ class RDP(Capped):
     """The sum of all Rényi curves, converted at the best order.
 
     Guarantee
-        See `cost`; from D_a to (epsilon, delta) by epsilon = D_a + ln(1/(a delta))/(a - 1) + ln(1 - 1/a)
-        (Canonne, Kamath, Steinke 2020, proposition 12), which holds at every order; the best of `ORDERS` is
-        found in floats, and the figure evaluated in balls.
+        The curves are those of `dpfast.accounting.accountants.rdp.cost`. From D_a to (epsilon, delta) by
+        epsilon = D_a + ln(1/(a delta))/(a - 1) + ln(1 - 1/a) (Canonne, Kamath, Steinke 2020, proposition 12), which
+        holds at every order; the best of `ORDERS` is found in floats, and the figure evaluated in balls.
 
     Attributes
     ----------
@@ -210,8 +211,10 @@ class RDP(Capped):
 
     Examples
     --------
+    >>> import dpfast as dpf
+    >>> from dpfast.accounting.events import Gaussian, PoissonSubsampled
     >>> sampled = PoissonSubsampled(Gaussian(scale=1.0), rate=0.01)
-    >>> round(RDP(sampled.times(1000)).epsilon(delta=1e-5), 3)
+    >>> round(dpf.accounting.rdp(sampled.times(1000)).epsilon(delta=1e-5), 3)
     2.101
 
     """

@@ -60,6 +60,7 @@ def claimed(epsilon_units: int, delta_units: int) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import DiscreteLaplace
     >>> claimed(10**18, 0) == cost(DiscreteLaplace(scale=1.0))
     True
 
@@ -98,6 +99,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import DiscreteLaplace, Laplace
     >>> cost(Laplace(scale=1.0)), cost(DiscreteLaplace(scale=1.0))
     ((367879441171442322, 0), (462117157260009759, 0))
 
@@ -140,9 +142,9 @@ class ZCDP(Capped):
     """The sum of all rho, converted at the best order.
 
     Guarantee
-        See `cost`; from rho to (epsilon, delta) by Canonne, Kamath, Steinke 2020, proposition 12, at an order
-        that is found in floats and then evaluated in balls: every order gives a valid figure. Deltas of events
-        are added beside (Bun, Steinke 2016, section 8).
+        Each rho is that of `dpfast.accounting.accountants.zcdp.cost`. From rho to (epsilon, delta) by Canonne,
+        Kamath, Steinke 2020, proposition 12, at an order that is found in floats and then evaluated in balls: every
+        order gives a valid figure. Deltas of events are added beside (Bun, Steinke 2016, section 8).
 
     Attributes
     ----------
@@ -151,7 +153,8 @@ class ZCDP(Capped):
 
     Examples
     --------
-    >>> round(ZCDP(Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> round(dpf.accounting.zcdp(dpf.accounting.events.Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
     5.2215344
 
     """
@@ -267,6 +270,7 @@ def rho_units(kind: type, **parameters: ArrayLike) -> Units:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> round(rho_units(Gaussian, scale=[10.0, 20.0]).total() / 1e18, 9)
     0.00625
 

@@ -58,8 +58,8 @@ class PLD(Capped):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Laplace
-    >>> plan = PLD(Laplace(scale=10.0).times(100))
+    >>> import dpfast as dpf
+    >>> plan = dpf.accounting.pld(dpf.accounting.events.Laplace(scale=10.0).times(100))
     >>> round(plan.epsilon(1e-6), 2), round(plan.epsilon_lower(1e-6), 2)
     (4.69, 4.69)
 
