@@ -146,7 +146,7 @@ def composition(mixed: bool) -> Callable[[int], Prepared]:
     def prepare(size: int) -> Prepared:
         from dp_accounting.pld import privacy_loss_distribution as peer
 
-        from dpfast.accounting.pld import PLD
+        from dpfast.accounting.accountants.pld import PLD
 
         kinds = 1000 if size >= 10**6 else 20
         times, scales = max(size // kinds, 1), np.linspace(1000.0, 3000.0, kinds)
@@ -186,8 +186,8 @@ def training(size: int) -> Prepared:
     """
     from dp_accounting.pld import privacy_loss_distribution as peer
 
+    from dpfast.accounting.accountants.pld import PLD
     from dpfast.accounting.events import PoissonSubsampled
-    from dpfast.accounting.pld import PLD
 
     delta = 1e-6
 

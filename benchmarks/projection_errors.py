@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 import dpfast as dpf
-from dpfast.accounting.zcdp import largest_rho
+from dpfast.accounting.accountants.zcdp import largest_rho
 from dpfast.synthesis.fitted.projection_mechanism import ProjectedAnswers
 from dpfast.testing import SeededRandom
 from dpfast.workloads import Workload

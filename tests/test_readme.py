@@ -75,7 +75,7 @@ def test_the_first_releases_are_worth_showing(outputs):
 
 def test_every_block_shows_its_result(outputs):
     shown, names, folder = outputs
-    assert len(shown) == 7
+    assert len(shown) == 8
     assert all(text.strip() for text in shown)
     text = "\n".join(shown)
     for part in (
@@ -84,6 +84,7 @@ def test_every_block_shows_its_result(outputs):
         "late_p50",
         "usual",
         "zCDP",
+        "SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=20.0), count=50)",
         "epsilon 0.5, delta 0",
         "synthetic.parquet",
     ):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "Kind",
     "RenyiAmounts",
     "Rho",
+    "ShownAmounts",
     "delta_beside_rho",
     "kind_of_budget",
     "no_amounts",
@@ -54,8 +55,29 @@ Rho: TypeAlias = Annotated[Real | None, Special(lambda: (*EPSILON.wrong(), LARGE
 Delta: TypeAlias = Annotated[Real | None, replace(DELTA, optional=True)]
 
 
+class ShownAmounts:
+    """Amounts as a ledger shows them: of epsilon, of rho, or of a divergence at an order, with a delta beside it.
+
+    Which of them there is depends on what the ledger adds up; asking for another one is an `AttributeError`.
+    """
+
+    __slots__ = ()
+    delta: float
+    if TYPE_CHECKING:
+        # Of which a type checker cannot know which there is.
+        epsilon: float
+        rho: float
+        order: float
+        divergence: float
+
+    def __getattr__(self, name: str) -> NoReturn:
+        has = ", ".join(getattr(type(self), "__slots__", ()))
+        message = f"{type(self).__name__} has {has}, but no {name}: the ledger's accountant adds up something else"
+        raise AttributeError(message)
+
+
 @dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(ShownAmounts):
     """Amounts of epsilon and delta as they are shown, each the float nearest to the exact one."""
 
     epsilon: float
@@ -66,7 +88,7 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedAmounts:
+class ConcentratedAmounts(ShownAmounts):
     """An amount of zero-concentrated privacy with a delta beside it (Bun, Steinke 2016), as they are shown."""
 
     rho: float
@@ -77,7 +99,7 @@ class ConcentratedAmounts:
 
 
 @dataclass(frozen=True, slots=True)
-class RenyiAmounts:
+class RenyiAmounts(ShownAmounts):
     """The order that leaves most, its divergence, and a delta beside it (Mironov 2017), as they are shown."""
 
     order: float
@@ -118,7 +140,7 @@ class Budget:
         return to_decimal(self.delta_units)
 
     @property
-    def shown(self) -> Amounts | ConcentratedAmounts:
+    def shown(self) -> ShownAmounts:
         """The budget as a ledger shows amounts."""
         amount, delta = to_float(self.units), to_float(self.delta_units)
         return Amounts(amount, delta) if self.kind == "epsilon" else ConcentratedAmounts(amount, delta)

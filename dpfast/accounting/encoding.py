@@ -6,31 +6,13 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from dpfast.accounting import events
 from dpfast.accounting.events import Event
+from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError
 
 __all__ = ["from_text", "to_text"]
 
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        events.Approximate,
-        events.Composed,
-        events.DiscreteLaplace,
-        events.ExponentialMechanism,
-        events.Gaussian,
-        events.KeySelection,
-        events.Laplace,
-        events.Partitioned,
-        events.PermuteAndFlip,
-        events.PoissonSubsampled,
-        events.Pure,
-        events.RandomizedResponse,
-        events.Repeated,
-        events.ZeroConcentrated,
-    )
-}
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in FACTS}
 
 
 def _plain(value: Any) -> Any:
@@ -57,7 +39,8 @@ def to_text(event: Event) -> str:
 
     Examples
     --------
-    >>> to_text(events.Laplace(10.0))
+    >>> from dpfast.accounting.events import Laplace
+    >>> to_text(Laplace(10.0))
     '{"kind": "Laplace", "scale": 10.0, "sensitivity": 1.0}'
 
     """

@@ -31,7 +31,6 @@ __all__ = [
     "Repeated",
     "Single",
     "ZeroConcentrated",
-    "for_add_remove_only",
     "runs",
 ]
 
@@ -323,17 +322,3 @@ def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     for event in listed:
         count(event, 1)
     return counts
-
-
-def for_add_remove_only(event: Event) -> bool:
-    """Return whether what an event says holds for add/remove neighbours alone: parts, or samples, are in it.
-
-    Examples
-    --------
-    >>> for_add_remove_only(Partitioned((Laplace(10.0),))), for_add_remove_only(Laplace(10.0))
-    (True, False)
-
-    """
-    if isinstance(event, (Repeated, Composed)):
-        return any(map(for_add_remove_only, runs(event)))
-    return isinstance(event, (Partitioned, PoissonSubsampled))

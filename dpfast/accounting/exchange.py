@@ -8,32 +8,19 @@ express is refused, never replaced by something near.
 from __future__ import annotations
 
 import importlib
-import math
-import sys
-from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
-from dpfast.accounting.events import (
-    Composed,
-    DiscreteLaplace,
-    Event,
-    Gaussian,
-    Laplace,
-    PoissonSubsampled,
-    RandomizedResponse,
-    Repeated,
-    ZeroConcentrated,
-)
+from dpfast.accounting.events import Event
+from dpfast.accounting.facts import FACTS
 from dpfast.errors import DpfastError, ParameterError
-from dpfast.exact.balls import as_written, ball, exact_lower, float_above, round_down, round_up, working_precision
 
 __all__ = ["from_dp_accounting", "to_dp_accounting"]
 
-_EXPRESSED = "an event that both libraries express (Laplace, DiscreteLaplace, Gaussian, RandomizedResponse, "
-_OURS = _EXPRESSED + "ZeroConcentrated, PoissonSubsampled, Repeated, Composed)"
-_THEIRS = "a dp_accounting event that both libraries express: Laplace, DiscreteLaplace, Gaussian, RandomizedResponse, "
-_THEIRS += "ZCDp with xi 0, PoissonSampled, SelfComposed or Composed"
+_EXCHANGES = {kind.__name__: facts.exchange for kind, facts in FACTS.items() if facts.exchange is not None}
+_OURS = f"an event that both libraries express ({', '.join(_EXCHANGES)})"
+*_FIRST, _LAST = (one.said or one.name.removesuffix("DpEvent") for one in _EXCHANGES.values())
+_THEIRS = f"a dp_accounting event that both libraries express: {', '.join(_FIRST)} or {_LAST}"
 
 
 def _library() -> ModuleType:
@@ -67,47 +54,16 @@ def to_dp_accounting(event: Event) -> Any:
 
     Examples
     --------
-    >>> to_dp_accounting(Laplace(scale=10.0, sensitivity=5.0).times(3))
+    >>> import dpfast as dpf
+    >>> dpf.accounting.to_dp_accounting(dpf.accounting.events.Laplace(scale=10.0, sensitivity=5.0).times(3))
     SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=2.0), count=3)
 
     """
     theirs = _library()
-    match event:
-        case Laplace():
-            return theirs.LaplaceDpEvent(_multiplier(event))
-        case Gaussian():
-            return theirs.GaussianDpEvent(_multiplier(event))
-        case DiscreteLaplace():
-            return theirs.DiscreteLaplaceDpEvent(round_up(1 / Fraction(event.scale)), event.sensitivity)
-        case RandomizedResponse():
-            return theirs.RandomizedResponseDpEvent(_lie(event), event.categories)
-        case ZeroConcentrated():
-            return theirs.ZCDpEvent(event.rho)
-        case PoissonSubsampled():
-            return theirs.PoissonSampledDpEvent(event.rate, to_dp_accounting(event.event))
-        case Repeated():
-            return theirs.SelfComposedDpEvent(to_dp_accounting(event.event), event.count)
-        case Composed():
-            return theirs.ComposedDpEvent([to_dp_accounting(part) for part in event.events])
-        case _:
-            raise ParameterError("event", event, _OURS, f"dp_accounting has no {type(event).__name__}")
-
-
-def _multiplier(event: Laplace | Gaussian) -> float:
-    ratio = round_down(Fraction(event.scale) / Fraction(event.sensitivity))
-    if not 0.0 < ratio < sys.float_info.max:
-        raise ParameterError("event", ratio, "of a scale / sensitivity that a float can hold")
-    return ratio
-
-
-def _lie(event: RandomizedResponse) -> float:
-    """Return the probability of a uniform answer, k / (exp(epsilon) + k - 1), rounded down."""
-    with working_precision():
-        k = event.categories
-        lie = round_down(exact_lower(k / (ball(as_written(event.epsilon)).exp() + (k - 1))))
-    if lie <= 0.0:
-        raise ParameterError("event", event.epsilon, "of an epsilon below 700, so that some answers are lies")
-    return lie
+    exchange = FACTS[type(event)].exchange if type(event) in FACTS else None
+    if exchange is None:
+        raise ParameterError("event", event, _OURS, f"dp_accounting has no {type(event).__name__}")
+    return getattr(theirs, exchange.name)(*exchange.there(event, to_dp_accounting))
 
 
 def from_dp_accounting(event: Any) -> Event:
@@ -132,44 +88,15 @@ def from_dp_accounting(event: Any) -> Event:
     Examples
     --------
     >>> import dp_accounting
-    >>> from_dp_accounting(dp_accounting.LaplaceDpEvent(2.0))
+    >>> import dpfast as dpf
+    >>> dpf.accounting.from_dp_accounting(dp_accounting.LaplaceDpEvent(2.0))
     Laplace(scale=2.0, sensitivity=1.0)
 
     """
     theirs = _library()
-    match event:
-        case theirs.LaplaceDpEvent():
-            return Laplace(event.noise_multiplier)
-        case theirs.GaussianDpEvent():
-            return Gaussian(event.noise_multiplier)
-        case theirs.DiscreteLaplaceDpEvent():
-            return DiscreteLaplace(_reciprocal(event.noise_parameter), event.sensitivity)
-        case theirs.RandomizedResponseDpEvent():
-            return RandomizedResponse(_odds(event.noise_parameter, event.num_buckets), event.num_buckets)
-        case theirs.ZCDpEvent() if event.xi == 0:
-            return ZeroConcentrated(event.rho)
-        case theirs.PoissonSampledDpEvent():
-            return PoissonSubsampled(from_dp_accounting(event.event), event.sampling_probability)
-        case theirs.SelfComposedDpEvent():
-            return Repeated(from_dp_accounting(event.event), event.count)
-        case theirs.ComposedDpEvent():
-            costly = [part for part in event.events if not isinstance(part, theirs.NoOpDpEvent)]
-            if costly:
-                return Composed(tuple(from_dp_accounting(part) for part in costly))
+    for exchange in _EXCHANGES.values():
+        if isinstance(event, getattr(theirs, exchange.name)):
+            ours = exchange.back(event, from_dp_accounting)
+            if ours is not None:
+                return ours
     raise ParameterError("event", event, _THEIRS, "leave out what costs nothing, and account for the rest there")
-
-
-def _reciprocal(parameter: float) -> float:
-    """Return the scale 1 / parameter, rounded down."""
-    if not 0.0 < parameter < math.inf:
-        raise ParameterError("noise_parameter", parameter, "above 0 and finite")
-    return round_down(1 / Fraction(float(parameter)))
-
-
-def _odds(lie: float, categories: int) -> float:
-    """Return epsilon = ln(1 + k (1 - p) / p) at the probability p of a uniform answer, rounded up."""
-    if not 0.0 < lie < 1.0:
-        raise ParameterError("noise_parameter", lie, "above 0 and below 1")
-    with working_precision():
-        p = ball(lie)
-        return float_above((categories * (1 - p) / p).log1p())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpfast.accounting.accountant import checked_delta
+from dpfast.accounting.accountants.accountant import checked_delta
 
 __all__ = ["odometer_epsilon"]
 

@@ -66,10 +66,10 @@ def sorted_units(part: Holdings, ranks: NDArray[np.int32], singles: NDArray[np.i
     stops, groups = renumbered.stops, renumbered.groups
     sizes = np.diff(stops, prepend=0)
     keys = np.empty(stops.size, np.int64)
-    holders, told, unit_bits = number_units(stops, groups, int(sizes.max(initial=0)), singles, keys)
+    holders, groups_in_key, unit_bits = number_units(stops, groups, int(sizes.max(initial=0)), singles, keys)
     keys.sort()
     order = np.empty(holders, np.int64)
-    order_units(keys[:holders], told, unit_bits, stops, groups, order, np.empty_like(order))
+    order_units(keys[:holders], groups_in_key, unit_bits, stops, groups, order, np.empty_like(order))
     found = Holdings(np.empty(holders, np.int64), np.empty(int(sizes[sizes > 1].sum()), np.int32))
     copy_units(stops, groups, order, found.stops, found.groups)
     return found

@@ -16,8 +16,11 @@ from dpfast.errors import ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpfast.accounting.privacy_unit import Neighbors
     from dpfast.queries import Bins
-    from dpfast.releases.planning import Plan
+    from dpfast.releases.plan import Plan
+    from dpfast.releases.request import AskedMechanism, AskedRule
+    from dpfast.releases.splitting import Splitting
 
 __all__ = ["Request", "draw_plan", "read_schema"]
 
@@ -35,9 +38,9 @@ class Request(Asked):
     rho: float | None
     delta: float
     keys: str | None
-    neighbors: str
-    mechanism: str
-    key_selection: str
+    neighbors: Neighbors
+    mechanism: AskedMechanism
+    key_selection: AskedRule
     split: str
     population: int | None
     dataset: str | None
@@ -107,10 +110,12 @@ def draw_plan(request: Request) -> Plan:
 _SPLIT_MEND = "write for example --split count=1,fare_sum=3"
 
 
-def _read_split(text: str) -> Any:
+def _read_split(text: str) -> Splitting:
     """Read ``even``, ``optimal``, ``NAME=WEIGHT,...`` or ``optimal:NAME=WEIGHT,...``."""
-    if text in ("even", "optimal"):
-        return text
+    if text == "even":
+        return "even"
+    if text == "optimal":
+        return "optimal"
     optimal = text.startswith("optimal:")
     weights: dict[str, float] = {}
     for entry in text.removeprefix("optimal:").split(","):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dpfast.cli.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from dpfast.releases.planning import Plan
+    from dpfast.releases.plan import Plan
 
 __all__ = ["show_plan"]
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.ledger import Ledger
-    from dpfast.releases.planning import Plan, Release
+    from dpfast.releases.plan import Plan
+    from dpfast.releases.release import Release
 
 __all__ = ["Outputs", "release_to", "run_charged", "run_plan"]
 

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

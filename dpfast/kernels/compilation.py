@@ -52,4 +52,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

@@ -162,4 +162,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

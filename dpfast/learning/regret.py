@@ -11,8 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpfast.accounting.accountant import checked_delta
-from dpfast.accounting.zcdp import largest_rho
+from dpfast.accounting.accountants.accountant import checked_delta
+from dpfast.accounting.accountants.zcdp import largest_rho
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import ball, float_above, working_precision

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Protocol, TypeAlias
 
-from dpfast.accounting.events import for_add_remove_only
+from dpfast.accounting.facts import for_add_remove_only
 from dpfast.accounting.privacy_unit import read_neighbors
 from dpfast.arguments import Text
 from dpfast.errors import LedgerError

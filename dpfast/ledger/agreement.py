@@ -7,6 +7,7 @@ is known here says that the event costs no more than the charge, both are refuse
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -14,33 +15,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting import basic
-from dpfast.accounting.accountant import Accountant
-from dpfast.accounting.events import (
-    Approximate,
-    DiscreteLaplace,
-    Event,
-    ExponentialMechanism,
-    Gaussian,
-    Laplace,
-    Partitioned,
-    PermuteAndFlip,
-    PoissonSubsampled,
-    Pure,
-    RandomizedResponse,
-    Single,
-    runs,
-)
+from dpfast import accounting
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.accountant import Accountant
+from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
+from dpfast.exact.elementary import Floats
 
 __all__ = ["check_columns", "check_event"]
-
-# Mechanisms whose loss is known, and those whose delta at one epsilon is that of a formula.
-_OF_ONE_LOSS = (Laplace, DiscreteLaplace, Gaussian, RandomizedResponse)
-_IN_CLOSED_FORM = (Laplace, DiscreteLaplace, ExponentialMechanism, PermuteAndFlip, Pure)
-
-Floats = NDArray[np.float64]
 
 # A scale is a float, rounded once or twice on its way from an epsilon, and profiles are evaluated in floats.
 _ROUNDED = 1.0 + 2.0**-49
@@ -105,11 +89,11 @@ def _agrees(event: Single, epsilon_units: int, delta_units: int) -> bool:
     if not delta_units:
         return False
     epsilon, allowed = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(delta_units, UNITS_PER_ONE) * Fraction(_NEARLY)
-    if isinstance(event, _IN_CLOSED_FORM):
+    facts = FACTS[type(event)]
+    if facts.profile is not None and facts.epsilons is not None:
         columns = [np.array([float(getattr(event, one.name))]) for one in fields(event)]
-        own = columns[1] / columns[0] if isinstance(event, (Laplace, DiscreteLaplace)) else columns[0]
         with np.errstate(all="ignore"):
-            delta = float(_profile(type(event), own, np.array([float(epsilon)]), *columns)[0])
+            delta = float(facts.profile(facts.epsilons(*columns), np.array([float(epsilon)]), *columns)[0])
         if not math.isnan(delta):
             return delta <= allowed
     return any(_own_delta(accountant, event, epsilon) <= allowed for accountant in _profiles())
@@ -129,18 +113,13 @@ def _is_its_pair(event: Event) -> bool:
     if isinstance(event, Partitioned):
         return all(_is_its_pair(single) for part in event.events for single in runs(part))
     if isinstance(event, PoissonSubsampled):
-        return all(isinstance(single, _OF_ONE_LOSS) for single in runs(event.event))
-    return isinstance(event, (*_OF_ONE_LOSS, Pure, Approximate))
+        return all(FACTS[type(single)].loss_is == "its own" for single in runs(event.event))
+    return FACTS[type(event)].loss_is != "a bound"
 
 
 def _profiles() -> tuple[type[Accountant], ...]:
-    # Not at the top: what has an epsilon, and is charged it, does without them. From the fastest to the tightest.
-    from dpfast.accounting.gdp import GDP
-    from dpfast.accounting.pld import PLD
-    from dpfast.accounting.rdp import RDP
-    from dpfast.accounting.zcdp import ZCDP
-
-    return GDP, ZCDP, RDP, PLD
+    # From the fastest to the tightest.
+    return accounting.gdp, accounting.zcdp, accounting.rdp, accounting.pld
 
 
 def check_columns(
@@ -164,16 +143,17 @@ def check_columns(
     """
     if epsilon is None:
         return
-    columns = [*parameters.values(), epsilon, *(() if delta is None else (delta,))]
+    columns, facts = list(parameters.values()), FACTS[kind]
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        if kind is Gaussian:
-            rows = np.arange(epsilon.size) if delta is None else np.flatnonzero(_gaussians_above(*columns))
+        if facts.epsilons is None or facts.profile is None:
+            # Of these, ledgers take columns of Gaussian noise alone.
+            rows = np.arange(epsilon.size) if delta is None else _gaussians_above(parameters, epsilon, delta)
         else:
-            rows = _rows_above(parameters, epsilon)
+            rows = _rows_above(facts.epsilons, columns, epsilon)
             if delta is not None and rows.size:
-                some = {name: column[rows] for name, column in parameters.items()}
-                profile = _profile(kind, _own_epsilons(some), epsilon[rows], *some.values())
-                rows = rows[~(profile <= delta[rows] * _NEARLY)]
+                some = [column[rows] for column in columns]
+                above = ~(facts.profile(facts.epsilons(*some), epsilon[rows], *some) <= delta[rows] * _NEARLY)
+                rows = rows[above]
     if rows.size:
         row = int(rows[0])
         given = ", ".join(f"{name} {float(column[row])!r}" for name, column in parameters.items())
@@ -186,47 +166,26 @@ def check_columns(
         )
 
 
-def _own_epsilons(parameters: dict[str, Floats]) -> Floats:
-    """Return what each event costs by itself."""
-    return parameters["sensitivity"] / parameters["scale"] if "scale" in parameters else parameters["epsilon"]
-
-
-def _rows_above(parameters: dict[str, Floats], epsilon: Floats) -> NDArray[np.int64]:
+def _rows_above(own: Callable[..., Floats], columns: list[Floats], epsilon: Floats) -> NDArray[np.int64]:
     """Return the rows whose event costs more than their epsilon, looked for in blocks that stay in the cache."""
     found = []
     for start in range(0, epsilon.size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        above = _own_epsilons({name: column[block] for name, column in parameters.items()}) > epsilon[block] * _ROUNDED
+        above = own(*(column[block] for column in columns)) > epsilon[block] * _ROUNDED
         if above.any():
             found.append(start + np.flatnonzero(above))
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def _profile(kind: type, own: Floats, epsilon: Floats, first: Floats, *more: Floats) -> Floats:
-    """Return delta at ``epsilon``, below ``own``, the event's own; ``first`` is a scale where there is one."""
-    gap = own - epsilon
-    if kind is Laplace:
-        return np.asarray(-np.expm1(-gap / 2.0))
-    if kind is ExponentialMechanism:
-        return np.asarray(np.expm1(-gap / 2.0) ** 2 / -np.expm1(-own))
-    if kind is DiscreteLaplace:
-        # Noise x has the loss (sensitivity - 2x) / scale: the mass of what is above epsilon, less the other's.
-        base, sensitivity = np.exp(-1.0 / first), more[0]
-        last = np.ceil((sensitivity - epsilon * first) / 2.0) - 1.0
-        below = np.where(last >= 0.0, 1.0 - base ** (last + 1.0) / (1.0 + base), base**-last / (1.0 + base))
-        return np.asarray(below - np.exp(epsilon) * base ** (sensitivity - last) / (1.0 + base))
-    return np.asarray(-np.expm1(-gap) / (1.0 + np.exp(-own)))
-
-
-def _gaussians_above(scale: Floats, sensitivity: Floats, epsilon: Floats, delta: Floats) -> NDArray[np.bool_]:
-    """Return which Gaussian events have a delta above the one charged: Phi(m/2 - e/m) - exp(e) Phi(-m/2 - e/m)."""
-    mean = sensitivity / scale
+def _gaussians_above(parameters: dict[str, Floats], epsilon: Floats, delta: Floats) -> NDArray[np.int64]:
+    """Return the Gaussian events with a delta above the one charged: Phi(m/2 - e/m) - exp(e) Phi(-m/2 - e/m)."""
+    mean = parameters["sensitivity"] / parameters["scale"]
     if (epsilon == epsilon[0]).all() and (delta == delta[0]).all():
         # Of equal charges the event of the least noise decides for all: delta grows with the mean.
         worst = int(np.argmax(mean))
         if not _gaussians_above_each(mean[worst:][:1], epsilon[:1], delta[:1])[0]:
-            return np.zeros(epsilon.size, np.bool_)
-    return _gaussians_above_each(mean, epsilon, delta)
+            return np.empty(0, np.int64)
+    return np.flatnonzero(_gaussians_above_each(mean, epsilon, delta))
 
 
 def _gaussians_above_each(mean: Floats, epsilon: Floats, delta: Floats) -> NDArray[np.bool_]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting import events
-from dpfast.accounting.events import Gaussian, Single
+from dpfast.accounting.events import Approximate, Pure, Single
+from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import (
     LARGEST_DELTA_UNITS,
@@ -23,17 +24,7 @@ from dpfast.ledger.agreement import check_columns, check_event
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text"]
 
 #: Kinds of events that come as columns, and what their parameters are called.
-COLUMN_KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        events.Laplace,
-        events.DiscreteLaplace,
-        events.Gaussian,
-        events.ExponentialMechanism,
-        events.PermuteAndFlip,
-        events.Pure,
-    )
-}
+COLUMN_KINDS: dict[str, type] = {kind.__name__: kind for kind, facts in FACTS.items() if facts.in_ledger_columns}
 
 
 def check_text(text: object, argument: str, *, empty: bool) -> None:
@@ -136,7 +127,7 @@ class Charge:
         # Decimals that are not below the units, and equal to them where a float can say so: else a budget that is
         # wholly spent would look overspent.
         epsilon, delta = (_decimal_above(units) for units in (self.epsilon_units, self.delta_units))
-        return events.Approximate(epsilon, delta) if delta else events.Pure(epsilon)
+        return Approximate(epsilon, delta) if delta else Pure(epsilon)
 
 
 def _decimal_above(units: int) -> float:
@@ -147,23 +138,8 @@ def _decimal_above(units: int) -> float:
 
 
 #: Events that a charge may leave without (epsilon, delta): only a ledger that adds up rho or divergences takes them.
-_WITHOUT_EPSILON = frozenset((events.Gaussian, events.ZeroConcentrated))
-_SINGLES = frozenset(
-    (
-        events.Laplace,
-        events.DiscreteLaplace,
-        events.Gaussian,
-        events.ExponentialMechanism,
-        events.PermuteAndFlip,
-        events.RandomizedResponse,
-        events.Pure,
-        events.Approximate,
-        events.KeySelection,
-        events.ZeroConcentrated,
-        events.PoissonSubsampled,
-        events.Partitioned,
-    )
-)
+_WITHOUT_EPSILON = frozenset(kind for kind, facts in FACTS.items() if facts.concentrated is not None)
+_SINGLES = frozenset(get_args(Single))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +219,7 @@ class ChargeColumns:
         names = [one.name for one in fields(self.kind)]
         if list(self.parameters) != names:
             raise ParameterError("parameters", list(self.parameters), f"columns called {', '.join(names)}")
-        if self.epsilon is None and (self.kind is not Gaussian or self.delta is not None):
+        if self.epsilon is None and (self.kind not in _WITHOUT_EPSILON or self.delta is not None):
             raise ParameterError("epsilon", None, "given, but for Gaussian events without a delta")
         self._totals.update(charged_epsilon=0, charged_delta=0)
         count = getattr(self.parameters[names[0]], "size", 0)
@@ -257,8 +233,9 @@ class ChargeColumns:
                 self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
             elif not _positive(column):
                 raise ParameterError(name, Words("a column"), "positive finite numbers")
-        if self.kind is events.DiscreteLaplace and not _whole(self.parameters["sensitivity"]):
-            raise ParameterError("sensitivity", Words("a column"), "whole numbers for DiscreteLaplace")
+        for one in fields(self.kind):
+            if one.type == "int" and not _whole(self.parameters[one.name]):
+                raise ParameterError(one.name, Words("a column"), f"whole numbers for {self.kind.__name__}")
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.exact.amounts import LARGEST_EPSILON_UNITS
 from dpfast.ledger.charges import ChargeColumns, Item
 

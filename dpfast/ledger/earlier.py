@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpfast.accounting import rdp
+from dpfast.accounting.accountants import rdp
 from dpfast.errors import LedgerError
 from dpfast.exact.amounts import to_decimal
 from dpfast.ledger.account import MAIN

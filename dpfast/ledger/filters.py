@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
-from dpfast.accounting import rdp, zcdp
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, read_budget
+from dpfast.accounting.accountants import rdp, zcdp
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, ShownAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.arguments import Choice
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
@@ -80,10 +80,10 @@ class Filter(Protocol):
     def admits(self, spent: Sequence[int]) -> bool:
         """Return whether so much may be spent."""
 
-    def shown(self, spent: Sequence[int]) -> Amounts | ConcentratedAmounts | RenyiAmounts:
+    def shown(self, spent: Sequence[int]) -> ShownAmounts:
         """Return an amount for people."""
 
-    def left(self, spent: Sequence[int]) -> Amounts | ConcentratedAmounts | RenyiAmounts:
+    def left(self, spent: Sequence[int]) -> ShownAmounts:
         """Return what remains, for people."""
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
@@ -229,7 +229,7 @@ class Renyi:
     Guarantee
         A charge is admitted while some order stays within its bound, fixed at creation. Then all answers
         together are (epsilon, delta)-differentially private, although which order that is may depend on the
-        answers: every order has a share of delta of its own (`dpfast.accounting.rdp.filter_caps`). The same holds
+        answers: every order has a share of delta of its own (`rdp.filter_caps`). The same holds
         while the plain epsilons stay within ``plain_units``, which is epsilon.
     """
 

@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting import basic
-from dpfast.accounting.accountant import checked_delta
+from dpfast import accounting
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
 from dpfast.arguments import Real, Special, no_numbers
@@ -196,20 +197,12 @@ def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | 
 
 
 def _accountants() -> Iterable[tuple[str, Any]]:
-    # Not at the top: a ledger that only charges does without them.
-    from dpfast.accounting.advanced import Advanced
-    from dpfast.accounting.gdp import GDP
-    from dpfast.accounting.optimal import Optimal
-    from dpfast.accounting.pld import PLD
-    from dpfast.accounting.rdp import RDP
-    from dpfast.accounting.zcdp import ZCDP
-
-    yield "advanced composition", Advanced
-    yield "optimal composition", Optimal
-    yield "Gaussian (GDP)", GDP
-    yield "zCDP", ZCDP
-    yield "Rényi (RDP)", RDP
-    yield "privacy loss distribution", PLD
+    yield "advanced composition", accounting.advanced
+    yield "optimal composition", accounting.optimal
+    yield "Gaussian (GDP)", accounting.gdp
+    yield "zCDP", accounting.zcdp
+    yield "Rényi (RDP)", accounting.rdp
+    yield "privacy loss distribution", accounting.pld
 
 
 def _facts(entries: Iterable[Entry]) -> list[Event]:

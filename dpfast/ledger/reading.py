@@ -7,7 +7,7 @@ from typing import NoReturn, Self
 
 import polars as pl
 
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts
+from dpfast.accounting.budget import Amounts, ShownAmounts
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account, Identity, Store
 from dpfast.ledger.durable import DurableStore
@@ -32,13 +32,13 @@ class Reading:
         return self._state().filter.total
 
     @property
-    def spent(self) -> Amounts | ConcentratedAmounts | RenyiAmounts:
+    def spent(self) -> ShownAmounts:
         """What has been charged so far, as the accountant adds it up; see :meth:`report` for what that means."""
         account = self._state()
         return account.filter.shown(account.spent)
 
     @property
-    def remaining(self) -> Amounts | ConcentratedAmounts | RenyiAmounts:
+    def remaining(self) -> ShownAmounts:
         """What can still be charged."""
         account = self._state()
         return account.filter.left(account.spent)

@@ -1,54 +1,13 @@
-"""Queries and a budget -> a blueprint: sensitivities, shares, scales and charges, without looking at the data."""
+"""Releases: what is asked is planned without looking at the data, charged, drawn once, and read as often as one likes.
 
-from __future__ import annotations
-
-from dpfast.releases.adaptive_blueprint import AdaptiveBlueprint, draw_up_adaptive, explain_adaptive
-from dpfast.releases.blueprint import (
-    SUFFIXES,
-    Blueprint,
-    DrawnModes,
-    DrawnQuantiles,
-    DrawnTogether,
-    NoisyMeasure,
-    Part,
-    PlannedQuery,
-)
-from dpfast.releases.charged import Charged
-from dpfast.releases.drawing_up import draw_up
-from dpfast.releases.explanation import error_frame, explain, measure_frame
-from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, Weights
-from dpfast.releases.workload_blueprint import WorkloadBlueprint, draw_up_workload
-from dpfast.releases.workload_explanation import consider_frame, explain_workload, workload_error_frame
-from dpfast.releases.workload_reading import AskedWorkload, read_workload
-
-__all__ = [
-    "SUFFIXES",
-    "AdaptiveBlueprint",
-    "AskedWorkload",
-    "Blueprint",
-    "Charged",
-    "DrawnModes",
-    "DrawnQuantiles",
-    "DrawnTogether",
-    "KeyShare",
-    "NoisyMeasure",
-    "NoisyUnits",
-    "OneByOne",
-    "Part",
-    "PlannedQuery",
-    "Policy",
-    "ReleasedCount",
-    "Weights",
-    "WorkloadBlueprint",
-    "consider_frame",
-    "draw_up",
-    "draw_up_adaptive",
-    "draw_up_workload",
-    "error_frame",
-    "explain",
-    "explain_adaptive",
-    "explain_workload",
-    "measure_frame",
-    "read_workload",
-    "workload_error_frame",
-]
+request
+    What was asked of `dpfast.plan`, as it was written; what is read of it is checked.
+blueprint
+    What will be aggregated, with which noise, at what cost. There are three kinds: `group_blueprint` for queries by
+    group (made by `group_planning` from `splitting`, `choosing_keys` and `measure_noise`), `workload_blueprint` for a
+    workload by a strategy chosen beforehand, and `adaptive_blueprint` for one by an estimate that adapts to the data.
+plan
+    A blueprint that can be run, once: charges, reads the data, and has the blueprint draw (`drawing`).
+release
+    What was drawn.
+"""

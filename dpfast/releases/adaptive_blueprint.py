@@ -5,31 +5,33 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from functools import partial
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import Pure, ZeroConcentrated
-from dpfast.errors import ParameterError
+from dpfast.aggregation.exact import Aggregates
+from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.releases.charged import Charged
-from dpfast.releases.explanation import explain_terms, explain_unit
-from dpfast.releases.workload_reading import AskedWorkload
+from dpfast.releases.caveats import caveats
+from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
+from dpfast.releases.release import Release
+from dpfast.releases.request import Request
 from dpfast.synthesis.choosing import estimate_histogram
 from dpfast.synthesis.estimate import Estimate
-from dpfast.workloads.workload import Workload
 
-__all__ = ["AdaptiveBlueprint", "draw_up_adaptive", "explain_adaptive"]
+__all__ = ["AdaptiveBlueprint", "draw_up_adaptive"]
 
 #: An estimate splits its budget into thousandths, and these into levels.
 _LEAST_UNITS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveBlueprint(Charged):
+class AdaptiveBlueprint(HistogramBlueprint):
     """What answering a workload from an estimate that adapts to the data will do and cost.
 
     Guarantee
@@ -41,26 +43,15 @@ class AdaptiveBlueprint(Charged):
 
     Attributes
     ----------
-    workload
-        The queries over the cells, which are the public keys in their order.
     steps
         See above.
     step_units
-        Epsilon or rho of the estimate, in units of 1e-18.
-    charge
-        What all steps together cost.
+        Epsilon or rho of the estimate, in units of 1e-18; ``charge`` is what all steps together cost.
 
     """
 
-    workload: Workload
     steps: int
     step_units: int
-    charge: Charge
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What the ledger is charged."""
-        return (self.charge,)
 
     @property
     def step_budget(self) -> Decimal:
@@ -72,14 +63,47 @@ class AdaptiveBlueprint(Charged):
 
         Counts are moved into the range that estimates take, which moves no two histograms apart.
         """
-        cells = np.clip(counts, 0, 2**62 // self.workload.cells)
-        budget: dict[str, Any] = {"rho" if self.concentrated else "epsilon": self.step_budget}
-        return estimate_histogram(cells.reshape(self.workload.shape), self.workload, **budget)
+        cells = np.clip(counts, 0, 2**62 // self.workload.cells).reshape(self.workload.shape)
+        if self.concentrated:
+            return estimate_histogram(cells, self.workload, rho=self.step_budget)
+        return estimate_histogram(cells, self.workload, epsilon=self.step_budget)
+
+    def explain_noise(self, *, measures: bool) -> list[str]:
+        """Return the lines about cells, strategy, noise and error."""
+        return [
+            *super().explain_noise(measures=measures),
+            "  strategy      adaptive: a tree of boxes that splits where the records are, or what is measured whatever "
+            "the data, as the queries and a noisy number of records decide",
+            f"  noise         {'rho' if self.concentrated else 'epsilon'} {to_float(self.step_units):.6g} for each of "
+            f"{self.steps:,} rows that neighbouring data differ by at most",
+            "  error         not known beforehand, as it depends on the data; answers come without intervals",
+        ]
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the one row of the strategy, of which nothing else is known beforehand."""
+        return pl.DataFrame({name: ["adaptive" if name == "strategy" else None] for name in CONSIDERED}, CONSIDERED)
+
+    def error(self, alpha: float) -> pl.DataFrame:
+        """Refuse: the error depends on the data."""
+        allowed = '"auto" or one of dpf.strategies where errors are asked before the data are seen'
+        raise ParameterError("strategy", Words('"adaptive"'), allowed, 'plan with strategy="auto"')
+
+    def draw(self, exact: Aggregates, entry: int) -> Release:
+        """Draw the estimate once, and return the answers that follow from it."""
+        estimate = self.estimate(exact.measures[0])
+        # An estimate knows what it was drawn with; what was paid is the charge for all steps.
+        estimate.spent, estimate.entry = self.budget, entry
+        return self.release(exact.keys, estimate.histogram, partial(_answers, estimate), entry, estimate)
 
 
-def draw_up_adaptive(asked: AskedWorkload, mechanism: object) -> AdaptiveBlueprint:
+def _answers(estimate: Estimate) -> pl.DataFrame:
+    return estimate.workload.frame().with_columns(pl.Series("answer", estimate.answers))
+
+
+def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     """Return the blueprint of a workload's release from an estimate that adapts to the data."""
-    unit, budget = asked.unit, asked.budget
+    cells, mechanism = read_cells(request), request.mechanism
+    unit, budget = cells.unit, cells.budget
     if not isinstance(mechanism, str) or mechanism != "auto":
         raise ParameterError("mechanism", mechanism, '"auto" with an adaptive strategy, which draws more than noise')
     steps = unit.max_groups * unit.max_rows_per_group * (1 if unit.neighbors == "add_remove" else 2)
@@ -90,29 +114,17 @@ def draw_up_adaptive(asked: AskedWorkload, mechanism: object) -> AdaptiveBluepri
     if step_units < _LEAST_UNITS:
         allowed = f"larger: a privacy unit moves up to {steps:,} rows, and each must be hidden"
         raise ParameterError(budget.kind, amount, allowed, "raise it, or lower max_groups or max_rows_per_group")
-    description = f"{len(asked.workload):,} queries over {asked.by}, from an adaptive estimate"
+    description = f"{len(cells.workload):,} queries over {cells.by}, from an adaptive estimate"
     event = Pure(amount) if budget.kind == "epsilon" else ZeroConcentrated(amount)
     amounts = (budget.units, 0) if budget.kind == "epsilon" else (0, 0)
-    charge = Charge(*amounts, description, event)
-    blueprint = AdaptiveBlueprint(**asked.basics, steps=steps, step_units=step_units, charge=charge)
-    return replace(blueprint, warnings=asked.warnings(blueprint))
-
-
-def explain_adaptive(blueprint: AdaptiveBlueprint) -> str:
-    """Return what will be drawn and why, as text."""
-    workload = blueprint.workload
-    shape = " x ".join(f"{length:,}" for length in workload.shape)
-    kind = "rho" if blueprint.concentrated else "epsilon"
-    return "\n".join(
-        [
-            f"Release of {len(workload):,} queries over {shape} cells by {', '.join(blueprint.by)}",
-            "  privacy unit  " + explain_unit(blueprint.unit),
-            f"  cells         {workload.cells:,} public keys ({blueprint.aggregation.route} route)",
-            "  strategy      adaptive: a tree of boxes that splits where the records are, or what is measured whatever "
-            "the data, as the queries and a noisy number of records decide",
-            f"  noise         {kind} {to_float(blueprint.step_units):.6g} for each of {blueprint.steps:,} rows that "
-            "neighbouring data differ by at most",
-            "  error         not known beforehand, as it depends on the data; answers come without intervals",
-            *explain_terms(blueprint),
-        ]
+    blueprint = AdaptiveBlueprint(
+        aggregation=cells.aggregation,
+        unit=unit,
+        dataset=cells.dataset,
+        concentrated=budget.kind == "rho",
+        workload=cells.workload,
+        charge=Charge(*amounts, description, event),
+        steps=steps,
+        step_units=step_units,
     )
+    return replace(blueprint, warnings=caveats(request, cells.population, blueprint.budget))

@@ -1,354 +1,141 @@
-"""What a plan consists of: queries with their noise, the selection of keys, and a charge for each."""
+"""What will be done for a request and what it costs: data to aggregate, a privacy unit, noise, and charges."""
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Literal, TypeAlias
 
+import polars as pl
+
+from dpfast.accounting.accountants import zcdp
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.columns.ranks import PARTS
+from dpfast.aggregation.exact import Aggregates, Aggregation
+from dpfast.aggregation.keys import name_of
+from dpfast.exact.amounts import to_float
 from dpfast.ledger import Charge
-from dpfast.mechanisms.noise.gaussian import gaussian_kernel
-from dpfast.mechanisms.noise.laplace import laplace_kernel
-from dpfast.mechanisms.quantiles.joint import JointCalibration
-from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
-from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, Sensitivity
-from dpfast.releases.charged import Charged
-from dpfast.releases.key_share import KeyShare
-from dpfast.threads import thread_count
+from dpfast.releases.release import Release
 
-__all__ = [
-    "RANKS",
-    "ROWS",
-    "SUFFIXES",
-    "Blueprint",
-    "DrawnModes",
-    "DrawnQuantiles",
-    "DrawnTogether",
-    "Mechanism",
-    "NoisyMeasure",
-    "Part",
-    "PlannedQuery",
-    "columns_of",
-    "describe",
-]
-
-Mechanism: TypeAlias = Literal["laplace", "gaussian"]
-
-#: What a query's name is followed by in the columns of a release.
-SUFFIXES = ("", "_scale", "_lower", "_upper")
-
-#: What the name of quantiles is followed by where their error in ranks stands.
-RANKS = "_ranks"
-
-#: What the name of a mode is followed by where its error in rows stands.
-ROWS = "_rows"
+__all__ = ["Blueprint"]
 
 
-@dataclass(frozen=True)
-class NoisyMeasure:
-    """One measure with its noise: everything in steps of the measure.
+@dataclass(frozen=True, kw_only=True)
+class Blueprint(ABC):
+    """What will be aggregated, for whom, at what cost: from schema and parameters alone.
 
     Attributes
     ----------
-    measure
-        What is aggregated.
-    sensitivity
-        How far it can move between neighbours.
-    mechanism, scale
-        The noise: Laplace b or Gaussian sigma.
-    charge
-        What it costs, with the event that is drawn.
-
-    """
-
-    measure: Measure
-    sensitivity: Sensitivity
-    mechanism: Mechanism
-    scale: float
-    charge: Charge
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs."""
-        return (self.charge,)
-
-    @property
-    def epsilon_units(self) -> int:
-        """Its share of epsilon."""
-        return self.charge.epsilon_units
-
-    @property
-    def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
-
-    @property
-    def step(self) -> float:
-        """What one step is worth in the column's unit."""
-        return 2.0**self.measure.step_exponent
-
-    @property
-    def kernel(self) -> str:
-        """The kernel that will draw the noise."""
-        return laplace_kernel(self.scale) if self.mechanism == "laplace" else gaussian_kernel(self.scale)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What the exponential mechanism selects in every group.
-
-    Attributes
-    ----------
-    measure
-        What is aggregated.
-    epsilon
-        What one draw is made with, read as the decimal that it denotes.
+    aggregation
+        The checked, exact aggregation, not yet run.
     unit
-        It fixes the sensitivities.
-    charge
-        What it costs: the exponential mechanism, as often as a privacy unit pays for it.
+        Whose presence is hidden.
+    dataset
+        The name under which the ledger knows the data, None for the ledger's own.
+    concentrated
+        Whether the budget was given as rho, for ledgers that add that up.
+    warnings
+        What the parameters give reason to warn of.
 
     """
 
-    measure: Measure
-    epsilon: float
+    aggregation: Aggregation
     unit: PrivacyUnit
-    charge: Charge
+    dataset: str | None
+    concentrated: bool
+    warnings: tuple[str, ...] = ()
 
     @property
+    @abstractmethod
     def charges(self) -> tuple[Charge, ...]:
-        """What it costs, in the order in which it is drawn."""
-        return (self.charge,)
+        """What the ledger is charged, in one call."""
 
     @property
-    def step(self) -> float:
-        """The distance between points, in the column's unit."""
-        return 2.0**self.measure.step_exponent
+    @abstractmethod
+    def about(self) -> str:
+        """What is released, in a few words."""
+
+    @abstractmethod
+    def explain_noise(self, *, measures: bool) -> list[str]:
+        """Return the lines of an explanation that say what will be drawn, and why."""
+
+    @abstractmethod
+    def to_frame(self) -> pl.DataFrame:
+        """Return what `Plan.to_frame` shows."""
+
+    @abstractmethod
+    def error(self, alpha: float) -> pl.DataFrame:
+        """Return what `Plan.error` shows."""
+
+    @abstractmethod
+    def draw(self, exact: Aggregates, entry: int) -> Release:
+        """Draw the noise for exact aggregates, and return what can be read.
+
+        Guarantee
+            Every call draws fresh noise, and so costs all charges: whoever calls this calls it once.
+
+        Parameters
+        ----------
+        exact
+            What the aggregation returned.
+        entry
+            The number of the first charge in the ledger.
+
+        """
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(map(name_of, self.aggregation.grouping.by))
 
     @property
     def epsilon_units(self) -> int:
-        """Its share of epsilon."""
+        """The sum of the charges' epsilons."""
         return sum(charge.epsilon_units * charge.count for charge in self.charges)
 
     @property
     def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
+        """The sum of the charges' deltas."""
+        return sum(charge.delta_units * charge.count for charge in self.charges)
 
     @property
-    def draws(self) -> int:
-        """How many draws, over all groups, a privacy unit pays for."""
-        return self.charge.count
-
-
-@dataclass(frozen=True)
-class DrawnModes(Drawn):
-    """Counts of rows by candidate, of which the most common is selected."""
+    def budget(self) -> ShownAmounts:
+        """What the release costs, in the kind of budget that was given."""
+        if not self.concentrated:
+            return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
+        rho, delta = zcdp.cost([charge.fact.times(charge.count) for charge in self.charges])
+        return ConcentratedAmounts(to_float(rho), to_float(delta))
 
     @property
-    def kernel(self) -> str:
-        """The kernel that will select."""
-        return "selection"
+    def privacy_unit(self) -> str:
+        """The privacy unit's name for the ledger."""
+        return "row" if self.unit.column is None else f"column:{self.unit.column}"
 
-    @property
-    def sensitivity(self) -> int:
-        """How far a unit can move one group's counts, in rows."""
-        return self.unit.max_rows_per_group
-
-    @property
-    def slope(self) -> float:
-        """What counts are multiplied by."""
-        return count_slope(self.epsilon, self.unit.max_rows_per_group, self.unit.neighbors)
-
-    @property
-    def scale(self) -> float:
-        """How many rows divide a probability by e."""
-        return 1 / self.slope
-
-    def strays(self, miss: float) -> int:
-        """Return how many rows less than the most common candidate the selected one has, but with this probability."""
-        unit = self.unit
-        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
+    def explain(self, *, measures: bool = True) -> str:
+        """Return what will be done and why, as text; ``measures=False`` leaves out the lines of single measures."""
+        return "\n".join(
+            [
+                f"Release of {self.about}",
+                f"  privacy unit  {_explain_unit(self.unit)}",
+                *self.explain_noise(measures=measures),
+                f"  charge        {_explain_charge(self.budget)}, before any data is read",
+                "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
+                "this plan can give one person the rows of another; at most 2**38 rows",
+                *(f"  warning       {warning}" for warning in self.warnings),
+            ]
+        )
 
 
-@dataclass(frozen=True)
-class DrawnQuantiles(Drawn):
-    """Points of which quantiles are drawn by the exponential mechanism, by halves.
-
-    Attributes
-    ----------
-    calibration
-        The nodes of a group, each level drawn with ``epsilon``; ``measure`` collects points of a grid, in steps.
-
-    """
-
-    calibration: Calibration
-
-    @property
-    def tree(self) -> QuantileTree:
-        """The nodes of a group."""
-        return self.calibration.tree
-
-    @property
-    def kernel(self) -> str:
-        """The kernel that will draw the quantiles."""
-        return "quantiles"
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """The largest sensitivity of a node, in ranks."""
-        return max(Fraction(self.calibration.sensitivity(node), node.d) for level in self.tree.levels for node in level)
-
-    @property
-    def scale(self) -> float:
-        """How many ranks divide a probability by e, at the largest sensitivity."""
-        return 1 / min(self.calibration.slope(node) * node.d for level in self.tree.levels for node in level)
-
-    def strays(self, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``.
-
-        A node's rank lies between those of the two quantiles that it is between, and so moves by no more than the
-        further of these does, whence its own error comes on top; all nodes are within theirs with probability at least
-        1 minus the sum of the probabilities with which one is not.
-
-        This is the worst case over all data, the grid being public and the data not: where the values near the quantile
-        lie one point apart, and nearly all other points just more ranks away than the bound, the probability to stray
-        is the number of points times exp(-slope * ranks) up to a small factor. Hence the logarithm of the number of
-        points, 41 for floats by default. Values spread over the bounds stray by a few ranks.
-        """
-        each = miss / len(self.tree.parts)
-        points = self.measure.points
-        errors = [
-            max(rank_error(node, self.calibration.slope(node), points, each) for node in level)
-            for level in self.tree.levels
-        ]
-        return math.fsum(errors)
+def _explain_unit(unit: PrivacyUnit) -> str:
+    """Return whose presence is hidden, in words."""
+    if unit.column is None:
+        return f"one row; neighbours: {unit.neighbors}"
+    return (
+        f"{unit.column}: at most {unit.max_groups} groups and "
+        f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+    )
 
 
-@dataclass(frozen=True)
-class DrawnTogether(Drawn):
-    """Points of which all quantiles are drawn by one exponential mechanism, given a noisy number of rows.
-
-    Attributes
-    ----------
-    calibration
-        The quantiles of a group, drawn with ``epsilon``; ``measure`` collects points of a grid, in steps.
-    counted
-        What the number of rows costs.
-
-    """
-
-    calibration: JointCalibration
-    counted: Charge
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs: the number of rows, then the quantiles."""
-        return self.counted, self.charge
-
-    @property
-    def kernel(self) -> str:
-        """The kernel that will draw the quantiles."""
-        return "joint quantiles"
-
-    @property
-    def sensitivity(self) -> int:
-        """How far a unit can move a group's scores, in ranks."""
-        return self.calibration.sensitivity
-
-    @property
-    def scale(self) -> float:
-        """How many ranks, between two quantiles, divide a probability by e."""
-        return self.calibration.scale
-
-    def strays(self, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``."""
-        return self.calibration.strays(self.measure.points, miss)
-
-
-#: What a query is answered from.
-Part: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes
-
-
-@dataclass(frozen=True)
-class PlannedQuery:
-    """A query by name with the measures that it is answered from: one, or a mean's sum and count."""
-
-    name: str
-    query: Query
-    parts: tuple[Part, ...]
-    whole: bool
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of its columns in a release."""
-        return columns_of(self.name, self.query)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Blueprint(Charged):
-    """What a release by group will do and cost, from schema and parameters alone.
-
-    Attributes
-    ----------
-    queries
-        The queries with their noise.
-    key_share
-        How keys are selected; None where they are public.
-    split
-        In words, how the budget was split.
-
-    """
-
-    queries: tuple[PlannedQuery, ...]
-    key_share: KeyShare | None
-    split: str
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """All noisy measures, in the order in which they are drawn."""
-        return tuple(part for planned in self.queries for part in planned.parts)
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What the ledger is charged, in one call: the selection of keys, then every measure."""
-        selection = () if self.key_share is None else self.key_share.charges
-        return *selection, *(charge for part in self.parts for charge in part.charges)
-
-    @property
-    def groups(self) -> int | None:
-        """How many groups are released, where that is known beforehand: the keys are public."""
-        if self.key_share is not None:
-            return None
-        return 1 if self.aggregation.public is None else self.aggregation.public.given.height
-
-    @property
-    def threads(self) -> int | None:
-        """How many threads of this machine share a measure's noise, where the number of groups is known."""
-        return None if self.groups is None else thread_count(None, self.groups)
-
-
-def columns_of(name: str, query: Query) -> tuple[str, ...]:
-    """Return the names of a query's columns in a release."""
-    if isinstance(query, QuantileQuery):
-        return (*(name + label for label in query.labels), name + RANKS)
-    if isinstance(query, ModeQuery):
-        return (name, name + ROWS)
-    return tuple(name + suffix for suffix in SUFFIXES)
-
-
-def describe(query: Query) -> str:
-    """Return a query in words."""
-    if isinstance(query, ModeQuery):
-        return f"most common of {len(query.candidates)} candidates in {query.column}"
-    if query.bounds is None:
-        return query.kind
-    what: str = query.kind
-    if isinstance(query, QuantileQuery):
-        listed = ", ".join(f"{query.parts[place] / PARTS:.7g}" for place in query.order)
-        what = f"quantile {listed}" if len(query.parts) == 1 else f"quantiles {listed}"
-    return f"{what} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"
+def _explain_charge(budget: ShownAmounts) -> str:
+    if isinstance(budget, Amounts):
+        return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
+    return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"

@@ -6,17 +6,11 @@ data look like any others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
-import polars as pl
-
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts
-from dpfast.errors import ParameterError
-from dpfast.queries import Query
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.releases.key_share import KeyShare
+from dpfast.releases.request import Request
 
-__all__ = ["caveats", "read_population"]
+__all__ = ["caveats"]
 
 LARGEST_EPSILON = 10.0
 #: rho = 1 is an epsilon of about 8 at delta 1e-6.
@@ -27,35 +21,19 @@ MANY_UNITS = 1000
 LARGEST_DELTA = 1e-5
 
 
-def read_population(population: object) -> int | None:
-    """Return the number of units that a user tells, or refuse what is none."""
-    if population is None:
-        return None
-    if isinstance(population, bool) or not isinstance(population, (int, np.integer)) or not 1 <= population <= 2**60:
-        raise ParameterError("population", population, "a whole number of at least 1, or None")
-    return int(population)
-
-
 def caveats(
-    budget: Amounts | ConcentratedAmounts,
-    population: int | None,
-    queries: Iterable[tuple[str, Query]],
-    data: object,
-    keys: pl.DataFrame | None,
-    key_share: KeyShare | None,
+    request: Request, population: int | None, budget: ShownAmounts, key_share: KeyShare | None = None
 ) -> tuple[str, ...]:
     """Return the warnings, each a sentence without its full stop.
 
     Parameters
     ----------
-    budget
-        What the release costs.
+    request
+        Of its data and keys, only whether they are one and the same object is looked at.
     population
         How many units the data are about, as far as that is public; None if it is not told.
-    queries
-        By name.
-    data, keys
-        As they were given; only whether they are one and the same object is looked at.
+    budget
+        What the release costs.
     key_share
         How keys are selected, if they are.
 
@@ -78,13 +56,13 @@ def caveats(
             f"delta {budget.delta:g} is not below 1 / population = {1 / population:g}: publishing the data of a few "
             "units at random would be allowed at that delta"
         )
-    for name, query in queries:
+    for name, query in request.queries.items():
         if query.computed:
             found.append(
                 f"the bounds of {name} are NumPy numbers, as computed from an array: bounds must not be computed from "
                 "the private data; write them down as numbers"
             )
-    if keys is not None and keys is data:
+    if request.keys is not None and request.keys is request.data:
         found.append(
             "keys is the data itself: which keys occur in the data is then published as it is; leave keys out to "
             "select them privately"

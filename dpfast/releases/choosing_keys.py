@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from statistics import NormalDist
 
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Approximate, KeySelection
 from dpfast.accounting.privacy_unit import PrivacyUnit
@@ -35,8 +35,8 @@ from dpfast.mechanisms.noise.integer_noise import (
     laplace_of_epsilon,
     laplace_of_rho,
 )
-from dpfast.releases.blueprint import Mechanism, NoisyMeasure
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, UnitsNeeded, Weights
+from dpfast.releases.planned_queries import Mechanism, NoisyMeasure
 
 __all__ = ["RULES", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
 

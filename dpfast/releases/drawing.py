@@ -26,18 +26,14 @@ from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.selection.modes import draw_modes
 from dpfast.queries import QuantileQuery
 from dpfast.randomness import RandomSource, SystemRandom
-from dpfast.releases import (
-    Blueprint,
+from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
+from dpfast.releases.planned_queries import (
     DrawnModes,
     DrawnQuantiles,
     DrawnTogether,
     NoisyMeasure,
-    NoisyUnits,
-    OneByOne,
     Part,
     PlannedQuery,
-    Policy,
-    ReleasedCount,
 )
 
 __all__ = ["draw"]
@@ -46,7 +42,7 @@ __all__ = ["draw"]
 _MISS = 0.05
 
 
-def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
+def draw(queries: Sequence[PlannedQuery], key_share: KeyShare | None, exact: Aggregates) -> pl.DataFrame:
     """Return what a release shows: keys, and for each query its value, noise scale and 95% interval.
 
     Guarantee
@@ -55,8 +51,10 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
 
     Parameters
     ----------
-    blueprint
-        What is released.
+    queries
+        What is released, with its noise.
+    key_share
+        How keys are selected; None where they are public.
     exact
         The exact aggregates that it asked for.
 
@@ -65,14 +63,15 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
     measures: Sequence[Any] = exact.measures
     keys = exact.keys
     drawn: dict[int, NDArray[np.int64]] = {}
-    if blueprint.key_share is not None:
-        shown, drawn = _selected(blueprint, exact, source)
+    if key_share is not None:
+        parts = [part for planned in queries for part in planned.parts]
+        shown, drawn = _selected(key_share, parts, exact, source)
         keys, order = _rebuilt_keys(keys, shown)
         measures = [values[order] for values in measures]
         drawn = {place: noisy[order] for place, noisy in drawn.items()}
     columns: list[pl.Series] = keys.get_columns()
     place = 0
-    for planned in blueprint.queries:
+    for planned in queries:
         noisy = []
         for part in planned.parts:
             # What decided which keys are shown is itself released: no second draw.
@@ -83,16 +82,15 @@ def draw(blueprint: Blueprint, exact: Aggregates) -> pl.DataFrame:
 
 
 def _selected(
-    blueprint: Blueprint, exact: Aggregates, source: RandomSource
+    key_share: KeyShare, parts: Sequence[Part], exact: Aggregates, source: RandomSource
 ) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
     """Return which keys are shown, and the noisy measures that decided it, by their place, for all keys."""
-    assert blueprint.key_share is not None
     assert exact.units is not None
-    rule = blueprint.key_share.rule
+    rule = key_share.rule
     if isinstance(rule, OneByOne):
         return select_keys(exact.units, rule.table, source), {}
     if isinstance(rule, ReleasedCount):
-        noisy = _drawn(exact.measures[rule.place], blueprint.parts[rule.place], source)
+        noisy = _drawn(exact.measures[rule.place], parts[rule.place], source)
         return noisy >= rule.threshold, {rule.place: noisy}
     if isinstance(rule, NoisyUnits):
         return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}

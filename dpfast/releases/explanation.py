@@ -1,22 +1,28 @@
-"""What a plan says of itself: as text, as a frame with a row a measure, and as a frame of errors."""
+"""What a plan says of its queries by group: as text, as a frame with a row a measure, and as a frame of errors."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from dpfast.accounting.budget import Amounts
-from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.mechanisms.noise.half_widths import half_width
-from dpfast.releases.blueprint import Blueprint, DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, Part, describe
-from dpfast.releases.charged import Charged
+from dpfast.releases.planned_queries import (
+    DrawnModes,
+    DrawnQuantiles,
+    DrawnTogether,
+    NoisyMeasure,
+    Part,
+    PlannedQuery,
+    describe,
+)
 
-__all__ = ["error_frame", "explain", "explain_terms", "explain_unit", "measure_frame", "read_miss"]
+__all__ = ["error_frame", "explain_query", "measure_frame", "read_miss"]
 
 _MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
 _SCHEMA = {
@@ -121,9 +127,9 @@ def _row(query: str, part: Part) -> dict[str, Any]:
     }
 
 
-def measure_frame(blueprint: Blueprint) -> pl.DataFrame:
+def measure_frame(queries: Sequence[PlannedQuery]) -> pl.DataFrame:
     """Return a frame with a row for every noisy measure, in the order in which they are drawn."""
-    rows = [_row(planned.name, part) for planned in blueprint.queries for part in planned.parts]
+    rows = [_row(planned.name, part) for planned in queries for part in planned.parts]
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
@@ -136,8 +142,17 @@ def read_miss(alpha: object) -> float:
     return number
 
 
-def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
+def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: object) -> pl.DataFrame:
     """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
+
+    Parameters
+    ----------
+    queries
+        With their noise.
+    groups
+        How many groups there are; None where keys are selected.
+    alpha
+        The probability of straying further.
 
     Notes
     -----
@@ -145,7 +160,6 @@ def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
     exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
     """
     number = read_miss(alpha)
-    groups = blueprint.groups
     miss = number if not groups else -math.expm1(math.log1p(-number) / groups)
     if miss < _RAREST:
         raise ParameterError("alpha", alpha, f"at least {_RAREST * (groups or 1):g} for {groups} keys")
@@ -157,74 +171,17 @@ def error_frame(blueprint: Blueprint, alpha: object) -> pl.DataFrame:
             "groups": groups,
             "all": None if groups is None else _reach(part, miss),
         }
-        for planned in blueprint.queries
+        for planned in queries
         for part in planned.parts
     ]
     return pl.DataFrame(rows, schema=_ERROR_SCHEMA)
 
 
-def explain(blueprint: Blueprint, *, measures: bool = True) -> str:
-    """Return what will be done and why, as text.
-
-    Parameters
-    ----------
-    blueprint
-        The plan.
-    measures
-        Whether to say of every measure how it gets its noise.
-
-    """
-    by = ", ".join(blueprint.by) or "nothing (one group)"
-    lines = [f"Release of {len(blueprint.queries)} queries by {by}"]
-    lines.append("  privacy unit  " + explain_unit(blueprint.unit))
-    lines.append("  keys          " + _explain_keys(blueprint))
-    if len(blueprint.charges) > 1:
-        lines.append(f"  split         {blueprint.split}")
-    for planned in blueprint.queries:
-        lines.append(f"  {planned.name:<13} {describe(planned.query)}")
-        if measures:
-            lines.extend(f"                {_explain_part(planned.name, part)}" for part in planned.parts)
-    lines.extend(explain_terms(blueprint))
-    return "\n".join(lines)
-
-
-def explain_unit(unit: PrivacyUnit) -> str:
-    """Return whose presence is hidden, in words."""
-    if unit.column is None:
-        return f"one row; neighbours: {unit.neighbors}"
-    return (
-        f"{unit.column}: at most {unit.max_groups} groups and "
-        f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
-    )
-
-
-def explain_terms(charged: Charged) -> list[str]:
-    """Return the lines on which every explanation ends: charge, assumptions, warnings."""
-    return [
-        f"  charge        {_explain_charge(charged)}, before any data is read",
-        "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
-        "this plan can give one person the rows of another; at most 2**38 rows",
-        *(f"  warning       {warning}" for warning in charged.warnings),
-    ]
-
-
-def _explain_charge(charged: Charged) -> str:
-    budget = charged.budget
-    if isinstance(budget, Amounts):
-        return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
-    return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"
-
-
-def _explain_keys(blueprint: Blueprint) -> str:
-    share = blueprint.key_share
-    if share is None:
-        threads = blueprint.threads
-        drawn = "one thread" if threads == 1 else f"{threads} threads of this machine"
-        return (
-            f"{blueprint.groups} public keys, each shown, zeros included ({blueprint.aggregation.route} route); "
-            f"noise drawn by {drawn}"
-        )
-    return share.explain()
+def explain_query(planned: PlannedQuery, *, measures: bool) -> list[str]:
+    """Return the lines that say what a query asks, and with ``measures`` how each of its measures gets its noise."""
+    parts = planned.parts if measures else ()
+    explained = (f"                {_explain_part(planned.name, part)}" for part in parts)
+    return [f"  {planned.name:<13} {describe(planned.query)}", *explained]
 
 
 def _explain_part(query: str, part: Part) -> str:

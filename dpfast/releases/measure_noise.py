@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
@@ -26,7 +26,7 @@ from dpfast.mechanisms.noise.integer_noise import (
 from dpfast.mechanisms.quantiles.joint import JointCalibration, count_noise, count_units, joint_pays
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.queries import Measure, QuantileQuery, Sensitivity
-from dpfast.releases.blueprint import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
+from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
 
 __all__ = [
     "modes_of",
@@ -76,7 +76,7 @@ def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, descr
     """Return the scale of the least noise that a share of rho allows, and the charge for it.
 
     Guarantee
-        The event is rho-zCDP at the share: `dpfast.accounting.zcdp.cost` says so of the very event that the
+        The event is rho-zCDP at the share: `zcdp.cost` says so of the very event that the
         ledger is charged with. The charge's (epsilon, delta) is true of it too: of Gaussian noise, by conversion
         at a delta of 1e-6.
 
@@ -164,7 +164,7 @@ def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple
     """Return the epsilon of one of so many draws by the exponential mechanism, and the charge for all of them.
 
     Of a share of epsilon each gets an equal part, rounded down. Of a share of rho they get what is rho-zCDP at the
-    share by `dpfast.accounting.zcdp.cost`: the bounded range of each, epsilon**2 / 8, adds up.
+    share by `zcdp.cost`: the bounded range of each, epsilon**2 / 8, adds up.
     """
     kind, units = share
     if kind == "epsilon":

@@ -1,199 +1,50 @@
-"""Plan + data + ledger -> Release: charge, aggregate, select, draw once, remember."""
+"""`dpfast.plan` and `dpfast.release`: a request -> its blueprint -> a plan, and its run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
-
 import polars as pl
 
-from dpfast.aggregation.exact import Aggregates
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import Amount
 from dpfast.ledger import Ledger
-from dpfast.queries import Bins, Query
-from dpfast.releases import (
-    Blueprint,
-    draw_up,
-    draw_up_adaptive,
-    draw_up_workload,
-    error_frame,
-    explain,
-    measure_frame,
-    read_workload,
-)
-from dpfast.releases.adaptive_release import AdaptivePlan, AdaptiveRelease
-from dpfast.releases.drawing import draw
+from dpfast.queries import Query
+from dpfast.releases.adaptive_blueprint import draw_up_adaptive
+from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.group_planning import draw_up_groups
+from dpfast.releases.plan import Plan
 from dpfast.releases.release import Release
-from dpfast.releases.running import RunOnce
-from dpfast.releases.workload_release import WorkloadPlan, WorkloadRelease
-from dpfast.strategies import Strategy
+from dpfast.releases.request import AskedMechanism, AskedRule, AskedStrategy, By, Request, Schema
+from dpfast.releases.splitting import Splitting
+from dpfast.releases.workload_blueprint import draw_up_workload
 from dpfast.workloads import Workload
 
-__all__ = ["Plan", "Release", "plan", "release"]
+__all__ = ["plan", "release"]
 
 
-class Plan(RunOnce[Release]):
-    """A release that can be run, once: made by `plan`, without looking at the data."""
-
-    def __init__(self, blueprint: Blueprint) -> None:
-        super().__init__(blueprint)
-        self._blueprint = blueprint
-
-    def explain(self, *, measures: bool = True) -> str:
-        """Return queries, sensitivities with their reasons, mechanisms, kernels, scales, errors and charge.
-
-        Nothing here depends on the data: it may be shown to anyone. ``measures=False`` leaves out the lines about
-        single measures, which `to_frame` has as rows.
-        """
-        return explain(self._blueprint, measures=measures)
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return a frame with one row for every noisy measure, a mean having two: its sum and its count.
-
-        Columns: ``query``, ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``,
-        ``kernel``, ``scale``, and ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and
-        ``delta``, its charge; ``event``, the fact that the ledger keeps. Sensitivity, scale and error are in the
-        unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the column's unit has
-        a power of two. A mode's error is how many rows fewer its answer may have than the most common candidate.
-        """
-        return measure_frame(self._blueprint)
-
-    def error(self, alpha: float = 0.05) -> pl.DataFrame:
-        """Return how far noise will stray from the exact figures.
-
-        Guarantee
-            Each bound holds with probability 1 - alpha over the noise; what bounding contributions and clipping
-            change is no noise and not in it.
-
-        Parameters
-        ----------
-        alpha
-            The probability of straying further.
-
-        Returns
-        -------
-        polars.DataFrame
-            Rows and units as in `to_frame`. ``one``, the bound for a single group's value; ``groups``, how many
-            there are, and ``all``, the bound that all their values keep together: both null where keys are
-            selected.
-
-        Raises
-        ------
-        ParameterError
-            ``alpha`` is no number from 1e-12 to below 1, or too small for so many groups.
-
-        Examples
-        --------
-        >>> import dpfast as dpf
-        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
-        >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
-        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
-        ('rides', 'rows', 6.0, 3, 8.0)
-
-        """
-        return error_frame(self._blueprint, alpha)
-
-    def _finish(self, exact: Aggregates, entry: int) -> Release:
-        return Release(draw(self._blueprint, exact), self._blueprint, entry)
-
-
-@overload
+# The data are an object here: they may be of packages that need not be installed, such as PyArrow and pandas.
 def plan(
     data: object,
-    by: str | Bins | Sequence[str | Bins] | None = None,
+    by: By = None,
     *,
-    epsilon: object = None,
-    delta: object = 0.0,
-    rho: object = None,
-    split: object = "even",
+    epsilon: Amount | None = None,
+    delta: Amount | None = 0.0,
+    rho: Amount | None = None,
+    split: Splitting = "even",
     keys: pl.DataFrame | None = None,
     privacy_unit: str | None = None,
     max_groups: int | None = None,
     max_rows_per_group: int | None = None,
-    neighbors: str = "add_remove",
-    mechanism: str = "auto",
-    key_selection: str = "auto",
+    neighbors: Neighbors = "add_remove",
+    mechanism: AskedMechanism = "auto",
+    key_selection: AskedRule = "auto",
     population: int | None = None,
     dataset: str | None = None,
-    schema: Mapping[str, Any] | None = None,
-    workload: None = None,
-    strategy: Strategy | Literal["auto"] = "auto",
-    **queries: Query,
-) -> Plan: ...
-
-
-@overload
-def plan(
-    data: object,
-    by: str | Bins | Sequence[str | Bins] | None = None,
-    *,
-    epsilon: object = None,
-    delta: object = 0.0,
-    rho: object = None,
-    split: object = "even",
-    keys: pl.DataFrame | None = None,
-    privacy_unit: str | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    neighbors: str = "add_remove",
-    mechanism: str = "auto",
-    key_selection: str = "auto",
-    population: int | None = None,
-    dataset: str | None = None,
-    schema: Mapping[str, Any] | None = None,
-    workload: Workload,
-    strategy: Literal["adaptive"],
-    **queries: Query,
-) -> AdaptivePlan: ...
-
-
-@overload
-def plan(
-    data: object,
-    by: str | Bins | Sequence[str | Bins] | None = None,
-    *,
-    epsilon: object = None,
-    delta: object = 0.0,
-    rho: object = None,
-    split: object = "even",
-    keys: pl.DataFrame | None = None,
-    privacy_unit: str | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    neighbors: str = "add_remove",
-    mechanism: str = "auto",
-    key_selection: str = "auto",
-    population: int | None = None,
-    dataset: str | None = None,
-    schema: Mapping[str, Any] | None = None,
-    workload: Workload,
-    strategy: Strategy | Literal["auto"] = "auto",
-    **queries: Query,
-) -> WorkloadPlan: ...
-
-
-def plan(
-    data: object,
-    by: str | Bins | Sequence[str | Bins] | None = None,
-    *,
-    epsilon: object = None,
-    delta: object = 0.0,
-    rho: object = None,
-    split: object = "even",
-    keys: pl.DataFrame | None = None,
-    privacy_unit: str | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    neighbors: str = "add_remove",
-    mechanism: str = "auto",
-    key_selection: str = "auto",
-    population: int | None = None,
-    dataset: str | None = None,
-    schema: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
     workload: Workload | None = None,
-    strategy: Strategy | str = "auto",
+    strategy: AskedStrategy = "auto",
     **queries: Query,
-) -> Plan | WorkloadPlan | AdaptivePlan:
+) -> Plan:
     """Plan a release of statistics by group, without looking at the data.
 
     Guarantee
@@ -276,7 +127,7 @@ def plan(
 
     Returns
     -------
-    Plan or WorkloadPlan
+    Plan
         With ``explain()``, ``to_frame()``, ``error()``, ``warnings`` and ``run(ledger)``.
 
     Raises
@@ -314,65 +165,53 @@ def plan(
     ['lower', 'upper', 'answer', 'scale', 'answer_lower', 'answer_upper']
 
     """
-    given: dict[str, Any] = {
-        "by": by,
-        "epsilon": epsilon,
-        "delta": delta,
-        "rho": rho,
-        "keys": keys,
-        "privacy_unit": privacy_unit,
-        "max_groups": max_groups,
-        "max_rows_per_group": max_rows_per_group,
-        "neighbors": neighbors,
-        "mechanism": mechanism,
-        "key_selection": key_selection,
-        "population": population,
-        "dataset": dataset,
-        "schema": schema,
-    }
-    if workload is not None:
-        if queries:
-            mend = "plan them apart: each plan has a charge of its own"
-            raise ParameterError("queries", sorted(queries), "none beside a workload", mend)
-        if split != "even":
-            raise ParameterError("split", split, '"even" with a workload, whose strategy divides the budget')
-        chosen_by = given.pop("mechanism")
-        if given.pop("key_selection") != "auto":
-            raise ParameterError("key_selection", key_selection, '"auto" with a workload, whose keys are public')
-        asked = read_workload(data, workload, **given)
-        if isinstance(strategy, str) and strategy == "adaptive":
-            return AdaptivePlan(draw_up_adaptive(asked, chosen_by))
-        return WorkloadPlan(draw_up_workload(asked, strategy, chosen_by))
-    if strategy != "auto":
-        raise ParameterError("strategy", strategy, '"auto" without a workload', "give workload= as well")
-    return Plan(draw_up(data, queries, split=split, **given))
+    request = Request(
+        data=data,
+        by=by,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        split=split,
+        keys=keys,
+        privacy_unit=privacy_unit,
+        max_groups=max_groups,
+        max_rows_per_group=max_rows_per_group,
+        neighbors=neighbors,
+        mechanism=mechanism,
+        key_selection=key_selection,
+        population=population,
+        dataset=dataset,
+        schema=schema,
+        workload=workload,
+        strategy=strategy,
+        queries=queries,
+    )
+    return Plan(_draw_up(request))
 
 
-@overload
 def release(
     data: object,
-    by: Any = None,
+    by: By = None,
     *,
     ledger: Ledger,
-    workload: Workload,
-    strategy: Literal["adaptive"],
-    **parameters: Any,
-) -> AdaptiveRelease: ...
-
-
-@overload
-def release(
-    data: object, by: Any = None, *, ledger: Ledger, workload: Workload, **parameters: Any
-) -> WorkloadRelease: ...
-
-
-@overload
-def release(data: object, by: Any = None, *, ledger: Ledger, **parameters: Any) -> Release: ...
-
-
-def release(
-    data: object, by: Any = None, *, ledger: Ledger, **parameters: Any
-) -> Release | WorkloadRelease | AdaptiveRelease:
+    epsilon: Amount | None = None,
+    delta: Amount | None = 0.0,
+    rho: Amount | None = None,
+    split: Splitting = "even",
+    keys: pl.DataFrame | None = None,
+    privacy_unit: str | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighbors: Neighbors = "add_remove",
+    mechanism: AskedMechanism = "auto",
+    key_selection: AskedRule = "auto",
+    population: int | None = None,
+    dataset: str | None = None,
+    schema: Schema | None = None,
+    workload: Workload | None = None,
+    strategy: AskedStrategy = "auto",
+    **queries: Query,
+) -> Release:
     """Plan a release and run it: `plan` and `Plan.run` in one call.
 
     Guarantee
@@ -391,5 +230,43 @@ def release(
     0.5
 
     """
-    planned: Plan | WorkloadPlan | AdaptivePlan = plan(data, by, **parameters)
-    return planned.run(ledger)
+    request = Request(
+        data=data,
+        by=by,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        split=split,
+        keys=keys,
+        privacy_unit=privacy_unit,
+        max_groups=max_groups,
+        max_rows_per_group=max_rows_per_group,
+        neighbors=neighbors,
+        mechanism=mechanism,
+        key_selection=key_selection,
+        population=population,
+        dataset=dataset,
+        schema=schema,
+        workload=workload,
+        strategy=strategy,
+        queries=queries,
+    )
+    return Plan(_draw_up(request)).run(ledger)
+
+
+def _draw_up(request: Request) -> Blueprint:
+    """Return the blueprint of what is asked: queries by group, or a workload."""
+    if request.workload is None:
+        if request.strategy != "auto":
+            raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
+        return draw_up_groups(request)
+    if request.queries:
+        mend = "plan them apart: each plan has a charge of its own"
+        raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)
+    if request.split != "even":
+        raise ParameterError("split", request.split, '"even" with a workload, whose strategy divides the budget')
+    if request.key_selection != "auto":
+        allowed = '"auto" with a workload, whose keys are public'
+        raise ParameterError("key_selection", request.key_selection, allowed)
+    adaptive = isinstance(request.strategy, str) and request.strategy == "adaptive"
+    return draw_up_adaptive(request) if adaptive else draw_up_workload(request)

@@ -3,62 +3,121 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from dpfast.errors import ParameterError
-from dpfast.queries import ModeQuery
-from dpfast.releases import Blueprint, explain
+from dpfast.accounting.budget import ShownAmounts
+from dpfast.errors import DpfastError
+from dpfast.synthesis.estimate import Estimate
 
-__all__ = ["Release"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Chart", "Release"]
+
+#: Draws a frame: to which path, which query, and how many groups.
+Chart: TypeAlias = "Callable[[pl.DataFrame, str | os.PathLike[str] | None, str | None, int | None], Figure]"
+
+
+class _NoSuchFiguresError(DpfastError, AttributeError):
+    """Releases of this kind have no such figures."""
 
 
 class Release:
     """Released figures: computed once, the same however often they are read.
 
     Guarantee
-        What `frame` holds is differentially private as `explain` says, and everything made of it is too
-        (post-processing). No exact figure is kept, and no byte of a key that was not selected.
+        What `frame`, `histogram` and `estimate` hold is differentially private as `explain` says, and everything made
+        of it is too (post-processing). No exact figure is kept, and no byte of a key that was not selected.
 
     Attributes
     ----------
-    frame
-        One row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
+    spent
+        What this release was charged, all its charges together: `Amounts` of (epsilon, delta), or of (rho,
+        delta) where the plan was made with rho.
+    entry
+        The number of its first charge in the ledger. Queries by group have one for every measure, and one for
+        selecting keys; a workload has one.
+
+    """
+
+    def __init__(
+        self,
+        about: str,
+        frame: Callable[[], pl.DataFrame],
+        chart: Chart,
+        *,
+        explained: str,
+        spent: ShownAmounts,
+        entry: int,
+        histogram: Callable[[], pl.DataFrame] | None = None,
+        estimate: Estimate | None = None,
+    ) -> None:
+        self._about, self._make_frame, self._chart, self._explained = about, frame, chart, explained
+        self._make_histogram, self._estimate = histogram, estimate
+        self.spent, self.entry = spent, entry
+
+    @cached_property
+    def _frame(self) -> pl.DataFrame:
+        return self._make_frame()
+
+    @cached_property
+    def _histogram(self) -> pl.DataFrame:
+        if self._make_histogram is None:
+            message = "this release has no histogram: its frame has one row per group, and a workload= has a histogram"
+            raise _NoSuchFiguresError(message)
+        return self._make_histogram()
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The released figures, in a frame that shares the memory of what is remembered.
+
+        By group: one row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
         value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
         bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper``. Quantiles
         have a column ``q``, or ``q_p25``, ``q_p50`` and so on, and ``q_ranks``: all of a group's are drawn within so
         many ranks of the exact ones with probability 0.95 (and a 65,536th of the values equal to one of them). A mode
         has the column ``q``, one of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows
         fewer than the most common candidate.
-    spent
-        What this release was charged, all its charges together: `Amounts` of (epsilon, delta), or of (rho,
-        delta) where the plan was made with rho.
-    entry
-        The number of its first charge in the ledger; there is one for every measure, and one for selecting keys.
 
-    """
-
-    def __init__(self, frame: pl.DataFrame, blueprint: Blueprint, entry: int) -> None:
-        self._frame = frame
-        self.entry = entry
-        self.spent = blueprint.budget
-        self._explained = explain(blueprint)
-        self._by = list(blueprint.by)
-        self._queries = [planned.name for planned in blueprint.queries]
-        self._values = {name: name for name in self._queries}
-        self._candidates: dict[str, tuple[Any, ...]] = {}
-        for planned in blueprint.queries:
-            if isinstance(planned.query, ModeQuery):
-                self._candidates[planned.name] = planned.query.candidates
-            if planned.query.kind == "quantile":
-                *values, _ = planned.columns
-                self._values |= {planned.name: values[0]} | {value: value for value in values}
+        Of a workload: one row per query: what it asks, ``answer``, ``scale`` (standard deviation), ``answer_lower`` and
+        ``answer_upper`` (95%). Answers are sums over one histogram, so they agree with each other: the sum of two
+        neighbouring ranges is the answer to their union. They are not cut off at zero, since that would bias them. An
+        adaptive strategy has ``answer`` alone: its error depends on the data.
+        """
+        return self._frame.clone()
 
     @property
-    def frame(self) -> pl.DataFrame:
-        """One row per group; a copy of what is remembered, sharing its memory."""
-        return self._frame.clone()
+    def histogram(self) -> pl.DataFrame:
+        """One row per cell of a workload: its keys, and ``estimate``, the count that all answers are sums of.
+
+        Raises
+        ------
+        DpfastError
+            The release is by group.
+
+        """
+        return self._histogram.clone()
+
+    @property
+    def estimate(self) -> Estimate:
+        """What the histogram is of where the strategy was adaptive.
+
+        ``to_frame(n)`` makes synthetic records, ``rounds`` says what was measured.
+
+        Raises
+        ------
+        DpfastError
+            The strategy was another one.
+
+        """
+        if self._estimate is None:
+            has = "its frame" if self._make_histogram is None else "its frame and histogram"
+            raise _NoSuchFiguresError(f'this release has no estimate but {has}: strategy="adaptive" has one')
+        return self._estimate
 
     def lazy(self) -> pl.LazyFrame:
         """Return the frame as a LazyFrame; collecting it reads what was drawn once."""
@@ -68,8 +127,10 @@ class Release:
         """Return what was done and why, as text."""
         return self._explained
 
-    def plot(self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int = 30) -> Any:
-        """Draw one query's groups with their intervals; a mode's with the candidate of each.
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int | None = None
+    ) -> Figure:
+        """Draw one query's groups with their intervals, or a workload's answers in the order of its queries.
 
         Parameters
         ----------
@@ -77,9 +138,9 @@ class Release:
             Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for
             none.
         query
-            The query's name, or a quantile's column; by default the first.
+            The query's name, or a quantile's column; by default the first. Left out for a workload.
         top
-            How many of the largest groups to show; of a mode, the first.
+            How many of the largest groups to show, by default 30; of a mode, the first. Left out for a workload.
 
         Returns
         -------
@@ -92,13 +153,8 @@ class Release:
             The query is not one of this release, or matplotlib is not installed.
 
         """
-        from dpfast.charts import draw_groups
-
-        name = self._queries[0] if query is None else query
-        if name not in self._values:
-            raise ParameterError("query", query, f"one of {list(self._values)}")
-        return draw_groups(self.frame, self._by, self._values[name], top, path, candidates=self._candidates.get(name))
+        return self._chart(self.frame, path, query, top)
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""
-        return f"Release of {', '.join(self._queries)}; spent {self.spent}\n{self.frame}"
+        return f"Release of {self._about}; spent {self.spent}\n{self.frame}"

@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import Amount
 
-__all__ = ["KEYS", "Split", "Stake", "portions", "read_split", "weights_of"]
+__all__ = ["KEYS", "Split", "Splitting", "Stake", "portions", "read_split", "weights_of"]
+
+#: How a split is written.
+Splitting: TypeAlias = (
+    Literal["even", "optimal"] | Mapping[str, Amount] | tuple[Literal["optimal"], Mapping[str, Amount]]
+)
 
 #: The name of the selection of keys in a split; no query has it, being a parameter's.
 KEYS = "keys"

@@ -2,75 +2,138 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+import polars as pl
+
+from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import ParameterError
-from dpfast.ledger import Charge
 from dpfast.queries import Sensitivity
-from dpfast.releases.charged import Charged
-from dpfast.releases.workload_reading import AskedWorkload
+from dpfast.randomness import SystemRandom
+from dpfast.releases.caveats import caveats
+from dpfast.releases.explanation import read_miss
+from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
+from dpfast.releases.release import Release
+from dpfast.releases.request import Request
 from dpfast.strategies import Choice, Considered, Strategy
 from dpfast.strategies.choosing import choose_for
-from dpfast.strategies.matrix_mechanism import charge_of
-from dpfast.workloads.workload import Workload
+from dpfast.strategies.matrix_mechanism import MatrixRelease, charge_of, draw_cells
 
 __all__ = ["WorkloadBlueprint", "draw_up_workload"]
 
+#: So many of the strategies that were considered are named in an explanation.
+_NAMED = 5
+#: Counts of cells up to this are measured as they are by all strategies that are chosen.
+_USUAL = 2**30
+
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadBlueprint(Charged):
-    """What answering a workload will do and cost, from schema and parameters alone.
+class WorkloadBlueprint(HistogramBlueprint):
+    """What answering a workload by a strategy will do and cost.
 
     Attributes
     ----------
-    workload
-        The queries over the cells, which are the public keys in their order.
     choice
         The strategies that were considered, with their predicted errors, the best first.
     sensitivity
         How far a privacy unit can move the measurements of the best.
-    charge
-        What they cost, with the event that is drawn.
 
     """
 
-    workload: Workload
     choice: Choice
     sensitivity: Sensitivity
-    charge: Charge
 
     @property
     def best(self) -> Considered:
         """The strategy that is measured, and its noise."""
         return self.choice.best
 
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What the ledger is charged: all measurements have one noise, and are one event."""
-        return (self.charge,)
+    def explain_noise(self, *, measures: bool) -> list[str]:
+        """Return the lines about cells, strategy, noise, error, and what else was considered."""
+        best, size = self.best, self.sensitivity
+        if best.noise.mechanism == "laplace":
+            norm, steps, reason = "L1", float(size.l1), size.l1_reason
+        else:
+            norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
+        lines = [
+            *super().explain_noise(measures=measures),
+            f"  strategy      {best.strategy.name}: {len(best.strategy):,} measurements, least squares",
+            f"  noise         {norm} sensitivity {steps:g} = {reason}; {best.noise.mechanism} noise of scale "
+            f"{best.noise.scale:g}",
+            f"  error         root mean square {best.rmse:.6g} over all queries, known beforehand",
+        ]
+        if best.strategy.largest_count < _USUAL:
+            lines.append(f"  counts        cells above {best.strategy.largest_count:,} are measured as that")
+        others = self.choice.considered[1:]
+        if others:
+            named = ", ".join(f"{one.strategy.name} {one.rmse:.5g}" for one in others[:_NAMED])
+            more = f" and {len(others) - _NAMED} more" * (len(others) > _NAMED)
+            lines.append(f"  considered    {named}{more}")
+        return lines
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a frame with a row for every strategy that was considered, the one taken first."""
+        rows = [
+            (one.strategy.name, len(one.strategy), one.noise.mechanism, one.noise.scale, one.rmse)
+            for one in self.choice.considered
+        ]
+        return pl.DataFrame(rows, schema=CONSIDERED, orient="row")
+
+    def error(self, alpha: float) -> pl.DataFrame:
+        """Return how far the answer of every query strays, alone and all of them together (a union bound)."""
+        miss, queries = read_miss(alpha), len(self.workload)
+        together = miss / queries
+        if together < 1e-300:
+            raise ParameterError("alpha", alpha, f"at least 1e-300 for each of {queries:,} queries")
+        noise = self.best.noise
+        deviations = pl.Series("scale", noise.deviation * self.best.strategy.variances(self.workload) ** 0.5)
+        return self.workload.frame().with_columns(
+            deviations,
+            (deviations * noise.reach(miss)).alias("one"),
+            (deviations * noise.reach(together)).alias("all"),
+        )
+
+    def draw(self, exact: Aggregates, entry: int) -> Release:
+        """Measure the strategy once, and return the answers that follow from it."""
+        best = self.best
+        cells = draw_cells(best.strategy, best.noise, exact.measures[0], SystemRandom(), None)
+        drawn = MatrixRelease(self.workload, best.strategy, best.noise, cells, self.choice)
+        return self.release(exact.keys, cells, drawn.frame, entry)
 
 
-def draw_up_workload(asked: AskedWorkload, strategy: object, mechanism: object) -> WorkloadBlueprint:
+def draw_up_workload(request: Request) -> WorkloadBlueprint:
     """Return the blueprint of a workload's release by the strategy of least predicted error, or a given one.
 
     Strategy and noise are chosen together, by the error that they will make: from the workload, the budget and the
     privacy unit, which are public.
     """
-    workload, unit, budget = asked.workload, asked.unit, asked.budget
+    cells, mechanism, strategy = read_cells(request), request.mechanism, request.strategy
+    budget = cells.budget
     if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace"):
         allowed = '"auto" or "laplace" where a workload is given'
         raise ParameterError("mechanism", mechanism, allowed, "noise is chosen with the strategy, by the error of both")
     if mechanism == "laplace" and budget.kind == "rho":
         raise ParameterError("mechanism", mechanism, '"auto" beside rho, which goes furthest with Gaussian noise')
-    among = None if isinstance(strategy, str) and strategy == "auto" else [strategy]
-    if among is not None and not isinstance(strategy, Strategy):
+    if isinstance(strategy, str) and strategy == "auto":
+        among = None
+    elif isinstance(strategy, Strategy):
+        among = [strategy]
+    else:
         raise ParameterError("strategy", strategy, '"auto", "adaptive" or one of dpf.strategies')
     # Without a delta there is no Gaussian noise.
     spendable = budget if mechanism == "auto" else replace(budget, delta_units=0)
-    choice = choose_for(workload, spendable, unit, among)  # type: ignore[arg-type]
+    choice = choose_for(cells.workload, spendable, cells.unit, among)
     measured, noise = choice.best.strategy, choice.best.noise
-    sensitivity = measured.sensitivity(unit)
-    description = f"{len(workload):,} queries over {asked.by}, from {measured.name}"
-    charge = charge_of(budget, noise, description)
-    blueprint = WorkloadBlueprint(**asked.basics, choice=choice, sensitivity=sensitivity, charge=charge)
-    return replace(blueprint, warnings=asked.warnings(blueprint))
+    description = f"{len(cells.workload):,} queries over {cells.by}, from {measured.name}"
+    blueprint = WorkloadBlueprint(
+        aggregation=cells.aggregation,
+        unit=cells.unit,
+        dataset=cells.dataset,
+        concentrated=budget.kind == "rho",
+        workload=cells.workload,
+        charge=charge_of(budget, noise, description),
+        choice=choice,
+        sensitivity=measured.sensitivity(cells.unit),
+    )
+    return replace(blueprint, warnings=caveats(request, cells.population, blueprint.budget))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dpfast.accounting import basic
+from dpfast.accounting.accountants import basic
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Event, Gaussian, ZeroConcentrated, runs
 from dpfast.ledger import Charge

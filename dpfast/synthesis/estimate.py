@@ -21,7 +21,7 @@ from dpfast.workloads.histograms import no_arrays
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dpfast.accounting.budget import Amounts, ConcentratedAmounts
+    from dpfast.accounting.budget import ShownAmounts
     from dpfast.synthesis.fitted.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
@@ -96,7 +96,7 @@ class Estimate:
         self,
         histogram: NDArray[np.float64],
         workload: Workload,
-        spent: Amounts | ConcentratedAmounts | None,
+        spent: ShownAmounts | None,
         *,
         complete: bool = True,
         rounds: pl.DataFrame | None = None,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Kind
 from dpfast.accounting.events import (
     ExponentialMechanism,
@@ -67,7 +67,7 @@ def noise_for(
     Guarantee
         One draw's event costs at most ``units``: for epsilon, Laplace noise of scale b with l1 / b <= epsilon in
         rationals (Soundness rule 10); for rho, Gaussian noise with l2**2 / (2 sigma**2) <= rho by
-        `dpfast.accounting.zcdp.cost`.
+        `zcdp.cost`.
 
     Parameters
     ----------

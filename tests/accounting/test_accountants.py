@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpfast.accounting.advanced import Advanced
-from dpfast.accounting.basic import Basic
+from dpfast.accounting.accountants.advanced import Advanced
+from dpfast.accounting.accountants.basic import Basic
+from dpfast.accounting.accountants.gdp import GDP
+from dpfast.accounting.accountants.optimal import Optimal
+from dpfast.accounting.accountants.rdp import ORDERS, RDP, caps
+from dpfast.accounting.accountants.rdp import cost as rdp_cost
+from dpfast.accounting.accountants.zcdp import ZCDP, largest_rho
 from dpfast.accounting.events import (
     Approximate,
     Composed,
@@ -28,11 +33,6 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     ZeroConcentrated,
 )
-from dpfast.accounting.gdp import GDP
-from dpfast.accounting.optimal import Optimal
-from dpfast.accounting.rdp import ORDERS, RDP, caps
-from dpfast.accounting.rdp import cost as rdp_cost
-from dpfast.accounting.zcdp import ZCDP, largest_rho
 from dpfast.errors import ParameterError
 
 from .contract import FEW, AccountantContract, BoundsTheTruth

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpfast.accounting import basic, gdp, rdp, zcdp
+from dpfast.accounting.accountants import basic, gdp, rdp, zcdp
 from dpfast.accounting.events import (
     Approximate,
     Composed,

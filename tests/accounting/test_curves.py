@@ -12,7 +12,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfast.accounting import curves
+from dpfast.accounting.accountants.rdp import ORDERS, cost
+from dpfast.accounting.accountants.zcdp import cost as rho_cost
 from dpfast.accounting.events import (
     DiscreteLaplace,
     ExponentialMechanism,
@@ -22,9 +23,8 @@ from dpfast.accounting.events import (
     Pure,
     RandomizedResponse,
 )
-from dpfast.accounting.rdp import ORDERS, cost
-from dpfast.accounting.subsampled import log_moment_between, log_moments
-from dpfast.accounting.zcdp import cost as rho_cost
+from dpfast.accounting.formulas import curves
+from dpfast.accounting.formulas.subsampled import log_moment_between, log_moments
 from dpfast.exact.balls import ball, working_precision
 
 from .truth import renyi

@@ -6,6 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dpfast.accounting.accountants.gdp import GDP
+from dpfast.accounting.accountants.optimal import Optimal
+from dpfast.accounting.accountants.rdp import ORDERS, RDP
+from dpfast.accounting.accountants.zcdp import ZCDP
 from dpfast.accounting.events import (
     Composed,
     DiscreteLaplace,
@@ -16,10 +20,6 @@ from dpfast.accounting.events import (
     runs,
 )
 from dpfast.accounting.exchange import to_dp_accounting
-from dpfast.accounting.gdp import GDP
-from dpfast.accounting.optimal import Optimal
-from dpfast.accounting.rdp import ORDERS, RDP
-from dpfast.accounting.zcdp import ZCDP
 
 dp_accounting = pytest.importorskip("dp_accounting")
 from dp_accounting.pld import PLDAccountant  # noqa: E402

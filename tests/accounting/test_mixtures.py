@@ -8,8 +8,12 @@ import random
 
 import pytest
 
-from dpfast.accounting.advanced import Advanced
-from dpfast.accounting.basic import Basic
+from dpfast.accounting.accountants.advanced import Advanced
+from dpfast.accounting.accountants.basic import Basic
+from dpfast.accounting.accountants.optimal import Optimal
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.rdp import RDP
+from dpfast.accounting.accountants.zcdp import ZCDP
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -22,10 +26,6 @@ from dpfast.accounting.events import (
     Pure,
     RandomizedResponse,
 )
-from dpfast.accounting.optimal import Optimal
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.rdp import RDP
-from dpfast.accounting.zcdp import ZCDP
 
 GAP = 1e-3
 KINDS = [

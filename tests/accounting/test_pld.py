@@ -14,6 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpfast.accounting.accountants.optimal import Optimal
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.pld import inversion as inversion_module
+from dpfast.accounting.accountants.pld.composition import Composition
+from dpfast.accounting.accountants.pld.inversion import delta_bounds
+from dpfast.accounting.accountants.pld.sampling import Lattice, Losses, gaussian_losses, sampled_losses
 from dpfast.accounting.events import (
     Approximate,
     Composed,
@@ -29,14 +35,8 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     ZeroConcentrated,
 )
-from dpfast.accounting.optimal import Optimal
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.pld import inversion as inversion_module
-from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.inversion import delta_bounds
-from dpfast.accounting.pld.pairs import connect_dots, laplace_cells, merge_cells
-from dpfast.accounting.pld.sampling import Lattice, Losses, gaussian_losses, sampled_losses
-from dpfast.accounting.pld.transforms import BoundedRange, DiscreteLaplaces, Laplaces, Responses
+from dpfast.accounting.formulas.pairs import connect_dots, laplace_cells, merge_cells
+from dpfast.accounting.formulas.transforms import BoundedRange, DiscreteLaplaces, Laplaces, Responses
 
 from .contract import AccountantContract, BoundsTheTruth
 from .truth import composed, profile, response, responses_profile
@@ -292,6 +292,48 @@ def test_mutant_rounding_losses_down_breaks_the_bound():
     assert exact_curve(mutant, 0.3) < exact * (1 - 1e-2)
     composition = Composition([Lattice(mutant, step, 4)], 0.0, 0.0, 0.0, step, True)
     assert delta_bounds(composition, 0.3)[1] < PLD(PoissonSubsampled(Gaussian(1.0), 0.3).times(4)).delta_lower(0.3)
+
+
+def smooth_everything(monkeypatch, change=lambda smoothing: smoothing):
+    """Have every payoff smoothed that is on no lattice, by a thousandth of what a factor e takes."""
+    walk = inversion_module.Contour._walk
+
+    def smoothed(self, last, smoothing):
+        smoothing = 0.0 if self._composition.lattice else 1e-3 / self.tilt
+        walk(self, 12 / smoothing if smoothing else last, smoothing)
+        self._smoothing = change(smoothing)
+
+    monkeypatch.setattr(inversion_module.Contour, "_walk", smoothed)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 4.0, 5.0, 9.9])
+@pytest.mark.parametrize("rate", [None, 0.2])
+def test_smoothed_payoffs_enclose_the_curve(monkeypatch, epsilon, rate):
+    """Atoms, whose transform fades at no frequency: alone, and beside a sample that is on a grid."""
+    events = [Pure(0.1).times(100)] if rate is None else [Pure(0.1).times(100), PoissonSubsampled(Gaussian(2.0), rate)]
+    plan = PLD(events)
+    low, high = plan.delta_lower(epsilon), plan.delta(epsilon)
+    smooth_everything(monkeypatch)
+    rough = PLD(events)
+    assert rough.delta_lower(epsilon) <= high
+    assert low <= rough.delta(epsilon) <= high * 1.01
+    assert rough.epsilon_lower(high) <= epsilon * (1 + GAP)
+    assert rough.epsilon(low) >= epsilon * (1 - GAP)
+    if rate is None:
+        assert rough.delta_lower(epsilon) <= responses_profile(100, 0.1, epsilon) <= rough.delta(epsilon)
+
+
+def test_mutant_that_smooths_the_wrong_way(monkeypatch):
+    smooth_everything(monkeypatch, lambda smoothing: -smoothing)
+    plan = PLD(Pure(0.1).times(100))
+    assert not plan.delta_lower(4.0) <= responses_profile(100, 0.1, 4.0) <= plan.delta(4.0)
+
+
+def test_a_large_loss_beside_a_small_sample():
+    """What the rest of the curve hangs on: the atoms of Laplace noise, and the tail of a sampled Gaussian."""
+    plan = PLD([Laplace(2.0), PoissonSubsampled(Gaussian(1.0), 0.01)])
+    for delta in (1e-6, 1e-9):
+        assert plan.epsilon(delta) - plan.epsilon_lower(delta) <= GAP * plan.epsilon(delta)
 
 
 def test_mutant_without_the_cut_off_error(monkeypatch):

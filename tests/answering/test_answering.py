@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
 from dpfast.mechanisms.noise.calibration import gaussian_delta

@@ -256,8 +256,9 @@ from dpfast.aggregation.exact import Aggregation
 from dpfast.cli import main
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGINT)
-module = sys.modules['dpfast.releases.planning']
-draw = module.draw
+planning = sys.modules['dpfast.releases.planning']
+groups = sys.modules['dpfast.releases.group_blueprint']
+draw = groups.draw
 {place} = {wrapped}
 main()
 """
@@ -266,7 +267,7 @@ main()
 @pytest.mark.parametrize(
     ("place", "wrapped", "code", "message", "cost"),
     [
-        ("module.draw_up", "lambda *_, **__: interrupt()", 130, "dpfast: interrupted; nothing was charged", 0),
+        ("planning.draw_up_groups", "lambda *_, **__: interrupt()", 130, "dpfast: interrupted; nothing was charged", 0),
         (
             "Aggregation.run",
             "interrupt",
@@ -275,7 +276,7 @@ main()
             "released; another run is charged anew",
             1,
         ),
-        ("module.draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
+        ("groups.draw", "lambda *a: (interrupt(), draw(*a))[1]", 0, "", 1),
     ],
     ids=["planning", "aggregating", "drawing"],
 )

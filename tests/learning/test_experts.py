@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import chi2
 
 import dpfast as dpf
+from dpfast.accounting.accountants.zcdp import ZCDP, cost
 from dpfast.accounting.events import ExponentialMechanism
-from dpfast.accounting.zcdp import ZCDP, cost
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.learning.experts import LOSS_UNITS, RandomizedWeightedMajority, checked_losses
 from dpfast.learning.regret import private_eta

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.zcdp import ZCDP
+from dpfast.accounting.accountants.zcdp import ZCDP
 from dpfast.errors import ParameterError
 from dpfast.learning import experts
 from dpfast.learning.experts import LOSS_UNITS

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpfast.accounting.accountants.zcdp import ZCDP
 from dpfast.accounting.events import ExponentialMechanism
-from dpfast.accounting.zcdp import ZCDP
 from dpfast.errors import ParameterError
 from dpfast.learning.regret import (
     as_decimal,

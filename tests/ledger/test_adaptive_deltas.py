@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dpfast.accounting import basic
+from dpfast.accounting.accountants import basic
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,

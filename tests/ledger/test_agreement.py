@@ -7,7 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dpfast.accounting import basic
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.gdp import GDP
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.zcdp import ZCDP
 from dpfast.accounting.events import (
     Approximate,
     DiscreteLaplace,
@@ -22,9 +25,6 @@ from dpfast.accounting.events import (
     RandomizedResponse,
     ZeroConcentrated,
 )
-from dpfast.accounting.gdp import GDP
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.zcdp import ZCDP
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge, ChargeColumns, Ledger
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfast.accounting import rdp, zcdp
+from dpfast.accounting.accountants import rdp, zcdp
 from dpfast.accounting.budget import Amounts
 from dpfast.accounting.encoding import from_text, to_text
 from dpfast.accounting.events import (

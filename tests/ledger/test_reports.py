@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpfast.accounting.advanced import Advanced
-from dpfast.accounting.basic import Basic
+from dpfast.accounting.accountants.advanced import Advanced
+from dpfast.accounting.accountants.basic import Basic
+from dpfast.accounting.accountants.optimal import Optimal
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.rdp import RDP
+from dpfast.accounting.accountants.zcdp import ZCDP
 from dpfast.accounting.events import Approximate, Gaussian, KeySelection, Laplace, PoissonSubsampled, Pure
-from dpfast.accounting.optimal import Optimal
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.rdp import RDP
-from dpfast.accounting.zcdp import ZCDP
 from dpfast.ledger import Charge, ChargeColumns, Ledger
 
 ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -121,7 +121,7 @@ def test_exactly_the_sum_of_deltas(accountant, event):
 
 
 def basic_delta(event):
-    from dpfast.accounting import basic
+    from dpfast.accounting.accountants import basic
 
     return basic.cost(event)[1]
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import logsumexp
 
 import dpfast as dpf
-from dpfast.accounting import zcdp
+from dpfast.accounting.accountants import zcdp
 from dpfast.mechanisms.selection.modes import count_slope
 
 GROUPS, CANDIDATES = 3, 2

@@ -196,7 +196,7 @@ def test_a_noisy_number_of_units_is_as_private_as_it_is_charged(mechanism, neigh
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian", "laplace"])
 def test_rules_cost_what_was_given_and_say_their_events(budget, key_selection, mechanism):
     """Charges add up to the budget at most, and each event costs no more than its charge."""
-    from dpfast.accounting import basic, zcdp
+    from dpfast.accounting.accountants import basic, zcdp
 
     if key_selection in ("iterated", "policy") and mechanism == "laplace":
         pytest.skip("the rule has Gaussian noise")

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.accounting.events import Approximate, DiscreteLaplace, Gaussian, KeySelection, Laplace
 from dpfast.errors import BudgetExceededError, ParameterError
@@ -198,7 +198,7 @@ def test_the_check_of_charges_sees_a_lie(lie, monkeypatch):
     """The mutants: too little noise, a sensitivity rounded down, another event, a share too many."""
     noise, splitting = (
         import_module("dpfast.mechanisms.noise.integer_noise"),
-        import_module("dpfast.releases.drawing_up"),
+        import_module("dpfast.releases.group_planning"),
     )
     if lie == "scale":
         scale = noise.laplace_scale

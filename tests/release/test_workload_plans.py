@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting import basic, gdp, zcdp
+from dpfast.accounting.accountants import basic, gdp, zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian
 from dpfast.errors import BudgetExceededError, DpfastError, ParameterError
 

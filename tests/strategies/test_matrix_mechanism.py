@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting import basic, gdp, zcdp
+from dpfast.accounting.accountants import basic, gdp, zcdp
 from dpfast.errors import ParameterError
 from dpfast.strategies import noise as noises
 from dpfast.testing import SeededRandom

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
-from dpfast.kernels.histograms.siblings import fit_families, shrink_families
+from dpfast.kernels.histograms.siblings import fit_siblings, shrink_siblings
 from dpfast.mechanisms.noise.gradual_release import LARGEST_SCALE
 from dpfast.synthesis.histograms.boxes import Boxes, PrefixSums
 from dpfast.synthesis.histograms.tree_noise import Noise
@@ -254,7 +254,7 @@ def test_fitted_families_are_the_nearest_that_have_their_sum(sizes, seed):
     values, variances = generator.normal(0, 5, offsets[-1]), generator.uniform(0.1, 3, offsets[-1])
     totals = generator.uniform(-5, 20, len(sizes))
     fitted = np.empty(offsets[-1])
-    fit_families(values, variances, totals, offsets, fitted)
+    fit_siblings(values, variances, totals, offsets, fitted)
     for family, (first, last) in enumerate(itertools.pairwise(offsets)):
         part = slice(first, last)
         assert np.isclose(fitted[part].sum(), max(totals[family], 0.0))
@@ -306,7 +306,7 @@ def test_families_are_drawn_together_by_the_smaller_estimate_of_the_error(tail, 
     above = generator.choice([0.0, 0.5, 5.0], len(sizes))
     shrunk, moved = np.empty(values.size), np.empty(values.size, bool)
     sums, spreads = np.empty((2, len(sizes)))
-    shrink_families(values, variances, offsets, unions, boxes, above, tail, shrunk, moved, sums, spreads)
+    shrink_siblings(values, variances, offsets, unions, boxes, above, tail, shrunk, moved, sums, spreads)
     for family, (first, last) in enumerate(itertools.pairwise(offsets)):
         inner = last - unions[family]
         union, union_variance = (values[inner], variances[first]) if unions[family] else (0.0, 0.0)
@@ -336,7 +336,7 @@ def test_what_is_moved_fits_the_box_as_well():
     for box in (40.0, 45.8):
         shrunk, moved = np.empty(16), np.empty(16, bool)
         given_ = (np.full(16, 2.0), np.array([0, 16]), np.zeros(1, bool), np.array([box]), np.full(1, 0.1), 0.25)
-        shrink_families(values, *given_, shrunk, moved, np.empty(1), np.empty(1))
+        shrink_siblings(values, *given_, shrunk, moved, np.empty(1), np.empty(1))
         kept.append(np.flatnonzero(~moved).tolist())
     assert kept == [[0], [0, 1, 2]]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.zcdp import largest_rho
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.zcdp import largest_rho
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import gaussian_delta
 from dpfast.synthesis.fitted import boosting_privacy, exact_answers

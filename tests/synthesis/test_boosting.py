@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.zcdp import ZCDP, cost, largest_rho
 from dpfast.accounting.budget import read_budget
 from dpfast.accounting.events import ExponentialMechanism, Laplace, runs
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.zcdp import ZCDP, cost, largest_rho
 from dpfast.errors import BudgetExceededError, DataError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, charge_units
 from dpfast.synthesis.fitted import boosting_bounds as bounds

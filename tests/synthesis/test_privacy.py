@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget, read_budget
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting import basic, zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.synthesis.fitted.exact_queries import ExactQueries
 from dpfast.testing import SeededRandom

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.accounting.accountants.pld import PLD
+from dpfast.accounting.accountants.zcdp import ZCDP, largest_rho
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated
-from dpfast.accounting.pld import PLD
-from dpfast.accounting.zcdp import ZCDP, largest_rho
 from dpfast.errors import BudgetExceededError, DataError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import gaussian_delta

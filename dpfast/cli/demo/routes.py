@@ -21,7 +21,8 @@ from dpfast.cli.terminal import Progress, console, print_table
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
-    from dpfast.releases.planning import Plan, Release
+    from dpfast.releases.plan import Plan
+    from dpfast.releases.release import Release
 
 __all__ = ["MAX_GROUPS", "MAX_ROWS", "plan_demo", "run_demo", "true_values"]
 

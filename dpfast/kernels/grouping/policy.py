@@ -49,10 +49,10 @@ def number_units(stops, groups, longest, singles, keys):
 
     Returns
     -------
-    How many units have two groups or more, how many groups a number tells of, and how many bits the unit takes.
+    How many units have two groups or more, how many groups are in a number, and how many bits the unit takes.
     """
     bits, unit_bits = max(_bits_of(len(singles) - 1), 1), _bits_of(len(stops))
-    told = min((_BITS - _bits_of(longest) - unit_bits) // bits, longest)
+    groups_in_key = min((_BITS - _bits_of(longest) - unit_bits) // bits, longest)
     start, holders = 0, 0
     for unit in range(len(stops)):
         stop = stops[unit]
@@ -71,12 +71,12 @@ def number_units(stops, groups, longest, singles, keys):
             singles[groups[start]] += 1
         elif stop > start:
             key = longest - (stop - start)
-            for i in range(start, start + told):
+            for i in range(start, start + groups_in_key):
                 key = (key << bits) + (groups[i] if i < stop else 0)
             keys[unit] = (key << unit_bits) + unit
             holders += 1
         start = stop
-    return holders, told, unit_bits
+    return holders, groups_in_key, unit_bits
 
 
 @inlined
@@ -92,14 +92,14 @@ def _is_before(groups, start, stop, other):
 
 
 @kernel
-def order_units(keys, told, unit_bits, stops, groups, order, scratch):
+def order_units(keys, groups_in_key, unit_bits, stops, groups, order, scratch):
     """Write units in lexicographic order: runs of them whose groups begin alike are inserted, or merged if long.
 
     Parameters
     ----------
     keys : int64
         The numbers of units that have two groups or more, sorted.
-    told, unit_bits, stops, groups
+    groups_in_key, unit_bits, stops, groups
         As `number_units` left and returned them.
     order, scratch : int64, one per key
         To be written, and as scratch memory.
@@ -113,8 +113,8 @@ def order_units(keys, told, unit_bits, stops, groups, order, scratch):
             order[last] = keys[last] & mask
             last += 1
         unit = order[first]
-        # How many groups the numbers do not tell.
-        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0) - told
+        # How many groups are not in the numbers.
+        size = stops[unit] - (stops[unit - 1] if unit > 0 else 0) - groups_in_key
         width = 1 if size > 0 else last - first
         if size > 0 and last - first <= _SHORT:
             for i in range(first + 1, last):
@@ -245,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

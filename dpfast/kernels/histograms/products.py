@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

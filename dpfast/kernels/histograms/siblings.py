@@ -1,4 +1,4 @@
-"""Families: children that share a parent's sum. Their noisy values are drawn together, and made to fit the sum.
+"""Siblings: children of one parent in a tree. Their noisy values are drawn together, and made to fit its sum.
 
 Families lie one after the other, family f from offsets[f] to offsets[f + 1], as children of a tree's level do.
 """
@@ -9,11 +9,11 @@ import math
 
 from dpfast.kernels.compilation import kernel
 
-__all__ = ["fit_families", "shrink_families"]
+__all__ = ["fit_siblings", "shrink_siblings"]
 
 
 @kernel
-def shrink_families(values, variances, offsets, unions, parents, above, tail, out, moved, sums, spreads):
+def shrink_siblings(values, variances, offsets, unions, parents, above, tail, out, moved, sums, spreads):
     """Draw the members of each family together as far as their differences look like noise.
 
     Of k members with variance v (the family's mean one), the h largest stay as they are, and the others move to their
@@ -114,7 +114,7 @@ def shrink_families(values, variances, offsets, unions, parents, above, tail, ou
 
 
 @kernel
-def fit_families(values, variances, totals, offsets, out):
+def fit_siblings(values, variances, totals, offsets, out):
     """Make each family nonnegative with its parent's sum: the nearest such values, distances in units of variances.
 
     The nearest are max(0, y_i + t v_i) for the one t with the right sum: starting from all members, those that would be
@@ -148,4 +148,4 @@ def fit_families(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

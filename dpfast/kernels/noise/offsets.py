@@ -107,4 +107,4 @@ def discrete_offset_from_one(scale):
     return -z * p
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

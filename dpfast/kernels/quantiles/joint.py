@@ -135,11 +135,14 @@ def _decayed(ranks, m, e, d, slope, gm, ge):
 
 
 @kernel
-def _enter(tm, te, before, until, em, ee, low, high, wanted, d, slope, gm, ge, sm, se, pm, pe):
+def _enter(above, own, wanted, d, slope, scratch):
     """Write E_j for the blocks from ``low`` to ``high`` from T_{j-1} for those from ``before`` to ``until``.
 
-    ``wanted`` is P_j t. ``gm, ge``: exp(-slope d k) for k = 0, 1, ..; ``sm, se, pm, pe``: scratch memory.
+    ``wanted`` is P_j t. Of ``scratch``, ``gm`` and ``ge`` are exp(-slope d k) for k = 0, 1, ..; the rest is written.
     """
+    tm, te, before, until = above
+    em, ee, low, high = own
+    gm, ge, sm, se, pm, pe = scratch
     for r in range(high - low + 1):
         em[r], ee[r] = 0.0, NOTHING
     least = -(-wanted // d)
@@ -216,24 +219,18 @@ def _choose(m, e, count, word, margin, sums):
 
 
 @kernel
-def draw_joint(
-    group, last, values, starts, stops, counts, points, bits, shares, d, slope, reach, words, firsts, cells, ends, rests
-):
-    """Draw the blocks of all quantiles for every group from ``group`` up to ``last``.
+def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
+    """Draw the blocks of all quantiles for every group.
 
     Parameters
     ----------
-    group, last
-        The groups to draw for.
     values : int32 or int64
         Points of the grid from 1 to ``points``; those of a group lie together. Up to MOST_SORTED may come in any order,
         and are sorted; more have to be sorted already.
-    starts, stops : int64, one per group
-        Where they lie.
-    counts : int64, one per group
-        t, from 0 to 2**38.
-    points, bits
-        The grid has that many points, and no more than 2**bits cells.
+    groups
+        Three int64 for each group: ``starts`` and ``stops``, where its points lie; ``counts``, t, from 0 to 2**38.
+    grid
+        The numbers ``points`` and ``bits``: it has so many points, and no more than 2**bits cells.
     shares : int64
         P_1, P_2, ..: one more than there are quantiles; they sum up to d < 2**24. There are 16 at most.
     d
@@ -244,16 +241,19 @@ def draw_joint(
         How many ranks are looked at.
     words : uint64, one row per group
         Two for each quantile.
-    firsts, cells, ends, rests : int64, one row per group
-        For each quantile its block: the first point and the first cell of it, and the point and the cell that it ends
-        before. ``firsts`` is -1 where that is in doubt.
+    blocks : int64, four tables of one row per group
+        Filled for each quantile with its block: the first point and the first cell of it, and the point and the cell
+        that it ends before. The first is -1 where that is in doubt.
 
     """
+    starts, stops, counts = groups
+    points, bits = grid
+    firsts, cells, ends, rests = blocks[0], blocks[1], blocks[2], blocks[3]
     k = shares.size - 1
     lows, highs, offsets = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k + 1, np.int64)
     sm, se = np.empty(1), np.empty(1, np.int64)
     pm, pe, gm, ge = np.empty_like(sm), np.empty_like(se), np.empty_like(sm), np.empty_like(se)
-    while group < last:
+    for group in range(starts.size):
         own = values[starts[group] : stops[group]]
         if own.size <= MOST_SORTED:
             own.sort()
@@ -303,25 +303,8 @@ def draw_joint(
                     own_em[r - low], own_ee[r - low] = wide_decay(slope, abs(d * r - shares[0] * t))
             else:
                 b = offsets[j - 1]
-                _enter(
-                    tm[b:a],
-                    te[b:a],
-                    lows[j - 1],
-                    highs[j - 1],
-                    own_em,
-                    own_ee,
-                    low,
-                    high,
-                    shares[j] * t,
-                    d,
-                    slope,
-                    gm,
-                    ge,
-                    sm,
-                    se,
-                    pm,
-                    pe,
-                )
+                above = tm[b:a], te[b:a], lows[j - 1], highs[j - 1]
+                _enter(above, (own_em, own_ee, low, high), shares[j] * t, d, slope, (gm, ge, sm, se, pm, pe))
             fm[j, j], fe[j, j] = 1.0, 0
             for i in range(j - 1, -1, -1):
                 xm, xe = wide_decay(slope, shares[i + 1] * t)
@@ -401,7 +384,6 @@ def draw_joint(
             following, wanted, behind = block, shares[entered] * t, 0
         if j >= 0:
             firsts[group, 0] = -1
-        group += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

@@ -146,8 +146,14 @@ def _count_runs(found, number, counts):
 
 
 @kernel
-def _tied_blocks(found, counts, runs, low, high, lt, target, d, firsts, widths, scores, sums):
-    """Fill in the blocks from ``low`` to ``high`` with ``lt`` values before them; return how many."""
+def _tied_blocks(window, target, d, blocks_of):
+    """Fill in the blocks of a window; return how many.
+
+    The window is of points from ``low`` to ``high`` with ``lt`` values before them: ``runs`` different values in it
+    are ``found``, ``counts`` times each.
+    """
+    found, counts, runs, low, high, lt = window
+    firsts, widths, scores, sums = blocks_of
     blocks, place = 0, low
     for k in range(runs):
         value, count = np.int64(found[k]), counts[k]
@@ -168,15 +174,16 @@ def _tied_blocks(found, counts, runs, low, high, lt, target, d, firsts, widths, 
 
 
 @kernel
-def _split_blocks(
-    found, counts, runs, low, high, lt, target, d, cells, below, above, firsts, widths, scores, lefts, sums, edges
-):
+def _split_blocks(window, rank, blocks_of):
     """Do the same for cells, of which those with less than ``below`` or more than ``above`` to their left are left out.
 
     ``widths`` are points, one for some cells of a point, and ``sums`` all the cells. ``edges``: the first point of
     which cells are left in, the score at the left of them if that is nearer than it was, and the same on the right, a
     point of which some cells are left out being beyond the edge.
     """
+    found, counts, runs, low, high, lt = window
+    target, d, cells, below, above = rank
+    firsts, widths, scores, lefts, sums, edges = blocks_of
     blocks, place = 0, low
     per_point = np.float64(cells)
     for k in range(runs + 1):
@@ -255,31 +262,7 @@ def _choose_block(blocks, scores, slope, left_points, left_score, right_points, 
 
 
 @kernel
-def draw_nodes(
-    node,
-    last,
-    values,
-    starts,
-    stops,
-    lows,
-    highs,
-    p,
-    d,
-    slope,
-    cells,
-    reach,
-    words,
-    buckets,
-    found,
-    counts,
-    firsts,
-    widths,
-    scores,
-    lefts,
-    sums,
-    points,
-    parts,
-):
+def draw_nodes(node, last, values, groups, rank, words, scratch, points, parts):
     """Draw a point for every node from ``node`` up to ``last``; return the first that is not done, and what it needs.
 
     Parameters
@@ -288,23 +271,18 @@ def draw_nodes(
         The nodes to draw for.
     values : int32 or int64
         Points of the grid; those of a node lie together, in any order.
-    starts, stops : int64, one per node
-        Where they lie.
-    lows, highs : int64, one per node
-        The first and the last point of the node.
-    p, d
-        The rank to hit is p n / d, 0 <= p <= d < 2**24 and n < 2**38.
-    slope : float64
-        What scores in units of 1 / d are multiplied by.
-    cells
-        0 for TIED; for SPLIT the cells of a point, a power of two.
-    reach
-        How many ranks from the one to hit are looked at; it concerns speed alone.
+    groups
+        Four int64 for each node: ``starts`` and ``stops``, where its points lie; ``lows`` and ``highs``, the first and
+        the last point of the node.
+    rank
+        The numbers ``p``, ``d``: the rank to hit is p n / d, 0 <= p <= d < 2**24 and n < 2**38; ``slope``, a float64
+        that scores in units of 1 / d are multiplied by; ``cells``, 0 for TIED, for SPLIT the cells of a point, a power
+        of two; ``reach``, how many ranks from the one to hit are looked at, which concerns speed alone.
     words : uint64
         Three for each node.
-    buckets, found, counts, firsts, widths, scores, lefts, sums
-        Scratch memory: BUCKETS int64, then as long as each other, ROOM or more: of the values' type, int64, ...,
-        float64 (sums).
+    scratch
+        Arrays ``buckets, found, counts, firsts, widths, scores, lefts, sums``: BUCKETS int64, then as long as each
+        other, ROOM or more: of the values' type, int64, ..., float64 (sums).
     points : int64, one per node
         The point that was drawn, -1 where that is in doubt.
     parts : int64, one per node
@@ -316,6 +294,9 @@ def draw_nodes(
         The first node that is not done, and how long the scratch memory must be to go on there; (last, 0) at the end.
 
     """
+    starts, stops, lows, highs = groups
+    p, d, slope, cells, reach = rank
+    buckets, found, counts, firsts, widths, scores, lefts, sums = scratch
     edges = np.zeros(4, np.int64)
     while node < last:
         own = values[starts[node] : stops[node]]
@@ -359,27 +340,13 @@ def draw_nodes(
             return node, needed
         if cells > 0:
             blocks = _split_blocks(
-                found,
-                counts,
-                runs,
-                window_low,
-                window_high,
-                before,
-                target,
-                d,
-                cells,
-                below,
-                above,
-                firsts,
-                widths,
-                scores,
-                lefts,
-                sums,
-                edges,
+                (found, counts, runs, window_low, window_high, before),
+                (target, d, cells, below, above),
+                (firsts, widths, scores, lefts, sums, edges),
             )
         else:
             blocks = _tied_blocks(
-                found, counts, runs, window_low, window_high, before, target, d, firsts, widths, scores, sums
+                (found, counts, runs, window_low, window_high, before), target, d, (firsts, widths, scores, sums)
             )
         left_points, right_points = edges[0] - low, high + 1 - edges[2]
         chosen = _choose_block(
@@ -428,4 +395,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

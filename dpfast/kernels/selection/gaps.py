@@ -140,33 +140,12 @@ def _settle_pairs(slopes, grids, halves, other_halves, differences, thirds, word
 
 
 @kernel
-def gap_chunk(
-    scores,
-    words,
-    a,
-    grid,
-    first,
-    offsets,
-    row,
-    keys,
-    halves,
-    slopes,
-    heap,
-    owners,
-    counts,
-    places,
-    lows,
-    highs,
-    winners,
-    won,
-    gaps,
-    opened,
-):
+def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, gaps, opened):
     """Find the first two of every row of a chunk and their gap, and hand on what the chunk alone does not decide.
 
     Parameters
     ----------
-    scores, words, a, first, offsets, row, keys, halves, slopes, heap, owners, counts, places, lows, highs, winners, won
+    scores, words, a, layout, bounding, scratch, winners, won
         As for `rank_chunk`, with two winners wanted; the noise is EXPONENTIAL.
     grid
         What gaps are counted in: a float64, or one for each row.
@@ -181,6 +160,9 @@ def gap_chunk(
         How many candidates are left open, and 1 if a score is not finite; then nothing else means anything.
 
     """
+    first, offsets, row = layout
+    keys, halves, slopes = bounding
+    places = scratch[3]
     size = words.size
     left_open, broken, start = 0, _ZERO_64, _FIRST
     best, common = best_of_chunk(scores, a, first, offsets, row)
@@ -247,22 +229,9 @@ def gap_chunk(
             begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
             place, part = max(begin, start), min(end, stop)
             here = slice(place - start, part - start)
+            own_a, whole = at(a, own_row), begin >= 0 and part == end
             found, decided = rank_part(
-                scores,
-                words,
-                at(a, own_row),
-                _KIND,
-                bounds[here],
-                below[here],
-                place,
-                begin >= 0 and part == end,
-                _TWO,
-                heap,
-                owners,
-                counts,
-                places,
-                lows,
-                highs,
+                scores, words, own_a, _KIND, bounds[here], below[here], place, whole, _TWO, scratch
             )
             if decided:
                 for k in range(found):
@@ -270,7 +239,7 @@ def gap_chunk(
                 if found == 2:
                     one, two = places[0], places[1]
                     half = half_difference(scores[one], scores[two])
-                    steps = _round_gap(half, words[one], words[two], at(a, own_row), at(grid, own_row), _KIND)
+                    steps = _round_gap(half, words[one], words[two], own_a, at(grid, own_row), _KIND)
                     gaps[own_row] = np.float64(steps)
             else:
                 for k in range(found):
@@ -280,4 +249,4 @@ def gap_chunk(
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

@@ -152,28 +152,13 @@ def end_of_stretch(first, offsets, row, start, size):
 
 
 @kernel
-def rank_part(
-    scores,
-    words,
-    a,
-    kind,
-    bounds,
-    halves,
-    start,
-    whole,
-    wanted,
-    heap,
-    owners,
-    counts,
-    places,
-    lows,
-    highs,
-):
+def rank_part(scores, words, a, kind, bounds, halves, start, whole, wanted, scratch):
     """Rank a row, or gather of a part of one, whose candidates begin at ``start`` in the chunk.
 
     Return how many ``places`` count, and whether they are the row's winners, certain and in order: as many as are
     wanted, or as there are. Otherwise they are those that may be among the best, in any order.
     """
+    heap, owners, counts, places, lows, highs = scratch
     size = bounds.size
     count = gather(bounds, halves, words[start : start + size], a, kind, wanted, heap, owners, counts, places)
     for k in range(count):
@@ -186,40 +171,22 @@ def rank_part(
 
 
 @kernel
-def rank_chunk(
-    scores,
-    words,
-    a,
-    kind,
-    first,
-    offsets,
-    row,
-    keys,
-    halves,
-    slopes,
-    heap,
-    owners,
-    counts,
-    wanted,
-    places,
-    lows,
-    highs,
-    winners,
-    won,
-    opened,
-):
+def rank_chunk(scores, words, a, kind, layout, wanted, bounding, scratch, winners, won, opened):
     """Rank every row of a chunk of candidates, and hand on what the chunk alone does not decide.
 
     Parameters
     ----------
-    scores, words, a, kind, first, offsets, row
+    scores, words, a, kind
         As for `select_chunk`.
-    keys, halves, slopes, places, lows, highs
-        Scratch memory: for each candidate of the chunk one int64, two float64, one int64 and two float64.
-    heap, owners, counts
-        Scratch memory: two int64 for each winner wanted, or none where these are many; 2048 int64.
+    layout
+        Its ``first``, ``offsets`` and ``row``.
     wanted
         How many winners.
+    bounding
+        Scratch memory ``keys, halves, slopes``: for each candidate of the chunk one int64 and two float64.
+    scratch
+        Scratch memory ``heap, owners, counts``: two int64 for each winner wanted, or none where these are many; 2048
+        int64. ``places, lows, highs``: for each candidate of the chunk one int64 and two float64.
     winners, won
         The winners of each row, the largest first, counted over all rows (int64, 2-D), and their words (uint32); set
         for every row that lies in the chunk and is decided. A row of fewer candidates has them all.
@@ -233,6 +200,9 @@ def rank_chunk(
         How many candidates are left open, and 1 if a score is not finite; then nothing else means anything.
 
     """
+    first, offsets, row = layout
+    keys, halves, slopes = bounding
+    places = scratch[3]
     size = words.size
     left_open, broken, start = 0, _ZERO_64, _FIRST
     best, common = best_of_chunk(scores, a, first, offsets, row)
@@ -251,22 +221,9 @@ def rank_chunk(
             part = min(end, stop)
             if part > place:
                 here, whole = slice(place - start, part - start), begin >= 0 and part == end
+                own_a = at(a, row)
                 count, decided = rank_part(
-                    scores,
-                    words,
-                    at(a, row),
-                    kind,
-                    bounds[here],
-                    below[here],
-                    place,
-                    whole,
-                    wanted,
-                    heap,
-                    owners,
-                    counts,
-                    places,
-                    lows,
-                    highs,
+                    scores, words, own_a, kind, bounds[here], below[here], place, whole, wanted, scratch
                 )
                 if decided:
                     for k in range(count):
@@ -420,4 +377,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1ad821d8700390f3
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf

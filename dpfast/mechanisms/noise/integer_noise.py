@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting import zcdp
+from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated, Single
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, charge_units
@@ -190,7 +190,7 @@ def gaussian_of_rho(l2_squared: int, rho: int, *, mend: str = _MEND) -> IntegerN
     """Return the least Gaussian noise that rho allows for a sensitivity: sigma = l2 / sqrt(2 rho).
 
     Guarantee
-        rho-zCDP: `dpfast.accounting.zcdp.cost` says so of the very event.
+        rho-zCDP: `zcdp.cost` says so of the very event.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) ->
     """Return the least Laplace noise that rho allows for a sensitivity.
 
     Guarantee
-        rho-zCDP: `dpfast.accounting.zcdp.cost` says so of the event, repeated for each of the values that may move.
+        rho-zCDP: `zcdp.cost` says so of the event, repeated for each of the values that may move.
 
     Parameters
     ----------

@@ -221,22 +221,8 @@ def _draw(
         def work(first: int, last: int, chosen: NDArray[np.int64] = undecided, reach: int = reach) -> None:
             own = chosen[first:last]
             found = np.full((4, own.size, quantiles), -1, np.int64)
-            draw_joint(
-                0,
-                own.size,
-                data.points,
-                data.starts[own],
-                data.stops[own],
-                counts[own],
-                points,
-                bits,
-                shares,
-                d,
-                slope,
-                reach,
-                choosing[own],
-                *found,
-            )
+            groups_of = data.starts[own], data.stops[own], counts[own]
+            draw_joint(data.points, groups_of, (points, bits), shares, d, slope, reach, choosing[own], found)
             blocks[:, own] = found
 
         if undecided.size:

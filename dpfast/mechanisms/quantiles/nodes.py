@@ -26,13 +26,14 @@ class _Scratch:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
-        self.buckets = np.empty(BUCKETS, np.int64)
+        self._buckets = np.empty(BUCKETS, np.int64)
         self.grow(ROOM)
 
     def grow(self, room: int) -> None:
         """Make it as long as is needed, and then some."""
         room += room // 4
         self.arrays = (
+            self._buckets,
             np.empty(room, self._dtype),
             *(np.empty(room, np.int64) for _ in range(5)),
             np.empty(room),
@@ -73,52 +74,27 @@ class _Drawing:
         highs: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the points of one node in every group, and how many of its values are on the left."""
-        groups = starts.size
-        words = np.empty(3 * groups, np.uint64)
+        words = np.empty(3 * starts.size, np.uint64)
         self._words.fill(self._drawn, words)
-        points, parts = np.full(groups, -1, np.int64), np.zeros(groups, np.int64)
+        points, parts = np.full(starts.size, -1, np.int64), np.zeros(starts.size, np.int64)
         farthest = (math.log(self._points * (node.cells or 1)) + 50 * math.log(2)) / (slope * node.d)
-        reach = int(min(farthest, _FARTHEST)) + 2
+        groups = starts, stops, lows, highs
+        rank = node.p, node.d, slope, node.cells, int(min(farthest, _FARTHEST)) + 2
 
         def work(first: int, last: int) -> None:
             scratch = _Scratch(self._values.dtype)
             done = first
             while done < last:
-                found, counts, firsts, widths, scores, lefts, sums = scratch.arrays
-                done, room = draw_nodes(
-                    done,
-                    last,
-                    self._values,
-                    starts,
-                    stops,
-                    lows,
-                    highs,
-                    node.p,
-                    node.d,
-                    slope,
-                    node.cells,
-                    reach,
-                    words,
-                    scratch.buckets,
-                    found,
-                    counts,
-                    firsts,
-                    widths,
-                    scores,
-                    lefts,
-                    sums,
-                    points,
-                    parts,
-                )
+                done, room = draw_nodes(done, last, self._values, groups, rank, words, scratch.arrays, points, parts)
                 if done < last:
                     scratch.grow(room)
 
         if not self._refine_all:
-            in_stretches(work, groups, min(thread_count(None, self._values.size), groups))
+            in_stretches(work, starts.size, min(thread_count(None, self._values.size), starts.size))
         for group in np.flatnonzero(points < 0).tolist():
             own = self._values[starts[group] : stops[group]]
             blocks = node_blocks(own, int(lows[group]), int(highs[group]), node.p, node.d, node.cells)
-            first = 3 * (self._drawn * groups + group)
+            first = 3 * (self._drawn * starts.size + group)
             block, high, low = (int(word) for word in words[3 * group : 3 * group + 3])
             tails = Tail(self._keystream, first, block, 64), Tail(self._keystream, first + 1, high << 64 | low, 128)
             points[group], parts[group] = exact_draw(blocks, Fraction(slope), *tails)

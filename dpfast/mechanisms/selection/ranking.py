@@ -76,20 +76,21 @@ def rank_rows(
     offsets = candidates.offsets
 
     def chunk_kernel(buffer: int) -> ChunkKernel:
-        keys, halves, slopes = np.empty(buffer, np.int64), np.empty(buffer), np.empty(buffer)
         few = count if count <= _FEW else 0
-        heap, owners, counts = np.empty(few, np.int64), np.zeros(few, np.int64), np.empty(_DIGITS, np.int64)
         places, opened = np.empty(buffer, np.int64), np.empty(buffer, np.int64)
-        lows, highs = np.empty(buffer), np.empty(buffer)
+        bounding = np.empty(buffer, np.int64), np.empty(buffer), np.empty(buffer)
+        heap = np.empty(few, np.int64), np.zeros(few, np.int64), np.empty(_DIGITS, np.int64)
+        scratch = *heap, places, np.empty(buffer), np.empty(buffer)
 
         def rank_one(scores: NDArray[Any], words: NDArray[np.uint32], first: int, row: int) -> Opened:
-            chunk = (first, offsets, row, keys, halves, slopes, heap, owners, counts)
-            scratch = (places, lows, highs)
+            layout = first, offsets, row
             if gaps is None:
-                left, broken = rank_chunk(scores, words, slope, kind, *chunk, count, *scratch, winners, won, opened)
+                found = winners, won, opened
+                left, broken = rank_chunk(scores, words, slope, kind, layout, count, bounding, scratch, *found)
             else:
                 grid, steps = gaps
-                left, broken = gap_chunk(scores, words, slope, grid, *chunk, *scratch, winners, won, steps, opened)
+                results = winners, won, steps, opened
+                left, broken = gap_chunk(scores, words, slope, grid, layout, bounding, scratch, *results)
             if broken:
                 raise candidates.refuse_not_finite(first, scores)
             if not left:

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Literal, TypeAlias
 
-from dpfast.accounting import zcdp
+from dpfast.accounting.accountants import zcdp
+from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.events import Event, Repeated
-from dpfast.accounting.pld import PLD
 from dpfast.arguments import Choice
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
@@ -153,7 +153,7 @@ def _least_scale(loss: Callable[[float], float], budget: float, sufficient: floa
 
 
 def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
-    """Return noise that makes answers rho-zCDP: `dpfast.accounting.zcdp.cost` says so of the event that is charged.
+    """Return noise that makes answers rho-zCDP: `zcdp.cost` says so of the event that is charged.
 
     Parameters
     ----------

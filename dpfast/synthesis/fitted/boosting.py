@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, Delta, Epsilon, Rho, read_budget
+from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_budget
 from dpfast.accounting.events import Event
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Choice, Flag, Number, Threads, Whole
@@ -100,7 +100,7 @@ class BoostedAnswers:
     scale: float
     rounds: pl.DataFrame = field(repr=False)
     events: tuple[Event, ...] = field(repr=False)
-    spent: Amounts | ConcentratedAmounts
+    spent: ShownAmounts
     entry: int | None = None
 
     def estimate(self, tolerance: Tolerance = None, iterations: Iterations = 1000) -> Estimate:

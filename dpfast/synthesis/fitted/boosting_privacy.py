@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpfast.accounting import zcdp
+from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
 from dpfast.errors import ParameterError, Words
@@ -98,7 +98,7 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
     """Return a calibration that spends ``share`` of a budget on samples and the rest on noise.
 
     Guarantee
-        The events cost no more than the budget: a rho by `dpfast.accounting.zcdp.cost`, which is what a budget of
+        The events cost no more than the budget: a rho by `zcdp.cost`, which is what a budget of
         (epsilon, delta) is taken for if delta is above 0 (Canonne, Kamath, Steinke 2020); an epsilon alone by their
         sum.
         The sample of round t is drawn by the exponential mechanism with bounded range e_t = 4 alpha (t - 1) rho / mu,

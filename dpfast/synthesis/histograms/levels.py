@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels.histograms.siblings import fit_families, shrink_families
+from dpfast.kernels.histograms.siblings import fit_siblings, shrink_siblings
 from dpfast.synthesis.histograms.boxes import Boxes
 
 __all__ = ["Drawn", "Level", "draw_together", "settle"]
@@ -124,7 +124,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The boxes of a level drawn together, family by family: see `dpfast.kernels.histograms.siblings.shrink_families`.
+    """The boxes of a level drawn together, family by family: see `dpfast.kernels.histograms.siblings.shrink_siblings`.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def draw_together(level: Level, above: Level, parents: NDArray[np.int64], tail: 
     value, moved = np.empty(level.value.size), np.empty(level.value.size, np.bool_)
     sums, variances = np.empty((2, level.unions.size))
     boxes = above.value[parents], above.variance[parents]
-    shrink_families(
+    shrink_siblings(
         level.value, level.variance, level.offsets, level.unions, *boxes, tail, value, moved, sums, variances
     )
     return Drawn(value, moved, sums, variances)
@@ -168,4 +168,4 @@ def settle(levels: list[Level], tail: float) -> None:
     for above, below in pairwise(levels):
         drawn = draw_together(below, above, below.parents, tail)
         held = np.where(drawn.value == 0.0, below.variance * _HELD, below.variance)
-        fit_families(drawn.value, held, above.value[below.parents], below.offsets, below.value)
+        fit_siblings(drawn.value, held, above.value[below.parents], below.offsets, below.value)

@@ -23,7 +23,7 @@ class Noise:
         the finer alone: see `dpfast.mechanisms.noise.gradual_release`. For rho there is no need of it: two Gaussian
         measurements are worth as much as one that costs as much as both. Noise so wide that it is not discrete cannot.
     tail
-        What `dpfast.kernels.histograms.siblings.shrink_families` should know of its tails.
+        What `dpfast.kernels.histograms.siblings.shrink_siblings` should know of its tails.
 
     """
 

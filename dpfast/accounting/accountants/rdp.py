@@ -12,26 +12,16 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from dpfast.accounting import basic, curves, gdp
-from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly
-from dpfast.accounting.capped import Capped
-from dpfast.accounting.events import (
-    Event,
-    ExponentialMechanism,
-    Gaussian,
-    Laplace,
-    Partitioned,
-    PoissonSubsampled,
-    RandomizedResponse,
-    Single,
-    ZeroConcentrated,
-    runs,
-)
-from dpfast.accounting.subsampled import log_moment_between, log_moments
+from dpfast.accounting.accountants import basic, gdp
+from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, nearly
+from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.facts import FACTS
+from dpfast.accounting.formulas import curves
+from dpfast.accounting.formulas.subsampled import log_moment_between, log_moments
 from dpfast.accounting.work import spend
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import (
-    as_written,
     ball,
     ceiling_units,
     float_above,
@@ -111,28 +101,18 @@ def _sampled_gaussian(rate: Fraction, squared_mu: Fraction) -> Curve:
 
 @lru_cache(maxsize=4096)
 def _cost(event: Single) -> tuple[Curve, int]:
-    match event:
-        case Laplace():
-            epsilon = Fraction(event.sensitivity) / Fraction(event.scale)
-            return _curve(lambda order: curves.laplace(order, ball(epsilon))), 0
-        case ExponentialMechanism():
-            return _curve(lambda order: curves.bounded_range(order, ball(as_written(event.epsilon)))), 0
-        case RandomizedResponse():
-            return _curve(
-                lambda order: curves.randomized_response(order, ball(as_written(event.epsilon)), event.categories)
-            ), 0
-        case Gaussian():
-            squared = (Fraction(event.sensitivity) / Fraction(event.scale)) ** 2
-            return _concentrated(squared / 2), 0
-        case ZeroConcentrated():
-            return _concentrated(as_written(event.rho)), 0
-        case Partitioned():
-            parts = [cost(part) for part in event.events]
-            return tuple(map(max, *(part[0] for part in parts), _NOTHING)), max(part[1] for part in parts)
-        case PoissonSubsampled():
-            return _sampled(event)
-        case _:
-            return claimed(*basic.cost(event))
+    if isinstance(event, Partitioned):
+        parts = [cost(part) for part in event.events]
+        return tuple(map(max, *(part[0] for part in parts), _NOTHING)), max(part[1] for part in parts)
+    if isinstance(event, PoissonSubsampled):
+        return _sampled(event)
+    facts = FACTS[type(event)]
+    if facts.concentrated is not None:
+        return _concentrated(facts.concentrated(event)), 0
+    if facts.curve is None or facts.epsilon is None:
+        return claimed(*basic.cost(event))
+    divergence, epsilon = facts.curve, facts.epsilon(event)
+    return _curve(lambda order: divergence(order, ball(epsilon), event)), 0
 
 
 def claimed(epsilon_units: int, delta_units: int) -> tuple[Curve, int]:
@@ -184,6 +164,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> curve, delta_units = cost(Gaussian(scale=1.0))
     >>> curve[ORDERS.index(2.0)], delta_units
     (1000000000000000000, 0)
@@ -219,9 +200,9 @@ class RDP(Capped):
     """The sum of all Rényi curves, converted at the best order.
 
     Guarantee
-        See `cost`; from D_a to (epsilon, delta) by epsilon = D_a + ln(1/(a delta))/(a - 1) + ln(1 - 1/a)
-        (Canonne, Kamath, Steinke 2020, proposition 12), which holds at every order; the best of `ORDERS` is
-        found in floats, and the figure evaluated in balls.
+        The curves are those of `dpfast.accounting.accountants.rdp.cost`. From D_a to (epsilon, delta) by
+        epsilon = D_a + ln(1/(a delta))/(a - 1) + ln(1 - 1/a) (Canonne, Kamath, Steinke 2020, proposition 12), which
+        holds at every order; the best of `ORDERS` is found in floats, and the figure evaluated in balls.
 
     Attributes
     ----------
@@ -230,8 +211,10 @@ class RDP(Capped):
 
     Examples
     --------
+    >>> import dpfast as dpf
+    >>> from dpfast.accounting.events import Gaussian, PoissonSubsampled
     >>> sampled = PoissonSubsampled(Gaussian(scale=1.0), rate=0.01)
-    >>> round(RDP(sampled.times(1000)).epsilon(delta=1e-5), 3)
+    >>> round(dpf.accounting.rdp(sampled.times(1000)).epsilon(delta=1e-5), 3)
     2.101
 
     """

@@ -9,8 +9,16 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, refused, smallest_epsilon
-from dpfast.accounting.events import Event, Gaussian, Partitioned, Single, runs
+from dpfast.accounting.accountants.accountant import (
+    Accountant,
+    Events,
+    checked_delta,
+    checked_epsilon,
+    refused,
+    smallest_epsilon,
+)
+from dpfast.accounting.events import Event, Partitioned, Single, runs
+from dpfast.accounting.facts import FACTS
 from dpfast.exact.balls import ball, float_above, working_precision
 
 __all__ = ["GDP", "SQUARED_UNITS_PER_ONE", "cost"]
@@ -20,14 +28,13 @@ SQUARED_UNITS_PER_ONE: int = 10**36
 
 
 def _cost(event: Single) -> int:
-    match event:
-        case Gaussian():
-            squared = (Fraction(event.sensitivity) / Fraction(event.scale)) ** 2
-            return -(-squared.numerator * SQUARED_UNITS_PER_ONE // squared.denominator)
-        case Partitioned():
-            return max(cost(part) for part in event.events)
-        case _:
-            raise refused(event, "Gaussian differential privacy", "Gaussian noise", "ZCDP or RDP")
+    if isinstance(event, Partitioned):
+        return max(cost(part) for part in event.events)
+    squared_mean = FACTS[type(event)].squared_mean
+    if squared_mean is None:
+        raise refused(event, "Gaussian differential privacy", "Gaussian noise", "ZCDP or RDP")
+    squared = squared_mean(event)
+    return -(-squared.numerator * SQUARED_UNITS_PER_ONE // squared.denominator)
 
 
 def cost(event: Event | Iterable[Event]) -> int:
@@ -45,6 +52,7 @@ def cost(event: Event | Iterable[Event]) -> int:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> cost(Gaussian(scale=10.0).times(100)) / SQUARED_UNITS_PER_ONE
     1.0
 
@@ -73,7 +81,9 @@ class GDP(Accountant):
 
     Examples
     --------
-    >>> round(GDP(Gaussian(scale=10.0).times(100)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> hundred = dpf.accounting.events.Gaussian(scale=10.0).times(100)
+    >>> round(dpf.accounting.gdp(hundred).epsilon(delta=1e-6), 7)
     4.8865541
 
     """

@@ -7,12 +7,12 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon
-from dpfast.accounting.capped import Capped
+from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.accountants.pld.inversion import delta_bounds, epsilon_bounds, rough_tilt
+from dpfast.accounting.accountants.pld.plan import Resolution, Runs, alternatives, compose, has_samples, resolution_of
+from dpfast.accounting.accountants.pld.sampling import Direction
 from dpfast.accounting.events import runs
-from dpfast.accounting.pld.inversion import delta_bounds, epsilon_bounds, rough_tilt
-from dpfast.accounting.pld.plan import Resolution, Runs, alternatives, compose, has_samples, resolution_of
-from dpfast.accounting.pld.sampling import Direction
 from dpfast.exact.balls import round_up
 
 __all__ = ["PLD"]
@@ -58,8 +58,8 @@ class PLD(Capped):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Laplace
-    >>> plan = PLD(Laplace(scale=10.0).times(100))
+    >>> import dpfast as dpf
+    >>> plan = dpf.accounting.pld(dpf.accounting.events.Laplace(scale=10.0).times(100))
     >>> round(plan.epsilon(1e-6), 2), round(plan.epsilon_lower(1e-6), 2)
     (4.69, 4.69)
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dpfast.accounting.accountant import Events, smallest_epsilon
-from dpfast.accounting.basic import cost
-from dpfast.accounting.capped import Capped
+from dpfast.accounting.accountants.accountant import Events, smallest_epsilon
+from dpfast.accounting.accountants.basic import cost
+from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
@@ -54,8 +54,8 @@ class Optimal(Capped):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Pure
-    >>> round(Optimal(Pure(0.1).times(100)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> round(dpf.accounting.optimal(dpf.accounting.events.Pure(0.1).times(100)).epsilon(delta=1e-6), 7)
     4.7745676
 
     """

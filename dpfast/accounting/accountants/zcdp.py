@@ -12,29 +12,16 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from dpfast.accounting import basic
-from dpfast.accounting.accountant import Events, checked_delta, checked_epsilon, nearly, pair_total
-from dpfast.accounting.capped import Capped
-from dpfast.accounting.events import (
-    DiscreteLaplace,
-    Event,
-    ExponentialMechanism,
-    Gaussian,
-    Laplace,
-    Partitioned,
-    PermuteAndFlip,
-    PoissonSubsampled,
-    Pure,
-    RandomizedResponse,
-    Single,
-    ZeroConcentrated,
-    runs,
-)
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, dearest, nearly, pair_total
+from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.facts import FACTS
+from dpfast.accounting.formulas import rhos
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import (
-    as_written,
     ball,
     ceiling_units,
     float_above,
@@ -42,7 +29,7 @@ from dpfast.exact.balls import (
     units_below,
     working_precision,
 )
-from dpfast.exact.elementary import Floats, exp_minus, horner, log, one_minus_exp
+from dpfast.exact.elementary import Floats
 from dpfast.exact.units import Units, in_blocks, parameter_arrays, units_of_floats
 
 __all__ = ["ZCDP", "claimed", "cost", "largest_rho", "rho_units"]
@@ -52,40 +39,20 @@ __all__ = ["ZCDP", "claimed", "cost", "largest_rho", "rho_units"]
 _COST_WORK = 3e3
 
 
-def _laplace_rho(epsilon: arb) -> arb:
-    return epsilon + (-epsilon).expm1()
-
-
-def _pure_rho(epsilon: arb) -> arb:
-    return epsilon * (epsilon / 2).tanh()
-
-
-def _bounded_range_rho(eta: arb) -> arb:
-    """Return x - 1 - ln x with x = eta / (e**eta - 1), without overflow."""
-    log_ratio = eta.log() - eta - (-(-eta).expm1()).log()
-    return log_ratio.expm1() - log_ratio
-
-
 @lru_cache(maxsize=4096)
 def _cost(event: Single) -> tuple[int, int]:
     spend(_COST_WORK)
+    if isinstance(event, Partitioned):
+        return dearest(event, cost)
+    if isinstance(event, PoissonSubsampled) and not basic.Basic.applies(event):
+        return cost(event.event)
+    facts = FACTS[type(event)]
+    if facts.concentrated is not None:
+        return ceiling_units(facts.concentrated(event)), 0
+    if facts.rho is None or facts.epsilon is None:
+        return claimed(*basic.cost(event))
     with working_precision():
-        match event:
-            case Laplace():
-                return units_above(_laplace_rho(ball(Fraction(event.sensitivity) / Fraction(event.scale)))), 0
-            case ExponentialMechanism():
-                return units_above(_bounded_range_rho(ball(as_written(event.epsilon)))), 0
-            case Gaussian():
-                return ceiling_units((Fraction(event.sensitivity) / Fraction(event.scale)) ** 2 / 2), 0
-            case ZeroConcentrated():
-                return ceiling_units(as_written(event.rho)), 0
-            case Partitioned():
-                parts = [cost(part) for part in event.events]
-                return max(part[0] for part in parts), max(part[1] for part in parts)
-            case PoissonSubsampled() if not basic.Basic.applies(event):
-                return cost(event.event)
-            case _:
-                return claimed(*basic.cost(event))
+        return units_above(facts.rho(ball(facts.epsilon(event)))), 0
 
 
 def claimed(epsilon_units: int, delta_units: int) -> tuple[int, int]:
@@ -93,12 +60,13 @@ def claimed(epsilon_units: int, delta_units: int) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import DiscreteLaplace
     >>> claimed(10**18, 0) == cost(DiscreteLaplace(scale=1.0))
     True
 
     """
     with working_precision():
-        return units_above(_pure_rho(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
+        return units_above(rhos.pure(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
 
 
 def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
@@ -131,6 +99,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import DiscreteLaplace, Laplace
     >>> cost(Laplace(scale=1.0)), cost(DiscreteLaplace(scale=1.0))
     ((367879441171442322, 0), (462117157260009759, 0))
 
@@ -173,9 +142,9 @@ class ZCDP(Capped):
     """The sum of all rho, converted at the best order.
 
     Guarantee
-        See `cost`; from rho to (epsilon, delta) by Canonne, Kamath, Steinke 2020, proposition 12, at an order
-        that is found in floats and then evaluated in balls: every order gives a valid figure. Deltas of events
-        are added beside (Bun, Steinke 2016, section 8).
+        Each rho is that of `dpfast.accounting.accountants.zcdp.cost`. From rho to (epsilon, delta) by Canonne,
+        Kamath, Steinke 2020, proposition 12, at an order that is found in floats and then evaluated in balls: every
+        order gives a valid figure. Deltas of events are added beside (Bun, Steinke 2016, section 8).
 
     Attributes
     ----------
@@ -184,7 +153,8 @@ class ZCDP(Capped):
 
     Examples
     --------
-    >>> round(ZCDP(Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
+    >>> import dpfast as dpf
+    >>> round(dpf.accounting.zcdp(dpf.accounting.events.Gaussian(scale=1.0)).epsilon(delta=1e-6), 7)
     5.2215344
 
     """
@@ -269,30 +239,8 @@ def largest_rho(epsilon: float | Fraction, delta: float | Fraction) -> int:
 
 # Vectorised ---------------------------------------------------------------------------------------------------
 
-_BERNOULLI = ["1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798", "-174611/330"]
-_RANGE_SERIES = [
-    float(Fraction(b) / math.factorial(2 * n) * (1 + Fraction(1, 2 * n))) for n, b in enumerate(_BERNOULLI, start=1)
-]
-_LAPLACE_SERIES = [(-1) ** n / math.factorial(n + 2) for n in range(18)]
-#: More than the relative error of every formula below; `elementary` bounds that of its functions by 2**-43.
+#: More than the relative error of every column in `rhos`.
 _INFLATION = 1.0 + 2.0**-40
-
-
-def _laplace_rhos(epsilon: Floats) -> Floats:
-    near = np.minimum(epsilon, 1.0)
-    return np.where(epsilon < 1.0, near * near * horner(_LAPLACE_SERIES, near), epsilon - one_minus_exp(epsilon))
-
-
-def _pure_rhos(epsilon: Floats) -> Floats:
-    m = one_minus_exp(epsilon)
-    return epsilon * (m / (2.0 - m))
-
-
-def _bounded_range_rhos(eta: Floats) -> Floats:
-    """Return x - 1 - ln x; below 1 by sum B_2n eta**2n (1 + 1/2n) / (2n)!, which alternates and falls."""
-    square, far = np.minimum(eta, 1.0) ** 2, np.maximum(eta, 1.0)
-    ratio = far / one_minus_exp(far)
-    return np.where(eta < 1.0, square * horner(_RANGE_SERIES, square), ratio * exp_minus(far) - 1.0 + far - log(ratio))
 
 
 def _rounded_up(rho: Floats) -> Units:
@@ -322,21 +270,14 @@ def rho_units(kind: type, **parameters: ArrayLike) -> Units:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Gaussian
     >>> round(rho_units(Gaussian, scale=[10.0, 20.0]).total() / 1e18, 9)
     0.00625
 
     """
-    formulas: dict[type, Callable[..., Floats]] = {
-        Laplace: lambda scale, sensitivity: _laplace_rhos(sensitivity / scale),
-        DiscreteLaplace: lambda scale, sensitivity: _pure_rhos(sensitivity / scale),
-        Gaussian: lambda scale, sensitivity: (sensitivity / scale) ** 2 / 2.0,
-        ExponentialMechanism: _bounded_range_rhos,
-        PermuteAndFlip: _pure_rhos,
-        RandomizedResponse: lambda epsilon, _: _pure_rhos(epsilon),
-        Pure: _pure_rhos,
-        ZeroConcentrated: lambda rho: rho,
-    }
-    if kind not in formulas:
+    facts = FACTS.get(kind)
+    if facts is None or facts.rhos is None:
         raise ParameterError("kind", kind, "a class of events with a rho of its own", "use cost, event by event")
+    rho = facts.rhos
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return in_blocks(lambda *fields: _rounded_up(formulas[kind](*fields)), parameter_arrays(kind, parameters))
+        return in_blocks(lambda *fields: _rounded_up(rho(*fields)), parameter_arrays(kind, parameters))

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon
-from dpfast.accounting.basic import Basic
+from dpfast.accounting.accountants.accountant import Accountant, Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountants.basic import Basic
 from dpfast.errors import ParameterError
 
 __all__ = ["Capped"]
@@ -25,7 +25,7 @@ class Capped(Accountant):
     Examples
     --------
     >>> from dpfast.accounting.events import Pure
-    >>> from dpfast.accounting.rdp import RDP
+    >>> from dpfast.accounting.accountants.rdp import RDP
     >>> RDP(Pure(1e-9)).epsilon(1e-6)
     1e-09
 

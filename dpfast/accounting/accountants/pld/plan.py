@@ -9,43 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.accounting.accountant import refused
-from dpfast.accounting.events import (
-    Approximate,
-    DiscreteLaplace,
-    Event,
-    ExponentialMechanism,
-    Gaussian,
-    KeySelection,
-    Laplace,
-    Partitioned,
-    PermuteAndFlip,
-    PoissonSubsampled,
-    Pure,
-    RandomizedResponse,
-    Single,
-    ZeroConcentrated,
-    runs,
-)
-from dpfast.accounting.pld import pairs
-from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.sampling import (
-    Atoms,
-    Direction,
-    Lattice,
-    Side,
-    gaussian_losses,
-    sampled_losses,
-)
-from dpfast.accounting.pld.transforms import (
-    ROUNDING,
-    Array,
-    BoundedRange,
-    DiscreteLaplaces,
-    Family,
-    Laplaces,
-    Responses,
-)
+from dpfast.accounting.accountants.accountant import refused
+from dpfast.accounting.accountants.pld.composition import Composition
+from dpfast.accounting.accountants.pld.sampling import Atoms, Direction, Lattice, gaussian_losses, sampled_losses
+from dpfast.accounting.events import Event, Gaussian, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.facts import FACTS
+from dpfast.accounting.formulas import pairs
+from dpfast.accounting.formulas.pairs import Side
+from dpfast.accounting.formulas.transforms import FAMILIES, ROUNDING, Array, Family
 from dpfast.errors import ParameterError
 
 __all__ = ["LARGEST_ALTERNATIVES", "Resolution", "alternatives", "compose", "has_samples", "resolution_of"]
@@ -128,7 +99,7 @@ def _repeated(event: Partitioned, count: int) -> list[Runs]:
 
 def _simplified(event: Single) -> Runs:
     """Return an event as runs that have a transform, or refuse it."""
-    if isinstance(event, ZeroConcentrated):
+    if not isinstance(event, PoissonSubsampled) and FACTS[type(event)].loss is None:
         raise _refuse(
             event,
             "events whose privacy loss has a known distribution",
@@ -159,9 +130,8 @@ def _simplified(event: Single) -> Runs:
 
 
 def _check_sampled(event: Single, inner: Single) -> None:
-    limit = pairs.LARGEST_RATIO
-    ratio = inner.sensitivity / inner.scale if isinstance(inner, (Gaussian, Laplace)) else 0.0
-    if ratio > limit or (isinstance(inner, DiscreteLaplace) and inner.sensitivity > 2**12):
+    if not FACTS[type(inner)].sampled(inner):
+        limit = pairs.LARGEST_RATIO
         raise _refuse(
             event,
             f"samples under noise of scale at least sensitivity/{limit:g}, of at most 4096 integers if discrete",
@@ -231,7 +201,7 @@ def resolution_of(counts: Runs, tilt: float, epsilon: float, log_delta: float) -
 
 def compose(counts: Runs, direction: Direction, side: Side, resolution: Resolution) -> Composition:
     """Return the composition of runs, those on samples at a resolution."""
-    laplaces, responses, ranges, discretes = _Table(), _Table(), _Table(), _Table()
+    tables = {family: _Table() for family in FAMILIES}
     sampled: list[Atoms] = []
     step = resolution.step
     squared_means: list[float] = []
@@ -239,26 +209,6 @@ def compose(counts: Runs, direction: Direction, side: Side, resolution: Resoluti
     # One order for equal plans, so that they get equal figures.
     for event, count in sorted(counts.items(), key=repr):
         match event:
-            case Laplace():
-                laplaces.add(count, event.sensitivity / event.scale)
-            case Gaussian():
-                squared_means.append(count * _squared_mean(event))
-            case RandomizedResponse():
-                responses.add(count, event.epsilon, event.categories - 2.0)
-            case Pure() | PermuteAndFlip():
-                responses.add(count, event.epsilon, 0.0)
-            case ExponentialMechanism():
-                ranges.add(count, event.epsilon)
-            case DiscreteLaplace():
-                top = event.sensitivity / event.scale
-                if event.sensitivity == 1:
-                    responses.add(count, top, 0.0)
-                else:
-                    discretes.add(count, top, event.scale, float(event.sensitivity))
-            case Approximate() | KeySelection():
-                log_finite.append(count * math.log1p(-event.delta))
-                if event.epsilon > 0.0:
-                    responses.add(count, event.epsilon, 0.0)
             case PoissonSubsampled(Gaussian() as inner, rate):
                 mean = inner.sensitivity / inner.scale
                 if step > 0.0:
@@ -269,17 +219,21 @@ def compose(counts: Runs, direction: Direction, side: Side, resolution: Resoluti
                     dots = pairs.connect_dots(cells) if side == "upper" else pairs.merge_cells(cells)
                     sampled.append(Atoms(sampled_losses(dots, rate, direction), count))
             case PoissonSubsampled():
-                pair = _pair(event.event, side, resolution.fineness)  # type: ignore[arg-type]
-                sampled.append(Atoms(sampled_losses(pair, event.rate, direction), count))
+                pair = FACTS[type(event.event)].pair
+                assert pair is not None
+                finite = pair(event.event, side, resolution.fineness)
+                sampled.append(Atoms(sampled_losses(finite, event.rate, direction), count))
             case _:
-                raise AssertionError(event)
-    families = [
-        *laplaces.families(Laplaces),
-        *discretes.families(DiscreteLaplaces),
-        *ranges.families(BoundedRange),
-        *responses.families(Responses),
-        *sampled,
-    ]
+                loss_of = FACTS[type(event)].loss
+                assert loss_of is not None
+                loss = loss_of(event)
+                if loss.squared_mean is not None:
+                    squared_means.append(count * loss.squared_mean)
+                if loss.failure > 0.0:
+                    log_finite.append(count * math.log1p(-loss.failure))
+                if loss.family is not None:
+                    tables[loss.family].add(count, *loss.parameters)
+    families = [one for family, table in tables.items() for one in table.families(family)] + sampled
     log_finite += [float(one.counts[0]) * math.log1p(-one.losses.infinite) for one in sampled]
     total = math.fsum(log_finite)
     return Composition(
@@ -308,21 +262,3 @@ def _spread(counts: Runs) -> tuple[float, int]:
             case _:
                 pass
     return (math.sqrt(spread / total) if total else 0.0), total
-
-
-def _pair(event: Single, side: Side, fineness: int) -> pairs.Pair:
-    """Return the base pair of a sampled mechanism."""
-    match event:
-        case Laplace():
-            cells = pairs.laplace_cells(event.sensitivity / event.scale, 32 << fineness)
-        case DiscreteLaplace():
-            return pairs.discrete_pair(event.scale, event.sensitivity)
-        case RandomizedResponse():
-            return pairs.response_pair(event.epsilon, event.categories)
-        case Approximate() | KeySelection():
-            return pairs.response_pair(event.epsilon, 2, event.delta)
-        case Pure() | PermuteAndFlip() | ExponentialMechanism():
-            return pairs.response_pair(event.epsilon)
-        case _:
-            raise AssertionError(event)
-    return pairs.connect_dots(cells) if side == "upper" else pairs.merge_cells(cells)

@@ -15,6 +15,9 @@ an exact identity: losses are not rounded to a grid. It is summed by the trapezo
   times smaller.
   Where all losses are multiples of a step (samples), the integrand is periodic but for the payoff, whose
   transform is then a geometric sum: one period is exact and nothing is cut off.
+- *Smoothing.* Where neither is so and too much would be cut off, the payoff f is smoothed: k is the density of a sum
+  of m uniform numbers, of support [-h, h], whose transform (sinh(zh/m) / (zh/m))^m fades with the m-th power of the
+  frequency. As f does not fall, delta(epsilon + h) <= E (f * k)(L - epsilon) <= delta(epsilon - h).
 - *Arithmetic.* Each value of M carries a bound of its relative error (`composition`); the sum adds its own.
 
 The tilt is where the integrand is least at u = 0 (the saddle point): there all errors are relative to
@@ -30,8 +33,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpfast.accounting.pld.composition import Composition
-from dpfast.accounting.pld.transforms import ROUNDING, Array
+from dpfast.accounting.accountants.pld.composition import Composition
+from dpfast.accounting.formulas.transforms import ROUNDING, Array
 from dpfast.accounting.work import spend
 
 __all__ = ["Contour", "delta_bounds", "epsilon_bounds"]
@@ -45,6 +48,8 @@ _LOG_WRAPPED = -16.0
 _LONGEST_PERIOD = 2**22
 _SOLVED = 1e-6
 _SPREADS = np.logspace(-1.5, 2.0, 12)
+# The m of smoothing, and the frequency, in m / h, at which its transform has faded.
+_UNIFORMS, _FADED = 6, 2.0
 
 
 def _payoff(tilts: Array) -> Array:
@@ -124,12 +129,22 @@ class Contour:
         if self._hopeless or (composition.step and self._width > _LONGEST_PERIOD * composition.step):
             self._hopeless = True
             return
+        self._step = 2.0 * math.pi / self._width
+        wanted = accuracy(tilt)
         # Where rounding spoils the estimate, the most frequencies are taken.
         expected_sum = max(math.exp(min(expected - self._log_moment + tilt * epsilon, 0.0)), 1e-100)
-        last = 1.0 / (math.pi * expected_sum * accuracy(tilt))
+        self._walk(1.0 / (math.pi * expected_sum * wanted), 0.0)
+        # The curve may be less smooth than was expected: atoms of single events fade at no frequency.
+        smoothing = max(0.5 * wanted / tilt, _FADED * _UNIFORMS / (self._step * _MOST_FREQUENCIES))
+        lost = 2.0 * tilt * smoothing
+        if not composition.lattice and lost < 1.0 and self._cut > max(wanted, lost) * self._sum(epsilon)[0]:
+            self._walk(_FADED * _UNIFORMS / smoothing, smoothing)
+
+    def _walk(self, last: float, smoothing: float) -> None:
+        """Take the transform on the line up to about a frequency, for a payoff that is smoothed by so much."""
+        composition, tilt, self._smoothing = self._composition, self.tilt, smoothing
         if composition.squared_mean > 0.0:
             last = min(last, math.sqrt(100.0 / composition.squared_mean))
-        self._step = 2.0 * math.pi / self._width
         count = min(max(int(last / self._step), 64), _MOST_FREQUENCIES)
         if composition.lattice:
             count = round(self._width / composition.step) // 2
@@ -144,25 +159,40 @@ class Contour:
         self._frequencies, self._values = line.frequencies, line.values * weights[used]
         self._errors = line.errors * weights[used]
         # A lattice's integral is over one period: nothing is cut off.
-        fade = math.exp(-0.5 * composition.squared_mean * frequencies[-1] ** 2)
-        cut = 0.0 if composition.lattice else 1.01 * fade / (math.pi * float(frequencies[-1]))
-        self._cut = line.dropped + cut
+        end = float(frequencies[-1])
+        fade = math.exp(-0.5 * composition.squared_mean * end**2)
+        each = smoothing / _UNIFORMS
+        if end * each > 1.0:
+            # The integral of u^-2 times the smoothing's bound, which falls with the m-th power of u.
+            fade *= (math.cosh(tilt * each) / (end * each)) ** _UNIFORMS / (_UNIFORMS + 1)
+        else:
+            fade *= math.cosh(tilt * each) ** _UNIFORMS
+        self._cut = line.dropped + (0.0 if composition.lattice else 1.01 * fade / (math.pi * end))
         self._prepare_kernel()
+
+    def _largest_smoothing(self, frequencies: Array) -> Array:
+        """Return a bound on the magnitude of the smoothing's transform."""
+        each = self._smoothing / _UNIFORMS
+        # With w = x + iy, sinh(w) / w is the mean of exp over the line from -w to w; and abs(sinh(w)) <= cosh(x).
+        size = np.maximum(np.hypot(self.tilt, frequencies) * each, 1.0)
+        bound: Array = (math.cosh(self.tilt * each) / size) ** _UNIFORMS * (1.0 + 2.0**-40)
+        return bound
 
     def _largest_kernel(self, frequencies: Array) -> Array:
         """Return a bound on the magnitude of `_kernel` for every epsilon."""
         if self._composition.lattice:
             step = self._composition.step
             return np.full(len(frequencies), step / -math.expm1(-self.tilt * step))
-        return np.asarray(1.0 / (np.hypot(self.tilt, frequencies) * np.hypot(self.tilt + 1.0, frequencies)))
+        payoff = 1.0 / (np.hypot(self.tilt, frequencies) * np.hypot(self.tilt + 1.0, frequencies))
+        return np.asarray(payoff * self._largest_smoothing(frequencies))
 
     def _prepare_kernel(self) -> None:
         """Multiply the values with what of the payoff's transform is the same for every epsilon.
 
-        Without a lattice that is all: 1 / (z (z + 1)). On a lattice of step s the payoffs of its points beyond epsilon
-        add up to s exp(-zf) (A - exp(-f) B), where f is how far the first of them is, A = 1 / (1 - exp(-zs)) and
-        B = 1 / (1 - exp(-(z + 1)s)): with C = A - B = exp(-zs) (1 - exp(-s)) A B, which does not cancel,
-        s exp(-zf) (C + (1 - exp(-f)) B).
+        Without a lattice that is all: 1 / (z (z + 1)), times the smoothing's transform. On a lattice of step s the
+        payoffs of its points beyond epsilon add up to s exp(-zf) (A - exp(-f) B), where f is how far the first of them
+        is, A = 1 / (1 - exp(-zs)) and B = 1 / (1 - exp(-(z + 1)s)): with C = A - B = exp(-zs) (1 - exp(-s)) A B, which
+        does not cancel, s exp(-zf) (C + (1 - exp(-f)) B).
         """
         z = self.tilt + 1j * self._frequencies
         if self._composition.lattice:
@@ -171,11 +201,20 @@ class Contour:
             kernels: list[Array] = [far * np.exp(-z * step) * -math.expm1(-step) / -np.expm1(-z * step), far]
         else:
             kernels = [1.0 / (z * (z + 1.0))]
+            if self._smoothing:
+                arguments = z * (self._smoothing / _UNIFORMS)
+                kernels[0] = kernels[0] * (np.sinh(arguments) / arguments) ** _UNIFORMS
         self._parts = [(products.real.copy(), products.imag.copy()) for products in (self._values * k for k in kernels)]
         magnitudes, sizes = np.abs(self._values), [np.abs(kernel) for kernel in kernels]
+        # Near its zeros the smoothing's transform is wrong by a few roundings of its bound.
+        rough = 32.0 * _UNIFORMS * ROUNDING * float(magnitudes @ self._largest_kernel(self._frequencies))
         #: Of each kernel: the errors of the values, the magnitudes, and these times the frequencies, summed.
         self._sums = [
-            (float(self._errors @ size), float(magnitudes @ size), float(magnitudes @ (size * self._frequencies)))
+            (
+                float(self._errors @ size) + (rough if self._smoothing else 0.0),
+                float(magnitudes @ size),
+                float(magnitudes @ (size * self._frequencies)),
+            )
             for size in sizes
         ]
 
@@ -227,20 +266,32 @@ class Contour:
 
     def log_bounds(self, epsilon: float) -> tuple[float, float]:
         """Return bounds of ln delta(epsilon), the lower one -inf where nothing is known."""
-        scale = self._log_moment - self.tilt * epsilon
-        slack = self._slack + 8.0 * ROUNDING * (1.0 + abs(self._log_moment) + self.tilt * epsilon)
         if self._hopeless:
+            scale, slack = self._scale(epsilon)
             bound = scale + slack + float(_payoff(np.array([self.tilt]))[0])
             return -math.inf, min(0.0, bound) if not math.isnan(bound) else 0.0
-        total, error = self._sum(epsilon)
-        error = (error + self._cut) * (1.0 + 2.0**-20)
+        scale, slack = self._scale(epsilon - self._smoothing)
+        total, error = self._bounded_sum(epsilon - self._smoothing)
         upper = min(0.0, math.log(max(total + error, error)) + scale + slack)
+        if self._smoothing:
+            scale, slack = self._scale(epsilon + self._smoothing)
+            total, error = self._bounded_sum(epsilon + self._smoothing)
         lower = -math.inf
         wrapped = self._wrapped(epsilon) - scale + slack
         if total > error and wrapped < 0.0:
             inside = (total - error) * (1.0 - 2.0**-40) - math.exp(wrapped)
             lower = math.log(inside) + scale - slack if inside > 0.0 else -math.inf
         return lower, upper
+
+    def _scale(self, epsilon: float) -> tuple[float, float]:
+        """Return the logarithm of M(t) exp(-t epsilon), which sums are in units of, and a bound on its error."""
+        scale = self._log_moment - self.tilt * epsilon
+        return scale, self._slack + 8.0 * ROUNDING * (1.0 + abs(self._log_moment) + self.tilt * abs(epsilon))
+
+    def _bounded_sum(self, epsilon: float) -> tuple[float, float]:
+        """Return the sum over all frequencies, and a bound on its error."""
+        total, error = self._sum(epsilon)
+        return total, (error + self._cut) * (1.0 + 2.0**-20)
 
 
 def _upper_epsilon(contour: Contour, log_delta: float, high: float, near: float = 0.0) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from dpfast.accounting.events import Event, Single, runs
+from dpfast.accounting.events import Event, Partitioned, Single, runs
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, round_up
@@ -18,6 +18,7 @@ __all__ = [
     "Events",
     "checked_delta",
     "checked_epsilon",
+    "dearest",
     "nearly",
     "pair_total",
     "refused",
@@ -115,6 +116,12 @@ def refused(event: Single, accountant: str, takes: str, instead: str) -> Paramet
     """Return the error that names an event which has no place in an accountant."""
     name = type(event).__name__
     return ParameterError("events", event, f"{takes} for {accountant}", f"account for the {name} by {instead}")
+
+
+def dearest(event: Partitioned, cost: Callable[[Event], tuple[int, int]]) -> tuple[int, int]:
+    """Return the larger of each coordinate over the parts: a unit lies in one of them."""
+    parts = [cost(part) for part in event.events]
+    return max(part[0] for part in parts), max(part[1] for part in parts)
 
 
 def pair_total(events: Events, cost: Callable[[Single], tuple[int, int]]) -> tuple[int, int]:

@@ -14,14 +14,13 @@ from typing import Literal
 
 import numpy as np
 
-from dpfast.accounting.pld.pairs import LONGEST_REACH, Pair, connect_dots, gaussian_cells, merge_cells
-from dpfast.accounting.pld.transforms import ROUNDING, Array, Family
+from dpfast.accounting.formulas.pairs import LONGEST_REACH, Pair, Side, connect_dots, gaussian_cells, merge_cells
+from dpfast.accounting.formulas.transforms import ROUNDING, Array, Family
 from dpfast.accounting.work import spend
 
-__all__ = ["Atoms", "Direction", "Lattice", "Losses", "Side", "gaussian_losses", "sampled_losses"]
+__all__ = ["Atoms", "Direction", "Lattice", "Losses", "gaussian_losses", "sampled_losses"]
 
 Direction = Literal["remove", "add"]
-Side = Literal["upper", "lower"]
 
 # Outcomes that the cheap bound of a transform looks at.
 _FEW = 32

@@ -4,62 +4,118 @@ from __future__ import annotations
 
 import os
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ConcentratedAmounts
-from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
-from dpfast.releases import Charged
+from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.release import Release
 
-__all__ = ["RunOnce"]
-
-_Result = TypeVar("_Result")
+__all__ = ["Plan"]
 
 
-class RunOnce(ABC, Generic[_Result]):
-    """What all plans share: what they cost, and a run that happens once."""
+class Plan:
+    """A release that can be run, once: made by `plan`, without looking at the data."""
 
-    def __init__(self, charged: Charged) -> None:
-        self._charged = charged
+    def __init__(self, blueprint: Blueprint) -> None:
+        self._blueprint = blueprint
         self._lock = threading.RLock()
         self._running = False
         self._ledger: Ledger | None = None
-        self._result: _Result | None = None
+        self._release: Release | None = None
         self._entry: int | None = None
 
     @property
     def epsilon(self) -> float:
         """The sum of the epsilons of all charges (of a plan with rho, for information: its ledger adds up rho)."""
-        return self._charged.epsilon_units / 10**18
+        return self._blueprint.epsilon_units / 10**18
 
     @property
     def delta(self) -> float:
         """The sum of the deltas of all charges."""
-        return self._charged.delta_units / 10**18
+        return self._blueprint.delta_units / 10**18
 
     @property
     def rho(self) -> float | None:
         """What running this plan costs a ledger that adds up rho; None for a plan made with epsilon."""
-        budget = self._charged.budget
+        budget = self._blueprint.budget
         return budget.rho if isinstance(budget, ConcentratedAmounts) else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the parameters give reason to warn of; no warning is no proof that nothing is wrong."""
-        return self._charged.warnings
+        return self._blueprint.warnings
 
-    @abstractmethod
-    def _finish(self, exact: Aggregates, entry: int) -> _Result:
-        """Draw the noise for exact aggregates, and return what can be read."""
+    def explain(self, *, measures: bool = True) -> str:
+        """Return what will be drawn, sensitivities with their reasons, mechanisms, scales, errors and charge.
+
+        Nothing here depends on the data: it may be shown to anyone. ``measures=False`` leaves out the lines about
+        single measures, which `to_frame` has as rows.
+        """
+        return self._blueprint.explain(measures=measures)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the noise that was planned as a frame.
+
+        By group, one row for every noisy measure, a mean having two: its sum and its count. Columns: ``query``,
+        ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and
+        ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``,
+        the fact that the ledger keeps. Sensitivity, scale and error are in the unit of the column, or rows, and of
+        quantiles in ranks; the event counts steps, of which the column's unit has a power of two. A mode's error is
+        how many rows fewer its answer may have than the most common candidate.
+
+        Of a workload, one row for every strategy considered, that of the least predicted error first. Columns:
+        ``strategy``; ``measurements``, how many numbers it measures; ``mechanism`` and ``scale`` of their noise;
+        ``rmse``, the root of the mean squared error over all queries. Of an adaptive strategy all these are null, as
+        they depend on the data.
+        """
+        return self._blueprint.to_frame()
+
+    def error(self, alpha: float = 0.05) -> pl.DataFrame:
+        """Return how far noise will stray from the exact figures.
+
+        Guarantee
+            Each bound holds with probability 1 - alpha over the noise; what bounding contributions and clipping
+            change is no noise and not in it.
+
+        Parameters
+        ----------
+        alpha
+            The probability of straying further.
+
+        Returns
+        -------
+        polars.DataFrame
+            By group, rows and units as in `to_frame`. ``one``, the bound for a single group's value; ``groups``, how
+            many there are, and ``all``, the bound that all their values keep together: both null where keys are
+            selected. Of a workload, what each query asks; ``scale``, the standard deviation of its answer; ``one``,
+            the bound for this query alone, and ``all``, those that all queries keep together.
+
+        Raises
+        ------
+        ParameterError
+            ``alpha`` is no number from 1e-12 to below 1, or too small for so many groups or queries; or the strategy
+            is adaptive, whose error is not known beforehand.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
+        >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
+        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
+        ('rides', 'rows', 6.0, 3, 8.0)
+
+        """
+        return self._blueprint.error(alpha)
 
     def run(
         self,
@@ -67,7 +123,7 @@ class RunOnce(ABC, Generic[_Result]):
         *,
         random: RandomSource | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> _Result:
+    ) -> Release:
         """Charge the ledger, read the data, draw the noise once, and keep the result.
 
         Guarantee
@@ -108,7 +164,7 @@ class RunOnce(ABC, Generic[_Result]):
                     f"this plan was charged to another ledger (entry {self._entry} there); make a new plan to "
                     "charge this one"
                 )
-            if self._result is None:
+            if self._release is None:
                 if self._entry is not None:
                     raise LedgerError(
                         f"this plan failed after it was charged (entry {self._entry}), and its charge stays spent; "
@@ -117,31 +173,31 @@ class RunOnce(ABC, Generic[_Result]):
                 self._running = True
                 self._ledger = ledger
                 try:
-                    self._result = self._run(ledger, progress or _silent)
+                    self._release = self._run(ledger, progress or _silent)
                 finally:
                     self._running = False
-            return self._result
+            return self._release
 
-    def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> _Result:
-        charged = self._charged
+    def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
+        blueprint = self._blueprint
         process = os.getpid()
-        if charged.concentrated:
+        if blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
-        charged.aggregation.check_source()
+        blueprint.aggregation.check_source()
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
-        about = Identity(charged.dataset, charged.privacy_unit, charged.unit.neighbors)
-        self._entry = entry = Payment(ledger, about).charge(charged.charges)
+        about = Identity(blueprint.dataset, blueprint.privacy_unit, blueprint.unit.neighbors)
+        self._entry = entry = Payment(ledger, about).charge(blueprint.charges)
         assert entry is not None
         progress("reading and aggregating")
         _refuse_fork(process)  # the engine's threads are not in a fork
-        exact = charged.aggregation.run(_bounding_words)
+        exact = blueprint.aggregation.run(_bounding_words)
         progress("drawing the noise")
         _refuse_fork(process)
-        result = self._finish(exact, entry)
+        release = blueprint.draw(exact, entry)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
-        return result
+        return release
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")

@@ -17,25 +17,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from dpfast.accounting.pld.transforms import ROUNDING, Array
+from dpfast.accounting.formulas.transforms import ROUNDING, Array
 
 __all__ = [
+    "LARGEST_DISCRETE",
     "LARGEST_RATIO",
     "LONGEST_REACH",
     "Pair",
+    "Side",
     "connect_dots",
     "discrete_pair",
     "gaussian_cells",
     "laplace_cells",
+    "laplace_pair",
     "merge_cells",
     "response_pair",
 ]
 
 #: Noise narrower than a twentieth of the sensitivity is not discretised: densities would underflow.
 LARGEST_RATIO = 20.0
+#: The largest sensitivity of integers whose pair has few enough outcomes.
+LARGEST_DISCRETE = 2**12
 
 #: Tails beyond 14 standard deviations (7.8e-45) count as fully revealing, or beyond fewer where that is small enough.
 LONGEST_REACH = 14.0
@@ -45,6 +51,9 @@ _CELLS_PER_UNIT = 32
 # 1/4 around a cell of at most 1/32 below 2^-60 of the integral for every integrand here.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _NODES, _WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
+
+
+Side = Literal["upper", "lower"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,12 @@ def laplace_cells(ratio: float, cells_per_unit: int) -> Cells:
         Pair(half, half[::-1], np.array([ratio, -ratio]), 0.0, np.full(2, 8.0 * ROUNDING)),
         0.0,
     )
+
+
+def laplace_pair(ratio: float, side: Side, fineness: int) -> Pair:
+    """Return a finite pair above or below that of Laplace noise, its cells halved `fineness` times."""
+    cells = laplace_cells(ratio, _CELLS_PER_UNIT << fineness)
+    return connect_dots(cells) if side == "upper" else merge_cells(cells)
 
 
 def _points(cells: Cells) -> tuple[Array, Array, Array]:

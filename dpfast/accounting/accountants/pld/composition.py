@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.accounting.pld.transforms import ROUNDING, Array, Family
+from dpfast.accounting.formulas.transforms import ROUNDING, Array, Family
 from dpfast.accounting.work import spend
 
 __all__ = ["Composition", "Line"]

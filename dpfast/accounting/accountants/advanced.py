@@ -7,9 +7,9 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountant import Events
-from dpfast.accounting.basic import cost
-from dpfast.accounting.capped import Capped
+from dpfast.accounting.accountants.accountant import Events
+from dpfast.accounting.accountants.basic import cost
+from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
@@ -44,10 +44,10 @@ class Advanced(Capped):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Pure
-    >>> hundred = Pure(0.1).times(100)
-    >>> round(Advanced(hundred).epsilon(1e-6), 5), round(Advanced(hundred, drift="book").epsilon(1e-6), 5)
-    (5.75611, 6.30823)
+    >>> import dpfast as dpf
+    >>> hundred = dpf.accounting.events.Pure(0.1).times(100)
+    >>> [round(dpf.accounting.advanced(hundred, drift=drift).epsilon(1e-6), 5) for drift in ("tanh", "book")]
+    [5.75611, 6.30823]
 
     """
 

@@ -23,12 +23,23 @@ call of exp, expm1, sin and cos.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROUNDING", "Array", "BoundedRange", "DiscreteLaplaces", "Family", "Laplaces", "Responses"]
+__all__ = [
+    "FAMILIES",
+    "ROUNDING",
+    "Array",
+    "BoundedRange",
+    "DiscreteLaplaces",
+    "Family",
+    "Laplaces",
+    "Loss",
+    "Responses",
+]
 
 Array = NDArray[Any]
 
@@ -146,3 +157,20 @@ class DiscreteLaplaces(Family):
         more = np.where(steps > 1.0, 32.0 * ROUNDING * steps * (1.0 + size / scales), 0.0)
         bound: Array = super().error(tilt, frequencies, part) + more
         return bound
+
+
+#: All families, in the order in which compositions multiply their transforms.
+FAMILIES: tuple[type[Family], ...] = (Laplaces, DiscreteLaplaces, BoundedRange, Responses)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The loss of one run: that of a family at its parameters, beside a probability of an infinite one.
+
+    Of Gaussian noise the square of its mean, which composes in closed form; else None.
+    """
+
+    family: type[Family] | None = None
+    parameters: tuple[float, ...] = ()
+    failure: float = 0.0
+    squared_mean: float | None = None

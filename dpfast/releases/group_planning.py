@@ -1,4 +1,4 @@
-"""Parameters -> a blueprint: everything checked, the budget split, and the mechanism of less noise chosen."""
+"""Queries by group -> a blueprint: everything checked, the budget split, and the mechanism of less noise chosen."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import polars as pl
 
-from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.keys import name_of
-from dpfast.aggregation.sources import open_source
 from dpfast.errors import ParameterError
 from dpfast.queries import (
     Bins,
@@ -27,39 +25,34 @@ from dpfast.queries import (
     points_measure,
     sum_measure,
 )
-from dpfast.releases.blueprint import (
-    Blueprint,
-    Mechanism,
-    NoisyMeasure,
-    Part,
-    PlannedQuery,
-    columns_of,
-    describe,
-)
-from dpfast.releases.caveats import caveats, read_population
+from dpfast.releases.caveats import caveats
 from dpfast.releases.choosing_keys import best_apart, divided_delta, read_key_selection, tested_count
+from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.measure_noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
-from dpfast.releases.parameters import read_by, read_dataset, read_unit
+from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, PlannedQuery, columns_of, describe
+from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
 
-__all__ = ["draw_up"]
+__all__ = ["draw_up_groups"]
 
 #: A selection apart from the count is taken where it needs fewer than this part of the units.
 _WORTH = 2 / 3
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What has to be planned: measures of queries, how many groups there are, None where keys are selected."""
+class _Checked:
+    """What has to be planned, checked: ``groups`` says how many there are, None where keys are selected."""
 
     queries: Mapping[str, Query]
     measures: Mapping[str, list[Measure]]
     unit: PrivacyUnit
     groups: int | None
     by: str
-    mechanism: str
+    mechanism: AskedMechanism
     key_selection: str
+    budget: Budget
+    split: Split
 
     @property
     def count(self) -> str | None:
@@ -93,85 +86,65 @@ class _Draft:
     error: float
 
 
-def draw_up(
-    data: object,
-    queries: Mapping[str, Query],
-    *,
-    by: str | Bins | Sequence[str | Bins] | None,
-    epsilon: object,
-    delta: object,
-    rho: object,
-    split: object,
-    keys: pl.DataFrame | None,
-    privacy_unit: str | None,
-    max_groups: int | None,
-    max_rows_per_group: int | None,
-    neighbors: str,
-    mechanism: str,
-    key_selection: object,
-    population: object,
-    dataset: str | None,
-    schema: Mapping[str, Any] | None,
-) -> Blueprint:
-    """Return the blueprint of a release; see `dpfast.plan` for the parameters.
+def draw_up_groups(request: Request) -> GroupBlueprint:
+    """Return the blueprint of a release by group.
 
     The budget is split between the queries and, where keys are selected, the selection; a mean divides its share
     between its sum and its count. delta goes to the selection, and evenly to all if their noise is Gaussian and
     planned by epsilon; what is not needed is not charged.
     """
-    entries = read_by(by)
-    unit = read_unit(privacy_unit, max_groups, max_rows_per_group, neighbors)
+    queries, keys, mechanism = request.queries, request.keys, request.mechanism
+    entries, unit = request.read_by(), request.read_unit()
     groups = None
     if keys is not None or not entries:
         # A unit touches no more groups than there are.
         groups = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
+    selects = groups is None
     _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
     if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
         raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
-    budget = read_budget(epsilon, delta, rho, selects_keys=groups is None)
-    rule = read_split(split, list(queries), selects=groups is None)
-    if rule.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
+    budget = request.read_budget(selects_keys=selects)
+    split = read_split(request.split, list(queries), selects=selects)
+    if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
-        raise ParameterError("split", split, allowed, 'write for example split={"n": 1, "delay": 3}')
-    rule_of_keys = read_key_selection(
-        key_selection, selects=groups is None, counts=any(query.kind == "count" for query in queries.values())
-    )
-    people = read_population(population)
-    name = read_dataset(dataset, data)
+        raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
+    counts = any(query.kind == "count" for query in queries.values())
+    key_selection = read_key_selection(request.key_selection, selects=selects, counts=counts)
+    population, dataset = request.read_population(), request.read_dataset()
 
-    source = open_source(data, schema=schema)
+    source = request.open()
     columns = source.collect_schema()
     measures = {name: _measures(query, columns) for name, query in queries.items()}
-    grouping = Grouping(entries, keys, unit.column, max_groups, max_rows_per_group, people)
+    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
-    by_names = ", ".join(map(name_of, entries)) or "nothing"
-    task = _Task(queries, measures, unit, groups, by_names, mechanism, rule_of_keys)
-    planned, key_share = _plan_noise(task, budget, rule)
+    by = ", ".join(map(name_of, entries)) or "nothing"
+    checked = _Checked(queries, measures, unit, groups, by, mechanism, key_selection, budget, split)
+    planned, key_share = _plan_noise(checked)
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
         PlannedQuery(name, query, parts, _is_whole(query, columns))
         for (name, query), parts in zip(queries.items(), planned, strict=True)
     )
-    blueprint = Blueprint(
+    blueprint = GroupBlueprint(
         aggregation=aggregation,
         unit=unit,
-        dataset=name,
+        dataset=dataset,
         concentrated=budget.kind == "rho",
         queries=answers,
         key_share=key_share,
-        split=str(rule),
+        split=str(split),
     )
-    return replace(blueprint, warnings=caveats(blueprint.budget, people, queries.items(), data, keys, key_share))
+    return replace(blueprint, warnings=caveats(request, population, blueprint.budget, key_share))
 
 
-def _plan_noise(task: _Task, budget: Budget, rule: Split) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
+def _plan_noise(checked: _Checked) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
     """Return every query's measures with the least noise, and the selection of keys that needs the fewest units."""
-    mechanism = task.mechanism
+    mechanism, budget = checked.mechanism, checked.budget
     # What a budget is split into at most: each share may be halved for a mean.
-    pieces = 2 * (len(task.queries) + task.selects)
+    pieces = 2 * (len(checked.queries) + checked.selects)
     if budget.units < pieces:
         allowed = f"at least {pieces}e-18, to be split into so many parts"
         raise ParameterError(budget.kind, float(budget.amount), allowed)
@@ -185,17 +158,17 @@ def _plan_noise(task: _Task, budget: Budget, rule: Split) -> tuple[list[tuple[Pa
         kinds.append("laplace")
     if mechanism == "gaussian" or (mechanism == "auto" and is_split):
         kinds.append("gaussian")
-    draft = min((_draft(task, budget, rule, kind) for kind in kinds), key=lambda draft: draft.error)
+    draft = min((_draft(checked, kind) for kind in kinds), key=lambda draft: draft.error)
     if draft.selection is None:
         return draft.parts, None
-    description = f"selection of keys by {task.by}"
-    apart = best_apart(task.unit, draft.selection, task.key_selection, mechanism, description)
-    if task.count is None or task.key_selection not in ("auto", "count"):
+    description = f"selection of keys by {checked.by}"
+    apart = best_apart(checked.unit, draft.selection, checked.key_selection, mechanism, description)
+    if checked.count is None or checked.key_selection not in ("auto", "count"):
         assert apart is not None
         return draft.parts, apart
     # The count's noise is chosen with its threshold, that of the others as if there were none.
     tested = min(
-        (_draft(task, budget, rule, draft.kind, test) for test in kinds),
+        (_draft(checked, draft.kind, test) for test in kinds),
         key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
     )
     assert tested.tested is not None
@@ -205,46 +178,47 @@ def _plan_noise(task: _Task, budget: Budget, rule: Split) -> tuple[list[tuple[Pa
     return tested.parts, tested.tested
 
 
-def _draft(task: _Task, budget: Budget, rule: Split, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
+def _draft(checked: _Checked, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
     """Return the plan with one kind of noise for all measures.
 
     With ``test``, the first count has this kind of noise and the selection's share, and is the test of its group.
     """
+    budget, rule = checked.budget, checked.split
 
     def kind_of(name: str) -> Mechanism:
-        return test if test is not None and name == task.count else mechanism
+        return test if test is not None and name == checked.count else mechanism
 
     stakes = {
-        name: [_stake(task.queries[name], measure, task.unit, kind_of(name)) for measure in measures]
-        for name, measures in task.measures.items()
+        name: [_stake(checked.queries[name], measure, checked.unit, kind_of(name)) for measure in measures]
+        for name, measures in checked.measures.items()
     }
     weights = weights_of(rule, stakes, budget=budget.kind)
     of_queries = [sum(parts, Fraction(0)) for parts in weights]
     mean = sum(of_queries, Fraction(0)) / len(of_queries)
-    selection = [mean if rule.keys is None else rule.keys] * task.selects
-    names = [name for name, measures in task.measures.items() for _ in measures]
+    selection = [mean if rule.keys is None else rule.keys] * checked.selects
+    names = [name for name, measures in checked.measures.items() for _ in measures]
     flat = [weight for parts in weights for weight in parts]
-    tested = None if test is None or task.count is None else names.index(task.count)
+    tested = None if test is None or checked.count is None else names.index(checked.count)
     if tested is not None:
         flat[tested] += selection.pop()
     shares = portions(budget.units, [*selection, *flat])
     if not all(shares):
         raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
     of_keys = shares.pop(0) if selection else 0
-    left, deltas = _deltas(task, budget, [kind_of(name) for name in names])
+    left, deltas = _deltas(checked, [kind_of(name) for name in names])
     if tested is not None:
         left, deltas[tested] = left + deltas[tested], 0
         if test == "gaussian" and budget.kind == "epsilon":
-            deltas[tested], left = divided_delta(shares[tested], left, task.unit.max_groups)
+            deltas[tested], left = divided_delta(shares[tested], left, checked.unit.max_groups)
     pairs = iter(zip(shares, deltas, strict=True))
 
     def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
-        description, query, kind = task.description(name, measure), task.queries[name], kind_of(name)
+        description, query, kind = checked.description(name, measure), checked.queries[name], kind_of(name)
         if isinstance(query, QuantileQuery):
-            return quantiles_of(query, measure, task.unit, task.groups, (budget.kind, share[0]), description)
+            return quantiles_of(query, measure, checked.unit, checked.groups, (budget.kind, share[0]), description)
         if measure.kind == "choices":
-            return modes_of(measure, task.unit, (budget.kind, share[0]), description)
-        sensitivity = Sensitivity.of(measure, task.unit)
+            return modes_of(measure, checked.unit, (budget.kind, share[0]), description)
+        sensitivity = Sensitivity.of(measure, checked.unit)
         if budget.kind == "rho":
             noise = noise_of_rho(sensitivity, kind, share[0], description)
         else:
@@ -252,33 +226,34 @@ def _draft(task: _Task, budget: Budget, rule: Split, mechanism: Mechanism, test:
         return NoisyMeasure(measure, sensitivity, kind, *noise)
 
     parts = [
-        tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in task.measures.items()
+        tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in checked.measures.items()
     ]
     error = _error(parts, stakes, rule)
     if tested is None:
-        return _Draft(parts, mechanism, Budget(budget.kind, of_keys, left) if task.selects else None, None, error)
-    assert task.count is not None
-    count = parts[list(task.queries).index(task.count)][0]
+        return _Draft(parts, mechanism, Budget(budget.kind, of_keys, left) if checked.selects else None, None, error)
+    assert checked.count is not None
+    count = parts[list(checked.queries).index(checked.count)][0]
     assert isinstance(count, NoisyMeasure)
-    rule_of_keys = tested_count(task.count, tested, count, task.unit, left, f"selection of keys by {task.by}")
+    rule_of_keys = tested_count(checked.count, tested, count, checked.unit, left, f"selection of keys by {checked.by}")
     return _Draft(parts, mechanism, None, rule_of_keys, error)
 
 
-def _deltas(task: _Task, budget: Budget, kinds: Sequence[Mechanism]) -> tuple[int, list[int]]:
+def _deltas(checked: _Checked, kinds: Sequence[Mechanism]) -> tuple[int, list[int]]:
     """Return delta split evenly: what the selection of keys gets, and every measure.
 
     Only Gaussian noise that is planned by epsilon needs one; the exponential mechanism needs none.
     """
-    measures = [(measure, len(some)) for some in task.measures.values() for measure in some]
+    budget = checked.budget
+    measures = [(measure, len(some)) for some in checked.measures.values() for measure in some]
     if budget.kind == "rho":
         return budget.delta_units, [0] * len(measures)
     takers = [
         Fraction(kind == "gaussian" and not measure.selects, beside)
         for (measure, beside), kind in zip(measures, kinds, strict=True)
     ]
-    if not task.selects and not any(takers):
+    if not checked.selects and not any(takers):
         return 0, [0] * len(measures)
-    selection, *deltas = portions(budget.delta_units, [Fraction(task.selects), *takers])
+    selection, *deltas = portions(budget.delta_units, [Fraction(checked.selects), *takers])
     return selection, deltas
 
 

@@ -8,34 +8,25 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from dpfast.accounting.accountant import Accountant, Events, checked_delta, checked_epsilon, pair_total, refused
-from dpfast.accounting.events import (
-    Approximate,
-    DiscreteLaplace,
-    Event,
-    ExponentialMechanism,
-    KeySelection,
-    Laplace,
-    Partitioned,
-    PermuteAndFlip,
-    PoissonSubsampled,
-    Pure,
-    RandomizedResponse,
-    Single,
+from dpfast.accounting.accountants.accountant import (
+    Accountant,
+    Events,
+    checked_delta,
+    checked_epsilon,
+    dearest,
+    pair_total,
+    refused,
 )
+from dpfast.accounting.events import Event, KeySelection, Partitioned, PoissonSubsampled, Single
+from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.exact.balls import as_written, ball, ceiling_units, round_up_written, units_above, working_precision
-from dpfast.exact.elementary import Floats
-from dpfast.exact.units import Units, in_blocks, parameter_arrays, units_as_written, units_of_floats
+from dpfast.exact.balls import ball, ceiling_units, round_up_written, units_above, working_precision
+from dpfast.exact.units import Units, in_blocks, parameter_arrays, units_as_written
 
 __all__ = ["Basic", "cost", "delta_units", "epsilon_units"]
-
-_NOISE = (Laplace, DiscreteLaplace)
-_CLAIMS = (Pure, ExponentialMechanism, PermuteAndFlip, RandomizedResponse, Approximate, KeySelection)
 
 
 def _amplified(epsilon_units: int, delta_units: int, rate: Fraction) -> tuple[int, int]:
@@ -56,20 +47,14 @@ def _amplified(epsilon_units: int, delta_units: int, rate: Fraction) -> tuple[in
 
 @lru_cache(maxsize=4096)
 def _cost(event: Single) -> tuple[int, int]:
-    match event:
-        case Laplace() | DiscreteLaplace():
-            return ceiling_units(Fraction(event.sensitivity) / Fraction(event.scale)), 0
-        case Pure() | ExponentialMechanism() | PermuteAndFlip() | RandomizedResponse():
-            return ceiling_units(as_written(event.epsilon)), 0
-        case Approximate() | KeySelection():
-            return ceiling_units(as_written(event.epsilon)), ceiling_units(as_written(event.delta))
-        case PoissonSubsampled():
-            return _amplified(*cost(event.event), Fraction(event.rate))
-        case Partitioned():
-            parts = [cost(part) for part in event.events]
-            return max(part[0] for part in parts), max(part[1] for part in parts)
-        case _:
-            raise refused(event, "basic composition", "events with an epsilon each", "GDP, ZCDP or RDP")
+    if isinstance(event, PoissonSubsampled):
+        return _amplified(*cost(event.event), Fraction(event.rate))
+    if isinstance(event, Partitioned):
+        return dearest(event, cost)
+    facts = FACTS[type(event)]
+    if facts.epsilon is None:
+        raise refused(event, "basic composition", "events with an epsilon each", "GDP, ZCDP or RDP")
+    return ceiling_units(facts.epsilon(event)), 0 if facts.delta is None else ceiling_units(facts.delta(event))
 
 
 def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
@@ -93,6 +78,7 @@ def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Laplace
     >>> cost(Laplace(scale=10.0).times(3))
     (300000000000000000, 0)
 
@@ -121,18 +107,17 @@ def epsilon_units(kind: type, **parameters: ArrayLike) -> Units:
 
     Examples
     --------
+    >>> from dpfast.accounting.events import Pure
     >>> epsilon_units(Pure, epsilon=[0.1, 0.2]).total()
     300000000000000000
 
     """
-    if kind in _NOISE:
-        scale, sensitivity = parameter_arrays(kind, parameters)
-        return in_blocks(_quotients, [scale, sensitivity])
-    if kind in _CLAIMS:
-        if kind in (Approximate, KeySelection):
-            parameters.setdefault("delta", 0.5)
-        return in_blocks(lambda x: units_as_written(x, "epsilon"), parameter_arrays(kind, parameters)[:1])
-    raise ParameterError("kind", kind, "a class of events with an epsilon each", "use zcdp.rho_units")
+    facts = FACTS.get(kind)
+    if facts is None or facts.epsilon_units is None:
+        raise ParameterError("kind", kind, "a class of events with an epsilon each", "use zcdp.rho_units")
+    if facts.delta is not None:
+        parameters.setdefault("delta", 0.5)
+    return in_blocks(facts.epsilon_units, parameter_arrays(kind, parameters))
 
 
 def delta_units(delta: ArrayLike) -> Units:
@@ -148,19 +133,14 @@ def delta_units(delta: ArrayLike) -> Units:
     return in_blocks(lambda x: units_as_written(x, "delta"), [deltas])
 
 
-def _quotients(scale: Floats, sensitivity: Floats) -> Units:
-    with np.errstate(over="ignore"):
-        quotient = sensitivity / scale
-    return units_of_floats(np.nextafter(quotient * (1.0 + 2.0**-51), np.inf), "scale")
-
-
 @dataclass(frozen=True)
 class Basic(Accountant):
     """The sums of all epsilons and all deltas.
 
     Guarantee
-        See `cost`. The figures are the exact sums, rounded up once, to a float that denotes no
-        smaller decimal.
+        The events are private at the sums, also where each is chosen after seeing the answers before it: see
+        `dpfast.accounting.accountants.basic.cost`. The figures are the exact sums, rounded up once, to a float that
+        denotes no smaller decimal.
 
     Attributes
     ----------
@@ -169,7 +149,8 @@ class Basic(Accountant):
 
     Examples
     --------
-    >>> Basic(Pure(0.1).times(100)).epsilon(delta=0)
+    >>> import dpfast as dpf
+    >>> dpf.accounting.basic(dpf.accounting.events.Pure(0.1).times(100)).epsilon(delta=0)
     10.0
 
     """

@@ -1,0 +1,1 @@
+"""The accountants: each a theorem on composition, applied to events, one a file."""

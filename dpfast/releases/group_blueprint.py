@@ -1,0 +1,137 @@
+"""Queries by group: which noise they get, how keys are selected, and how all of it is drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpfast.aggregation.exact import Aggregates
+from dpfast.errors import ParameterError
+from dpfast.ledger import Charge
+from dpfast.queries import ModeQuery
+from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.drawing import draw
+from dpfast.releases.explanation import error_frame, explain_query, measure_frame
+from dpfast.releases.key_share import KeyShare
+from dpfast.releases.planned_queries import Part, PlannedQuery
+from dpfast.releases.release import Release
+from dpfast.threads import thread_count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["GroupBlueprint"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBlueprint(Blueprint):
+    """What a release by group will do and cost.
+
+    Attributes
+    ----------
+    queries
+        The queries with their noise.
+    key_share
+        How keys are selected; None where they are public.
+    split
+        In words, how the budget was split.
+
+    """
+
+    queries: tuple[PlannedQuery, ...]
+    key_share: KeyShare | None
+    split: str
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All noisy measures, in the order in which they are drawn."""
+        return tuple(part for planned in self.queries for part in planned.parts)
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What the ledger is charged, in one call: the selection of keys, then every measure."""
+        selection = () if self.key_share is None else self.key_share.charges
+        return *selection, *(charge for part in self.parts for charge in part.charges)
+
+    @property
+    def about(self) -> str:
+        """What is released."""
+        return f"{len(self.queries)} queries by {', '.join(self.by) or 'nothing (one group)'}"
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups are released, where that is known beforehand: the keys are public."""
+        if self.key_share is not None:
+            return None
+        return 1 if self.aggregation.public is None else self.aggregation.public.given.height
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads of this machine share a measure's noise, where the number of groups is known."""
+        return None if self.groups is None else thread_count(None, self.groups)
+
+    def explain_noise(self, *, measures: bool) -> list[str]:
+        """Return the lines about keys, the split of the budget and all queries."""
+        split = [f"  split         {self.split}"] if len(self.charges) > 1 else []
+        queries = [line for planned in self.queries for line in explain_query(planned, measures=measures)]
+        return [f"  keys          {self._explain_keys()}", *split, *queries]
+
+    def _explain_keys(self) -> str:
+        if self.key_share is not None:
+            return self.key_share.explain()
+        drawn = "one thread" if self.threads == 1 else f"{self.threads} threads of this machine"
+        return (
+            f"{self.groups} public keys, each shown, zeros included ({self.aggregation.route} route); "
+            f"noise drawn by {drawn}"
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a frame with a row for every noisy measure."""
+        return measure_frame(self.queries)
+
+    def error(self, alpha: float) -> pl.DataFrame:
+        """Return how far the noise of every measure strays."""
+        return error_frame(self.queries, self.groups, alpha)
+
+    def draw(self, exact: Aggregates, entry: int) -> Release:
+        """Select keys, draw all noise, and return what is shown."""
+        names = [planned.name for planned in self.queries]
+        values = {name: name for name in names}
+        candidates: dict[str, Sequence[Any]] = {}
+        for planned in self.queries:
+            if isinstance(planned.query, ModeQuery):
+                candidates[planned.name] = planned.query.candidates
+            if planned.query.kind == "quantile":
+                *columns, _ = planned.columns
+                values |= {planned.name: columns[0]} | {column: column for column in columns}
+        return Release(
+            ", ".join(names),
+            draw(self.queries, self.key_share, exact).clone,
+            partial(_draw_query, self.by, values, candidates),
+            explained=self.explain(),
+            spent=self.budget,
+            entry=entry,
+        )
+
+
+def _draw_query(
+    by: Sequence[str],
+    values: Mapping[str, str],
+    candidates: Mapping[str, Sequence[Any]],
+    frame: pl.DataFrame,
+    path: str | os.PathLike[str] | None,
+    query: str | None,
+    top: int | None,
+) -> Figure:
+    """Draw one query's groups: ``values`` has the column of each, ``candidates`` what a mode may be."""
+    from dpfast.charts import draw_groups
+
+    name = next(iter(values)) if query is None else query
+    if name not in values:
+        raise ParameterError("query", query, f"one of {list(values)}")
+    return draw_groups(frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name))
