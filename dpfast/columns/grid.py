@@ -11,16 +11,18 @@ their number, points are nearly uniform between the bounds, as Smith (2011) draw
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Numeric, Special, no_numbers
 from dpfast.errors import ParameterError
 
-__all__ = ["MANTISSA", "PublicGrid", "check_bounds", "public_grid"]
+__all__ = ["MANTISSA", "Bounds", "Grid", "PublicGrid", "check_bounds", "public_grid"]
 
 LARGEST_BOUND = 1e300
 #: Their numbers, and differences of these, fit into int64.
@@ -111,6 +113,20 @@ def number_of(value: Fraction, finest: int, doublings: int) -> int:
     return -steps if value < 0 else steps
 
 
+def _no_bounds() -> Iterator[object]:
+    yield from (5, "01", b"01", (), (1,), (0, 1, 2), {0: 1}, {0, 1}, object(), np.zeros(2), (5, 5), (9, 0))
+    yield from ((0, other) for other in (*no_numbers(), None, 1e301))
+
+
+def _no_grids() -> Iterator[object]:
+    yield from (*no_numbers(), 0, -1, 0.3, 3, [1], np.ones(2), 2.0**-961)
+
+
+Bounds: TypeAlias = Annotated[tuple[Numeric, Numeric], Special(_no_bounds)]
+#: A power of two, or None for one that suits the bounds.
+Grid: TypeAlias = Annotated[Numeric | None, Special(_no_grids, optional=True)]
+
+
 def check_bounds(bounds: object) -> tuple[float, float]:
     """Return two bounds as floats.
 
@@ -139,7 +155,7 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     return lower, upper
 
 
-def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> PublicGrid:
+def public_grid(bounds: tuple[float, float], grid: Grid, *, whole: bool) -> PublicGrid:
     """Return the grid between two bounds, each rounded to the nearest point.
 
     Parameters

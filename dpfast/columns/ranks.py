@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpfast.arguments import Real, Special, no_numbers
 from dpfast.errors import ParameterError
 
-__all__ = ["PARTS", "read_quantiles"]
+__all__ = ["PARTS", "Quantiles", "read_quantiles"]
 
 PARTS = 10**7
 _MOST_QUANTILES = 1000
 
 
-def read_quantiles(q: Any) -> tuple[tuple[int, ...], list[int], bool]:
+def _no_quantiles() -> Iterator[object]:
+    yield from (1.5, -0.1, [], {0.5}, {0.5: 1}, iter([0.5]), np.ones((1, 1)), np.array(["0.5"]), [0.5, 0.50000001])
+    yield from (*no_numbers(), *([0.5, number] for number in (*no_numbers(), None, 1.5)), [0.5] * 1001)
+
+
+#: A number from 0 to 1, or several.
+Quantiles: TypeAlias = Annotated[Real | Sequence[Real] | NDArray[Any], Special(_no_quantiles)]
+
+
+def read_quantiles(q: Quantiles) -> tuple[tuple[int, ...], list[int], bool]:
     """Return quantiles in ascending order in units of 1 / PARTS, the place of each given one, whether it is a number.
 
     Examples
