@@ -77,7 +77,7 @@ def marginals(size: int) -> Prepared:
         return bool(np.square(mine - theirs).mean() <= (2 * _TOLERANCE) ** 2)
 
     return Prepared(
-        lambda: dpf.project_answers(noisy, workload, _RECORDS, tolerance=_TOLERANCE).answers,
+        lambda: dpf.project_answers(noisy, workload, total=_RECORDS, tolerance=_TOLERANCE).answers,
         lambda: _frank_wolfe(_Marginals(shape), noisy, float(_RECORDS), goal),
         agree=agree,
     )

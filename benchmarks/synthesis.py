@@ -79,7 +79,7 @@ def marginals(rounds: int) -> Callable[[int], Prepared]:
         answers = workload.answer(table)
 
         def ours() -> np.ndarray:
-            return dpf.mwem(table, workload, 1.0, number, replays=1, threads=1).histogram
+            return dpf.mwem(table, workload, epsilon=1.0, rounds=number, replays=1, threads=1).histogram
 
         def agree(mine: np.ndarray, theirs: np.ndarray) -> bool:
             one, other = (np.abs(workload.answer(weights) - answers).mean() for weights in (mine, theirs))
@@ -144,7 +144,7 @@ def ranges(rounds: int) -> Callable[[int], Prepared]:
             return bool(0.2 < one / other < 5.0)
 
         return Prepared(
-            lambda: dpf.mwem(histogram, workload, 1.0, rounds, replays=10, threads=1).histogram,
+            lambda: dpf.mwem(histogram, workload, epsilon=1.0, rounds=rounds, replays=10, threads=1).histogram,
             _numpy_ranges(histogram, lower, upper, rounds, 10),
             agree=agree,
         )

@@ -335,7 +335,7 @@ def test_a_prior_of_any_size_is_what_its_proportions_are(prior, total):
     measured = [
         sum(
             dpf.PrivateMultiplicativeWeights(
-                np.array([first, 0, 0, 0, 30, 25, 10, 10]), 0.01, updates=3, prior=prior, total=total
+                np.array([first, 0, 0, 0, 30, 25, 10, 10]), epsilon=0.01, updates=3, prior=prior, total=total
             )
             .answer([1, 1, 1, 1, 0, 0, 0, 0])
             .source

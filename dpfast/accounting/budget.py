@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from fractions import Fraction
+from typing import Annotated, Literal, TypeAlias
 
+import numpy as np
+
+from dpfast.arguments import Real, Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 
 __all__ = [
+    "DELTA",
+    "EPSILON",
     "LARGEST_RHO",
     "Amounts",
     "Budget",
     "ConcentratedAmounts",
+    "Delta",
+    "Epsilon",
     "Kind",
     "RenyiAmounts",
+    "Rho",
     "delta_beside_rho",
     "kind_of_budget",
     "read_budget",
@@ -25,6 +35,22 @@ Kind: TypeAlias = Literal["epsilon", "rho"]
 
 #: Beyond it, the (epsilon, delta) that is declared with a charge would exceed every ledger's.
 LARGEST_RHO = 100_000
+
+
+def _no_amounts() -> Iterator[object]:
+    """Yield what is an amount neither of epsilon, nor of rho, nor of delta."""
+    yield from no_numbers()
+    yield from ([0.5], (0.5,), np.array([0.5, 0.5]), np.array(0.5), np.longdouble(0.5), -0.0, Decimal("-0"))
+    yield from (-1, -0.5, Decimal(-1), Fraction(-1, 2), 1e-19, Fraction(1, 10**19), Decimal("1e-19"), 10**7)
+
+
+EPSILON = Special(lambda: (*_no_amounts(), 0, 0.0, Decimal(0), 10**6 + 1))
+DELTA = Special(lambda: (*_no_amounts(), 1, 1.0, Fraction(3, 2)))
+
+#: One of epsilon and rho is left out, and no delta need be given.
+Epsilon: TypeAlias = Annotated[Real | None, replace(EPSILON, optional=True)]
+Rho: TypeAlias = Annotated[Real | None, Special(lambda: (*EPSILON.wrong(), LARGEST_RHO + 1), optional=True)]
+Delta: TypeAlias = Annotated[Real | None, replace(DELTA, optional=True)]
 
 
 @dataclass(frozen=True, slots=True)

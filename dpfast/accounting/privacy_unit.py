@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-import numpy as np
+from dpfast.arguments import Choice, Whole
 
-from dpfast.errors import ParameterError
+__all__ = ["BOUND", "NEIGHBORS", "Bound", "Neighbors", "PrivacyUnit", "read_neighbors"]
 
-__all__ = ["Neighbors", "PrivacyUnit", "read_bound", "read_neighbors"]
-
+NEIGHBORS = Choice(("add_remove", "replace"))
 #: One unit more or fewer, or one unit's rows exchanged for others.
-Neighbors: TypeAlias = Literal["add_remove", "replace"]
+Neighbors: TypeAlias = Annotated[Literal["add_remove", "replace"], NEIGHBORS]
 
-_LARGEST_BOUND = 2**40
+#: What a privacy unit keeps: ``max_groups`` or ``max_rows_per_group``.
+BOUND = Whole(1, 2**40, mend="write for example {name}=10")
+Bound: TypeAlias = Annotated[int, BOUND]
 
 
 @dataclass(frozen=True)
@@ -52,25 +53,4 @@ def read_neighbors(neighbors: object) -> Neighbors:
     'replace'
 
     """
-    if type(neighbors) is not str or neighbors not in ("add_remove", "replace"):
-        raise ParameterError("neighbors", neighbors, '"add_remove" or "replace"')
-    return "replace" if neighbors == "replace" else "add_remove"
-
-
-def read_bound(bound: object, argument: str) -> int:
-    """Return a bound on what a privacy unit keeps, ``max_groups`` or ``max_rows_per_group``.
-
-    Raises
-    ------
-    ParameterError
-        It is no whole number from 1 to 2**40.
-
-    Examples
-    --------
-    >>> read_bound(10, "max_groups")
-    10
-
-    """
-    if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not 1 <= bound <= _LARGEST_BOUND:
-        raise ParameterError(argument, bound, "a whole number from 1 to 2**40", f"write for example {argument}=10")
-    return int(bound)
+    return "replace" if NEIGHBORS.read("neighbors", neighbors) == "replace" else "add_remove"

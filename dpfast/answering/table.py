@@ -15,7 +15,7 @@ from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.charges import check_text
-from dpfast.ledger.payment import Payment, check_ledger
+from dpfast.ledger.payment import LEDGER, Payment
 from dpfast.threads import thread_count
 
 __all__ = ["answer"]
@@ -145,7 +145,7 @@ def answer(
     [('a', 'gout'), ('b', 'flu')]
 
     """
-    payment = Payment(check_ledger(ledger), Identity(dataset, privacy_unit, neighbors))
+    payment = Payment(LEDGER.read("ledger", ledger), Identity(dataset, privacy_unit, neighbors))
     frame = _frame(table)
     values = column_of(frame, value, "value")
     selects = is_list(values.dtype)

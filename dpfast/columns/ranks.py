@@ -28,7 +28,7 @@ def _no_quantiles() -> Iterator[object]:
 Quantiles: TypeAlias = Annotated[Real | Sequence[Real] | NDArray[Any], Special(_no_quantiles)]
 
 
-def read_quantiles(q: Quantiles) -> tuple[tuple[int, ...], list[int], bool]:
+def read_quantiles(q: Any) -> tuple[tuple[int, ...], list[int], bool]:
     """Return quantiles in ascending order in units of 1 / PARTS, the place of each given one, whether it is a number.
 
     Examples

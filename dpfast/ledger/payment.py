@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, TypeAlias
 
 from dpfast.accounting.budget import Budget
+from dpfast.arguments import Instance, Text
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.ledger.account import Identity
@@ -13,7 +15,15 @@ from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.ledger import Ledger
 
-__all__ = ["Payment", "check_ledger", "read_payment", "refuse_repeatable"]
+__all__ = ["LEDGER", "NAME", "Name", "Payer", "Payment", "read_payment", "refuse_repeatable"]
+
+LEDGER = Instance(Ledger, "a dpfast.Ledger", mend="write ledger = dpf.Ledger(epsilon=1.0)")
+#: The ledger that is charged, or None.
+Payer: TypeAlias = Annotated[Ledger | None, replace(LEDGER, optional=True)]
+
+#: What the ledger's guarantee is about: the name of the data, or of the privacy unit.
+NAME = Text(optional=True, mend="leave it out for the ledger's own")
+Name: TypeAlias = Annotated[str | None, NAME]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +56,6 @@ class Payment:
         )[0]
 
 
-def check_ledger(ledger: object) -> Ledger:
-    """Return a ledger, or refuse what is none."""
-    if not isinstance(ledger, Ledger):
-        raise ParameterError("ledger", ledger, "a dpfast.Ledger", "write ledger = dpf.Ledger(epsilon=1.0)")
-    return ledger
-
-
 def refuse_repeatable(random: object) -> None:
     """Refuse any source of randomness but the operating system's: what is charged must be secure."""
     if random is not None:
@@ -80,7 +83,7 @@ def read_payment(
     about = Identity(dataset, privacy_unit, neighbors)  # type: ignore[arg-type]
     if ledger is None:
         return Payment(None, about)
-    checked = check_ledger(ledger)
+    checked = LEDGER.read("ledger", ledger)
     refuse_repeatable(random)
     if budget.kind == "rho":
         refuse_rho(checked.accountant, to_float(budget.units))

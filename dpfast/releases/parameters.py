@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dpfast.accounting.privacy_unit import PrivacyUnit, read_bound, read_neighbors
+from dpfast.accounting.privacy_unit import BOUND, PrivacyUnit, read_neighbors
 from dpfast.errors import ParameterError
 from dpfast.queries import Bins
 
@@ -35,7 +35,7 @@ def read_unit(column: object, max_groups: object, max_rows_per_group: object, ne
         if bound is None:
             allowed = "a whole number from 1 to 2**40 where privacy_unit is given"
             raise ParameterError(name, bound, allowed, f"write for example {name}=10")
-    groups, rows = (read_bound(bound, name) for name, bound in bounds.items())
+    groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
     return PrivacyUnit(column, groups, rows, relation)
 
 

@@ -16,7 +16,7 @@ from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
-from dpfast.ledger.payment import Payment, check_ledger, refuse_repeatable
+from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
 from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
 from dpfast.releases import Charged
 
@@ -96,7 +96,7 @@ class RunOnce(ABC, Generic[_Result]):
             ``progress`` is no function, or a file has changed since it was planned. Nothing is charged.
 
         """
-        check_ledger(ledger)
+        LEDGER.read("ledger", ledger)
         refuse_repeatable(random)
         if progress is not None and not callable(progress):
             raise ParameterError("progress", progress, "a function of the name of a stage, or None")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dpfast.accounting.budget import Budget, read_budget
-from dpfast.accounting.privacy_unit import PrivacyUnit, read_bound, read_neighbors
+from dpfast.accounting.privacy_unit import BOUND, PrivacyUnit, read_neighbors
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideError
 from dpfast.strategies.candidates import candidates
@@ -61,7 +61,8 @@ class Choice:
 
 def read_unit(neighbors: object, max_groups: object, max_rows_per_group: object) -> PrivacyUnit:
     """Return the privacy unit of a histogram, or refuse what is none."""
-    groups, rows = read_bound(max_groups, "max_groups"), read_bound(max_rows_per_group, "max_rows_per_group")
+    groups = BOUND.read("max_groups", max_groups)
+    rows = BOUND.read("max_rows_per_group", max_rows_per_group)
     return PrivacyUnit(None, groups, rows, read_neighbors(neighbors))
 
 
@@ -78,9 +79,9 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
 
 def choose(
     workload: Workload,
+    *,
     epsilon: object = None,
     delta: object = 0,
-    *,
     rho: object = None,
     neighbors: str = "add_remove",
     max_groups: int = 1,

@@ -101,9 +101,9 @@ class MatrixRelease:
 def matrix_mechanism(
     histogram: Any,
     workload: Workload,
+    *,
     epsilon: object = None,
     delta: object = 0,
-    *,
     rho: object = None,
     strategy: Strategy | str = "auto",
     neighbors: str = "add_remove",

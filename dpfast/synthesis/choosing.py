@@ -30,8 +30,8 @@ _MOST_AXES = 2
 def estimate_histogram(
     histogram: Any,
     workload: Workload | None = None,
-    epsilon: Any = None,
     *,
+    epsilon: Any = None,
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,
@@ -88,7 +88,7 @@ def estimate_histogram(
     >>> from dpfast.testing import SeededRandom
     >>> counts = np.repeat([0, 9000, 20], [400, 32, 592])
     >>> def chosen(workload, epsilon):
-    ...     return dpf.estimate_histogram(counts, workload, epsilon, random=SeededRandom(1)).rounds["method"][0]
+    ...     return dpf.estimate_histogram(counts, workload, epsilon=epsilon, random=SeededRandom(1)).rounds["method"][0]
     >>> chosen(dpf.workloads.prefix(1024), 1.0)
     'adaptive hierarchy'
     >>> chosen(dpf.workloads.identity(1024), 1.0), chosen(dpf.workloads.identity(1024), 0.001)

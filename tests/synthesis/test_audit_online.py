@@ -61,7 +61,7 @@ def asked(counts, relation, above):
     """Return what is released of a stream of queries whose comparisons come out as ``above`` says, with noise real."""
     Scripted.script = above
     online = dpf.PrivateMultiplicativeWeights(
-        counts, EPSILON, updates=1, threshold=50.0, neighbors=relation, total=100, prior=PRIOR, test_share=0.5
+        counts, epsilon=EPSILON, updates=1, threshold=50.0, neighbors=relation, total=100, prior=PRIOR, test_share=0.5
     )
     # The first query is asked again and again, and stays below; the second is above.
     rows = np.array([[1, 0, 0]] * (len(above) - 1) + [[1, 0, 1]])

@@ -282,8 +282,8 @@ def test_a_total_read_from_the_histogram_is_caught(monkeypatch, seed):
     workload, histogram = WORKLOADS["prefixes"]
 
     def leaking(counts):
-        released = dpf.projection_mechanism(counts, workload, 0.8)
-        return (dpf.project_answers(released.noisy, workload, float(counts.sum())).answers,)
+        released = dpf.projection_mechanism(counts, workload, epsilon=0.8)
+        return (dpf.project_answers(released.noisy, workload, total=float(counts.sum())).answers,)
 
     with pytest.raises(AssertionError, match="depends on more"):
         audit(monkeypatch, leaking, histogram, "add_remove", seed)

@@ -83,7 +83,7 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(ParameterError, match=r"run pip install 'dpfast\[synthesis\]'"):
         fit_by_linear_program(Dense(np.eye(2)), np.ones(2), 2.0)
     with pytest.raises(ParameterError, match=r"run pip install 'dpfast\[synthesis\]'"):
-        dpf.boost_queries([1, 2], dpf.workloads.prefix(2), 1.0, generator="linear")
+        dpf.boost_queries([1, 2], dpf.workloads.prefix(2), epsilon=1.0, generator="linear")
 
 
 def test_rounding_moves_no_query_by_more_than_the_accuracy(seed):

@@ -168,7 +168,7 @@ def test_no_answer_errs_by_more_than_lambda_and_mu(generator, seed):
     The largest errors of 100 runs were 0.11 and 0.15 of lambda + mu; that one passes it is taken for less than 1e-6.
     """
     counts, workload = counts_of(seed, 10**7), dpf.workloads.random_ranges(32, 300, seed=seed % 1000)
-    boosted = boost_queries(counts, workload, 1.0, 1e-6, generator=generator)
+    boosted = boost_queries(counts, workload, epsilon=1.0, delta=1e-6, generator=generator)
     errors = np.abs(boosted.answers - workload.answer(counts))
     print(errors.max() / (boosted.accuracy + boosted.margin))
     assert errors.max() <= boosted.accuracy + boosted.margin
@@ -185,7 +185,9 @@ def test_answers_of_earlier_rounds_are_worth_remembering():
     counts, workload = counts_of(1, 10**7, 256), dpf.workloads.random_ranges(256, 500, seed=1)
     errors = {}
     for remember in (False, True):
-        boosted = boost_queries(counts, workload, 1.0, 1e-6, samples=30, remember=remember, random=SeededRandom(1))
+        boosted = boost_queries(
+            counts, workload, epsilon=1.0, delta=1e-6, samples=30, remember=remember, random=SeededRandom(1)
+        )
         errors[remember] = np.abs(boosted.answers - workload.answer(counts))
     print(errors[False].max(), errors[True].max(), boosted.accuracy + boosted.margin)
     assert errors[True].mean() < errors[False].mean() / 10
@@ -214,7 +216,7 @@ def test_what_comes_out(neighbors):
 
 def test_real_queries():
     matrix = np.random.default_rng(1).random((6, 4))
-    boosted = boost_queries([10**6, 0, 10**6, 5], dpf.workloads.matrix(matrix), 1.0, 1e-6, samples=30)
+    boosted = boost_queries([10**6, 0, 10**6, 5], dpf.workloads.matrix(matrix), epsilon=1.0, delta=1e-6, samples=30)
     assert np.abs(boosted.answers - matrix @ [10**6, 0, 10**6, 5]).max() < boosted.accuracy + boosted.margin
 
 
@@ -222,7 +224,7 @@ def test_the_first_of_all_data_sets():
     boosted = boost_queries(
         [2, 0, 1],
         dpf.workloads.prefix(3),
-        10_000,
+        epsilon=10_000,
         samples=9,
         rounds=3,
         accuracy=0.9,

@@ -58,11 +58,14 @@ def test_errors_of_ranges_vanish_too_and_by_rho(table, seed):
 def test_one_seed_gives_one_estimate_whatever_the_threads():
     histogram = np.arange(64) * 10
     workload = dpf.workloads.all_range(64)
-    runs = [dpf.mwem(histogram, workload, 1.0, 5, random=SeededRandom(5), threads=threads) for threads in (1, 2, None)]
+    runs = [
+        dpf.mwem(histogram, workload, epsilon=1.0, rounds=5, random=SeededRandom(5), threads=threads)
+        for threads in (1, 2, None)
+    ]
     for other in runs[1:]:
         assert np.array_equal(other.histogram, runs[0].histogram)
         assert other.rounds.equals(runs[0].rounds)
-    fresh = [dpf.mwem(histogram, workload, 1.0, 5).histogram for _ in range(2)]
+    fresh = [dpf.mwem(histogram, workload, epsilon=1.0, rounds=5).histogram for _ in range(2)]
     assert not np.array_equal(*fresh)
 
 

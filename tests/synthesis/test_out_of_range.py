@@ -78,19 +78,19 @@ def charged(release):
 
 PREFIXES = dpf.workloads.prefix(4)
 RELEASES = {
-    "mwem": lambda histogram, **given: dpf.mwem(histogram, PREFIXES, 0.8, 3, **given),
-    "mwem, real": lambda histogram, **given: dpf.mwem(histogram, POSITIVE, 0.8, 2, **given),
-    "projection": lambda histogram, **given: dpf.projection_mechanism(histogram, PREFIXES, 0.8, **given),
-    "projection, real": lambda histogram, **given: dpf.projection_mechanism(histogram, POSITIVE, 0.8, **given),
+    "mwem": lambda histogram, **given: dpf.mwem(histogram, PREFIXES, epsilon=0.8, rounds=3, **given),
+    "mwem, real": lambda histogram, **given: dpf.mwem(histogram, POSITIVE, epsilon=0.8, rounds=2, **given),
+    "projection": lambda histogram, **given: dpf.projection_mechanism(histogram, PREFIXES, epsilon=0.8, **given),
+    "projection, real": lambda histogram, **given: dpf.projection_mechanism(histogram, POSITIVE, epsilon=0.8, **given),
     "boosting": lambda histogram, **given: dpf.boost_queries(
-        histogram, PREFIXES, 0.8, rounds=3, samples=2, accuracy=0.0, **given
+        histogram, PREFIXES, epsilon=0.8, rounds=3, samples=2, accuracy=0.0, **given
     ),
     "boosting, real": lambda histogram, **given: dpf.boost_queries(
-        histogram, POSITIVE, 0.8, rounds=3, samples=2, accuracy=0.0, **given
+        histogram, POSITIVE, epsilon=0.8, rounds=3, samples=2, accuracy=0.0, **given
     ),
-    "adaptive hierarchy": lambda histogram, **given: dpf.adaptive_hierarchy(histogram, PREFIXES, 0.8, **given),
-    "estimate": lambda histogram, **given: dpf.estimate_histogram(histogram, None, 0.8, **given),
-    "AHP": lambda histogram, **given: dpf.ahp(histogram, None, 0.8, **given),
+    "adaptive hierarchy": lambda histogram, **given: dpf.adaptive_hierarchy(histogram, PREFIXES, epsilon=0.8, **given),
+    "estimate": lambda histogram, **given: dpf.estimate_histogram(histogram, None, epsilon=0.8, **given),
+    "AHP": lambda histogram, **given: dpf.ahp(histogram, None, epsilon=0.8, **given),
 }
 LARGEST = {"mwem": 2**50, "mwem, real": 2**38, "projection, real": 2**40, "boosting, real": 2**40}
 
@@ -121,7 +121,7 @@ def test_weights_start_from_the_public_number_of_records(end):
     outside, inside = (-1, 0) if end == "lower" else (largest, largest + 1)
     made = [
         dpf.PrivateMultiplicativeWeights(
-            np.array(counts), 1.0, neighbors="replace", ledger=dpf.Ledger(epsilon=1.0)
+            np.array(counts), epsilon=1.0, neighbors="replace", ledger=dpf.Ledger(epsilon=1.0)
         ).histogram
         for counts in ([outside, 7, 900, 20], [inside, 6, 900, 20])
     ]

@@ -31,7 +31,7 @@ def test_what_is_tested_moves_no_further_than_claimed(relation, signed, seed):
     least = -1.0 if signed else 0.0
     rows = [[least, 1.0, 0.3, 1 / 3], generator.uniform(least, 1.0, 4), [1.0, 1.0, least, least]]
     queries = ExactQueries(dpf.workloads.matrix(np.array(rows)), relation, whatever=True)
-    made = dpf.PrivateMultiplicativeWeights(np.ones(4, int), 1.0, signed=signed, neighbors=relation)
+    made = dpf.PrivateMultiplicativeWeights(np.ones(4, int), epsilon=1.0, signed=signed, neighbors=relation)
     claimed = made._noise.event.sensitivity
     cells, public = generator.integers(1, 50, 4), generator.integers(0, 2**26, 3)
     tested = np.abs(queries.answers(cells) - public)
@@ -96,7 +96,7 @@ def test_answers_go_on_from_the_weights_when_the_updates_are_spent(seed):
 def test_a_query_without_error_is_seldom_measured(seed):
     """False-failure rate below 1e-12: more than 60 of 10,000 tests at 1/1000 each (Chernoff: e**-80)."""
     made = dpf.PrivateMultiplicativeWeights(
-        np.full(4, 1000), 1.0, updates=100, total=4000, random=SeededRandom(seed), total_share=0.1
+        np.full(4, 1000), epsilon=1.0, updates=100, total=4000, random=SeededRandom(seed), total_share=0.1
     )
     workload = dpf.workloads.ranges(4, np.zeros(10_000, int), np.full(10_000, 4))
     frame = made.answer_all(workload)
@@ -114,9 +114,9 @@ def test_errors_keep_to_the_bound(seed):
         rows = matrix if kind == "real" else (matrix > 0.5).astype(np.uint8)
         workload = dpf.workloads.matrix(rows)
         given = {"updates": 600, "threshold": size / 5, "neighbors": "replace"}
-        made = dpf.PrivateMultiplicativeWeights(counts, 1.0, **given, random=SeededRandom(seed))
+        made = dpf.PrivateMultiplicativeWeights(counts, epsilon=1.0, **given, random=SeededRandom(seed))
         made = dpf.PrivateMultiplicativeWeights(
-            counts, 1.0, **given, softness=size / (made._deviation * 2.0**-20), random=SeededRandom(seed)
+            counts, epsilon=1.0, **given, softness=size / (made._deviation * 2.0**-20), random=SeededRandom(seed)
         )
         bound = made.utility(300, 1e-9)
         assert size / 5 < bound < size / 4
@@ -195,7 +195,7 @@ def test_parameters_that_cannot_be(given):
 def test_histograms_that_cannot_be():
     for histogram in (np.ones(4), [], 3, None):
         with pytest.raises(ParameterError, match="histogram must be"):
-            dpf.PrivateMultiplicativeWeights(histogram, 1.0)
+            dpf.PrivateMultiplicativeWeights(histogram, epsilon=1.0)
     with pytest.raises(DataError):
-        dpf.PrivateMultiplicativeWeights([-1, 2], 1.0)
-    assert dpf.PrivateMultiplicativeWeights([-1, 2], 1.0, ledger=dpf.Ledger(epsilon=1)).remaining == 20
+        dpf.PrivateMultiplicativeWeights([-1, 2], epsilon=1.0)
+    assert dpf.PrivateMultiplicativeWeights([-1, 2], epsilon=1.0, ledger=dpf.Ledger(epsilon=1)).remaining == 20

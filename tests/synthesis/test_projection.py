@@ -46,7 +46,7 @@ def test_it_is_the_nearest_point_and_the_certificate_holds(body, seed):
         exact = nearest(matrix, noisy, total, body)
         slack = 1e-6 * (1 + np.abs(noisy).max())
         for tolerance in (1e-5 * (1 + np.abs(noisy).max()), 0.1, 100.0):
-            fitted = project_answers(noisy, Dense(matrix), total, body=body, tolerance=tolerance)
+            fitted = project_answers(noisy, Dense(matrix), total=total, body=body, tolerance=tolerance)
             assert fitted.complete
             away = np.linalg.norm(fitted.answers - exact)
             assert away <= fitted.distance + slack
@@ -63,9 +63,9 @@ def test_a_projection_stopped_early_says_so(seed):
     generator = np.random.default_rng(seed)
     matrix = np.tril(np.ones((400, 400), np.uint8))
     noisy = generator.multinomial(5000, np.full(400, 1 / 400)).cumsum() + generator.normal(0.0, 100.0, 400)
-    fitted = project_answers(noisy, Dense(matrix), 5000, tolerance=1e-9, iterations=2)
+    fitted = project_answers(noisy, Dense(matrix), total=5000, tolerance=1e-9, iterations=2)
     assert (fitted.iterations, fitted.complete) == (2, False)
-    better = project_answers(noisy, Dense(matrix), 5000, tolerance=1e-3)
+    better = project_answers(noisy, Dense(matrix), total=5000, tolerance=1e-3)
     assert better.complete
     assert better.gap < fitted.gap
     assert np.linalg.norm(fitted.answers - better.answers) <= fitted.distance + better.distance
@@ -76,7 +76,7 @@ def test_lemma_12_9_without_its_factor_of_two(seed):
     for matrix, counts, noisy in problems(seed):
         answers = matrix @ counts
         for body in ("simplex", "capped", "ball"):
-            p = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-7).answers
+            p = project_answers(noisy, Dense(matrix), total=counts.sum(), body=body, tolerance=1e-7).answers
             inner = (p - answers) @ (noisy - answers)
             assert np.square(p - answers).sum() <= inner + 1e-5 * (1 + np.abs(noisy - answers).max() ** 2)
 
@@ -89,15 +89,15 @@ def test_it_may_start_anywhere(body, seed):
     """
     anew = from_there = 0
     for matrix, counts, noisy in problems(seed):
-        plain = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-3)
+        plain = project_answers(noisy, Dense(matrix), total=counts.sum(), body=body, tolerance=1e-3)
         for start in (plain.histogram, counts, np.zeros(counts.size), np.arange(counts.size)):
-            other = project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-3, start=start)
+            other = project_answers(noisy, Dense(matrix), total=counts.sum(), body=body, tolerance=1e-3, start=start)
             assert other.complete
             assert np.linalg.norm(other.answers - plain.answers) <= plain.distance + other.distance + 1e-6
             assert np.allclose(matrix @ other.histogram, other.answers, atol=1e-6 * (1 + np.abs(noisy).max()))
         if counts.sum():
             again = project_answers(
-                noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-3, start=plain.histogram
+                noisy, Dense(matrix), total=counts.sum(), body=body, tolerance=1e-3, start=plain.histogram
             )
             anew, from_there = anew + plain.iterations, from_there + again.iterations
     assert from_there < anew
@@ -106,7 +106,9 @@ def test_it_may_start_anywhere(body, seed):
 def test_what_floats_cannot_reach_is_not_waited_for(seed):
     for matrix, counts, noisy in problems(seed):
         for body in ("simplex", "capped", "ball"):
-            assert project_answers(noisy, Dense(matrix), counts.sum(), body=body, tolerance=1e-14).iterations < 200
+            assert (
+                project_answers(noisy, Dense(matrix), total=counts.sum(), body=body, tolerance=1e-14).iterations < 200
+            )
 
 
 def test_answers_of_a_histogram_stay_as_they_are(seed):
@@ -114,12 +116,12 @@ def test_answers_of_a_histogram_stay_as_they_are(seed):
     matrix = generator.random((20, 10))
     counts = generator.integers(0, 9, 10)
     for body in ("simplex", "capped", "ball"):
-        fitted = project_answers(matrix @ counts, Dense(matrix), counts.sum(), body=body, tolerance=1e-6)
+        fitted = project_answers(matrix @ counts, Dense(matrix), total=counts.sum(), body=body, tolerance=1e-6)
         assert np.allclose(fitted.answers, matrix @ counts, atol=1e-4)
 
 
 def test_nobody_is_projected_onto_nobody():
-    fitted = project_answers([5.0, -3.0], Dense([[1, 0, 1], [0, 1, 1]]), 0)
+    fitted = project_answers([5.0, -3.0], Dense([[1, 0, 1], [0, 1, 1]]), total=0)
     assert fitted.histogram.tolist() == [0, 0, 0]
     assert fitted.answers.tolist() == [0, 0]
     assert fitted.complete
@@ -129,7 +131,7 @@ def test_many_equal_and_empty_columns():
     matrix = np.zeros((3, 200), np.uint8)
     matrix[:, 7] = 1
     matrix[0, 100:150] = 1
-    fitted = project_answers([30.0, 10.0, 10.0], Dense(matrix), 40, tolerance=1e-6)
+    fitted = project_answers([30.0, 10.0, 10.0], Dense(matrix), total=40, tolerance=1e-6)
     assert np.allclose(fitted.answers, [30, 10, 10], atol=1e-5)
 
 
@@ -162,7 +164,7 @@ def test_what_is_refused(change, message):
 def test_a_gap_is_that_of_the_histogram(body, shift):
     """Also after a single iteration, and where all targets are negative: never below what is left to be gained."""
     target = shift - np.abs(np.random.default_rng(4).normal(0.0, 3.0, 500))
-    best = project_answers(target, dpf.workloads.identity(500), 1000, body=body, tolerance=1e-6)
+    best = project_answers(target, dpf.workloads.identity(500), total=1000, body=body, tolerance=1e-6)
     assert best.complete
 
     def error(fitted):
@@ -170,6 +172,6 @@ def test_a_gap_is_that_of_the_histogram(body, shift):
 
     for iterations in (1, 2, 5):
         fitted = project_answers(
-            target, dpf.workloads.identity(500), 1000, body=body, tolerance=1e-6, iterations=iterations
+            target, dpf.workloads.identity(500), total=1000, body=body, tolerance=1e-6, iterations=iterations
         )
         assert error(fitted) - error(best) <= fitted.gap + 1e-6

@@ -118,7 +118,14 @@ def test_the_toy_gains_an_order_of_magnitude(seed):
     truth = matrix @ counts
     for body in ("simplex", "ball"):
         released = projection_mechanism(
-            counts, Dense(matrix), 0.5, 1e-6, mechanism="laplace", calibration="book", total=1000, body=body
+            counts,
+            Dense(matrix),
+            epsilon=0.5,
+            delta=1e-6,
+            mechanism="laplace",
+            calibration="book",
+            total=1000,
+            body=body,
         )
         noise = np.square(released.noisy - truth).mean()
         error = np.square(released.answers - truth).mean()

@@ -73,9 +73,9 @@ ASKED = workloads()
 def measured(workload: Workload, counts: np.ndarray, epsilon: float, seed: int, strategy: str) -> Estimate:
     """Return an estimate by the method that is chosen, or by a strategy in closed form whatever is chosen."""
     if strategy == "chosen":
-        return dpf.estimate_histogram(counts, workload, epsilon, random=SeededRandom(seed))
+        return dpf.estimate_histogram(counts, workload, epsilon=epsilon, random=SeededRandom(seed))
     fixed = dpf.strategies.identity(workload.shape) if strategy == "cells" else "auto"
-    released = matrix_mechanism(counts, workload, epsilon, strategy=fixed, random=SeededRandom(seed))
+    released = matrix_mechanism(counts, workload, epsilon=epsilon, strategy=fixed, random=SeededRandom(seed))
     return Estimate(released.histogram, workload, None)
 
 
@@ -115,7 +115,7 @@ def test_pairs_of_five_census_attributes(epsilon):
     counts = census(SHAPE, 40_000)
     pairs, singles = dpf.workloads.marginals(SHAPE, 2), dpf.workloads.marginals(SHAPE, 1)
     truth = pairs.answer(counts).astype(float)
-    estimate = dpf.estimate_histogram(counts, pairs, epsilon, random=SeededRandom(7))
+    estimate = dpf.estimate_histogram(counts, pairs, epsilon=epsilon, random=SeededRandom(7))
     domain = dpf.Domain({f"x{axis}": size for axis, size in enumerate(SHAPE)})
     frame = domain.records(estimate, random=SeededRandom(8))
     assert frame.height == round(estimate.table.histogram.sum())
@@ -136,7 +136,7 @@ def test_pairs_of_five_census_attributes(epsilon):
 def test_pairs_of_a_million_cells():
     shape = (20, 15, 15, 15, 15)
     counts, pairs = census(shape, 40_000), dpf.workloads.marginals(shape, 2)
-    estimate = dpf.estimate_histogram(counts, pairs, 1.0, random=SeededRandom(7))
+    estimate = dpf.estimate_histogram(counts, pairs, epsilon=1.0, random=SeededRandom(7))
     truth = pairs.answer(counts)
     assert estimate.table.complete
     assert rms(pairs.answer(estimate.table.histogram) - truth) <= ALLOWED * rms(estimate.answers - truth)
@@ -145,7 +145,7 @@ def test_pairs_of_a_million_cells():
 def test_the_public_number_of_records_is_kept_where_records_are_replaced():
     counts = census((4, 6, 5), 3_000)
     workload = dpf.workloads.marginals(counts.shape, 1)
-    estimate = dpf.estimate_histogram(counts, workload, 0.1, neighbors="replace", random=SeededRandom(1))
+    estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, neighbors="replace", random=SeededRandom(1))
     assert estimate.histogram.min() < 0
     assert np.isclose(estimate.table.histogram.sum(), 3_000)
     assert estimate.to_frame().height == 3_000
@@ -183,7 +183,7 @@ def test_totals_of_nothing(histogram, records):
 def test_no_data_and_as_many_records_as_are_asked_for():
     ledger = dpf.Ledger(epsilon=1.0)
     workload = dpf.workloads.marginals(SHAPE, 2)
-    estimate = dpf.estimate_histogram(np.zeros(SHAPE, np.int64), workload, 0.5, ledger=ledger)
+    estimate = dpf.estimate_histogram(np.zeros(SHAPE, np.int64), workload, epsilon=0.5, ledger=ledger)
     for n in (0, 1, 200_000):
         assert estimate.counts(n).sum() == n
     assert estimate.to_frame().columns == ["x0", "x1", "x2", "x3", "x4"]
@@ -191,7 +191,7 @@ def test_no_data_and_as_many_records_as_are_asked_for():
 
 def test_a_fit_that_was_cut_short_says_so_and_a_terminal_hears_of_a_long_one(monkeypatch, capsys):
     pairs = dpf.workloads.marginals(SHAPE, 2)
-    estimate = dpf.estimate_histogram(census(SHAPE, 40_000), pairs, 0.2, random=SeededRandom(7))
+    estimate = dpf.estimate_histogram(census(SHAPE, 40_000), pairs, epsilon=0.2, random=SeededRandom(7))
     monkeypatch.setattr(nonnegative, "_SWEEPS", 10)
     monkeypatch.setattr(nonnegative, "_QUIET", 0.0)
     assert not estimate.table.complete

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.privacy_unit import BOUND, NEIGHBORS, read_bound, read_neighbors
+from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, read_neighbors
 from dpfast.aggregation.grouped_points import Collector, GroupedPoints
 from dpfast.arguments import Real, Special, Whole
 from dpfast.columns import BLOCK_ROWS, Column, borrow
@@ -46,8 +46,8 @@ def quantiles(
     groups: None = None,
     group_count: None = None,
     grid: Grid = None,
-    max_rows_per_group: Annotated[int, BOUND] = 1,
-    neighbors: Annotated[str, NEIGHBORS] = "add_remove",
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
     random: Random = None,
 ) -> float: ...
 @overload
@@ -60,8 +60,8 @@ def quantiles(
     groups: Groups = None,
     group_count: int | None = None,
     grid: Grid = None,
-    max_rows_per_group: Annotated[int, BOUND] = 1,
-    neighbors: Annotated[str, NEIGHBORS] = "add_remove",
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
     random: Random = None,
 ) -> NDArray[Any]: ...
 @overload
@@ -74,8 +74,8 @@ def quantiles(
     groups: AnyColumn | Sequence[int],
     group_count: int,
     grid: Grid = None,
-    max_rows_per_group: Annotated[int, BOUND] = 1,
-    neighbors: Annotated[str, NEIGHBORS] = "add_remove",
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
     random: Random = None,
 ) -> NDArray[Any]: ...
 def quantiles(
@@ -87,8 +87,8 @@ def quantiles(
     groups: Groups = None,
     group_count: Annotated[int | None, _GROUP_COUNT] = None,
     grid: Grid = None,
-    max_rows_per_group: Annotated[int, BOUND] = 1,
-    neighbors: Annotated[str, NEIGHBORS] = "add_remove",
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
     random: Random = None,
 ) -> float | NDArray[Any]:
     """Draw quantiles of a column, or of every group of its values, by the exponential mechanism.
@@ -195,7 +195,7 @@ def quantiles(
 
     """
     parts, order, single = read_quantiles(q)
-    rows = read_bound(max_rows_per_group, "max_rows_per_group")
+    rows = BOUND.read("max_rows_per_group", max_rows_per_group)
     relation = read_neighbors(neighbors)
     units = budget_units(epsilon, "epsilon")
     column = borrow(values, "values")

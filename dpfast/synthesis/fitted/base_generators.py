@@ -51,7 +51,7 @@ def fit_by_projection(
     To a fiftieth of ``accuracy``; found faster from the one before.
 
     """
-    return project_answers(noisy, queries, total, tolerance=max(0.02 * accuracy, 1e-9), start=before).histogram
+    return project_answers(noisy, queries, total=total, tolerance=max(0.02 * accuracy, 1e-9), start=before).histogram
 
 
 def fit_by_linear_program(

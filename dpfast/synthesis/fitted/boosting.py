@@ -96,7 +96,9 @@ class BoostedAnswers:
 
     def estimate(self, tolerance: float | None = None, iterations: int = 1000) -> Estimate:
         """Return the histogram without negative cells whose answers are nearest, for records: see `project_answers`."""
-        fitted = project_answers(self.answers, self.workload, self.total, tolerance=tolerance, iterations=iterations)
+        fitted = project_answers(
+            self.answers, self.workload, total=self.total, tolerance=tolerance, iterations=iterations
+        )
         return Estimate(
             fitted.histogram, self.workload, self.spent, complete=fitted.complete, rounds=self.rounds, entry=self.entry
         )
@@ -105,9 +107,9 @@ class BoostedAnswers:
 def boost_queries(
     histogram: Any,
     workload: Workload,
+    *,
     epsilon: Any = None,
     delta: Any = 0,
-    *,
     rho: Any = None,
     rounds: int | None = None,
     samples: int = 100,

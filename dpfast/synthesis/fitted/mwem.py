@@ -24,9 +24,9 @@ __all__ = ["mwem"]
 def mwem(
     histogram: Any,
     workload: Workload,
+    *,
     epsilon: Any = None,
     rounds: int = 30,
-    *,
     rho: Any = None,
     selection: str = "exponential",
     neighbors: str = "add_remove",

@@ -126,7 +126,7 @@ def _fitted(total: float, workload: Workload, answers: Floats, deviations: Float
         model = RowModel(workload, offsets, start, (total, 0.0), _SOFTNESS)
     else:
         tolerance = max(_SOFTNESS * math.sqrt(float(np.square(deviations).mean())), 1e-3 * total / len(workload))
-        found = project_answers(answers, workload, total, tolerance=tolerance, iterations=_ITERATIONS)
+        found = project_answers(answers, workload, total=total, tolerance=tolerance, iterations=_ITERATIONS)
         return _told(found.histogram, "projection", found.iterations, found.complete, workload, answers)
     for group in range(offsets.size - 1):
         own = slice(int(offsets[group]), int(offsets[group + 1]))

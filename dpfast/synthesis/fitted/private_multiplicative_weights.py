@@ -149,8 +149,8 @@ class PrivateMultiplicativeWeights:
     def __init__(
         self,
         histogram: Any,
-        epsilon: Any = None,
         *,
+        epsilon: Any = None,
         rho: Any = None,
         updates: int = 20,
         threshold: float | None = None,

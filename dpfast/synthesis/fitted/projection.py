@@ -65,8 +65,8 @@ class Projection:
 def project_answers(
     answers: Any,
     workload: Workload,
-    total: float,
     *,
+    total: float,
     body: Body = "simplex",
     tolerance: float | None = None,
     iterations: int = 1000,

@@ -100,9 +100,9 @@ def check_total(total: object, neighbors: Neighbors) -> None:
 def projection_mechanism(
     histogram: Any,
     workload: Workload,
+    *,
     epsilon: Any = None,
     delta: Any = 0,
-    *,
     rho: Any = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     calibration: Calibration = "tight",
@@ -238,11 +238,11 @@ def projection_mechanism(
         # The number of records is fitted as all answers are: they tell of it too, together far better than its own.
         most = records + noise.largest(1, _MISSED) / exact.largest
         beside = WithTotal(workload, exact.largest * exact.step)
-        fitted = project_answers(drawn * exact.step, beside, most, body="capped", **rest)
+        fitted = project_answers(drawn * exact.step, beside, total=most, body="capped", **rest)
         projection = replace(fitted, answers=fitted.answers[:-1])
         records = float(fitted.histogram.sum())
     else:
-        projection = project_answers(noisy, workload, records, body=body, **rest)
+        projection = project_answers(noisy, workload, total=records, body=body, **rest)
     released = ProjectedAnswers(
         projection.histogram, workload, budget.shown, complete=projection.complete, entry=entry, records=records
     )

@@ -17,8 +17,8 @@ __all__ = ["adaptive_hierarchy"]
 def adaptive_hierarchy(
     histogram: Any,
     workload: Workload | None = None,
-    epsilon: Any = None,
     *,
+    epsilon: Any = None,
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,

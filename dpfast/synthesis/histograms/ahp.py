@@ -23,8 +23,8 @@ _THRESHOLD = 0.35
 def ahp(
     histogram: Any,
     workload: Workload | None = None,
-    epsilon: Any = None,
     *,
+    epsilon: Any = None,
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,

@@ -96,8 +96,8 @@ def partition_scale(epsilon: float, moved: int) -> float:
 def dawa(
     histogram: Any,
     workload: Workload | None = None,
-    epsilon: Any = None,
     *,
+    epsilon: Any = None,
     rho: Any = None,
     neighbors: str = "add_remove",
     ledger: Ledger | None = None,
