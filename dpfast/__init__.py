@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
-    if name in {"errors", "strategies", "testing", "workloads"}:
+    if name in {"errors", "strategies", "testing", "theory", "weights", "workloads"}:
         return import_module(f"{__name__}.{name}")
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

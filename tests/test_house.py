@@ -38,6 +38,7 @@ FLOORS = [
     ("releases", "answering"),
     # The rest of the book, one room each.
     ("stability", "streaming", "local", "learning", "games", "attacks"),
+    ("theory",),
     ("__init__",),
     ("integrations", "cli"),
     ("__main__",),

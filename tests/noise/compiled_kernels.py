@@ -55,7 +55,7 @@ def kernels():
     for module in pkgutil.walk_packages(dpfast.kernels.__path__, "dpfast.kernels."):
         for name, thing in vars(importlib.import_module(module.name)).items():
             if isinstance(thing, CPUDispatcher) and thing.py_func.__module__ == module.name:
-                yield f"{module.name.rpartition('.')[2]}.{name}", thing
+                yield f"{module.name.removeprefix('dpfast.kernels.')}.{name}", thing
 
 
 def describe():

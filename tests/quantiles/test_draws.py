@@ -9,10 +9,11 @@ import pytest
 from noise.goodness import rejects
 
 import dpfast as dpf
+from dpfast.aggregation import grouped_points
 from dpfast.aggregation.grouped_points import GroupedPoints
-from dpfast.columns import grouped_points
 from dpfast.columns.ranks import PARTS
 from dpfast.mechanisms.quantiles import nodes as quantile_nodes
+from dpfast.mechanisms.quantiles import quantiles as quantiles_module
 from dpfast.mechanisms.quantiles import tree as nodes
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
@@ -294,7 +295,7 @@ def test_results_do_not_depend_on_order_threads_or_chunks(monkeypatch, seed):
     results = []
     for column, groups, threads in ((values, ids, None), (values[order], ids[order], 1)):
         if threads:
-            for module in (quantile_nodes, dpf.mechanisms.quantiles):
+            for module in (quantile_nodes, quantiles_module):
                 monkeypatch.setattr(module, "thread_count", lambda given, rows: 1)
         parameters = {"bounds": (-90, 200), "epsilon": 0.5, "groups": groups, "group_count": 40}
         results.append(dpf.quantiles(column, [0.1, 0.5, 0.6], **parameters, random=SeededRandom(seed)))

@@ -14,6 +14,7 @@ import dpfast as dpf
 from dpfast.columns.ranks import PARTS
 from dpfast.kernels import wide_floats
 from dpfast.mechanisms.quantiles import joint as joint_quantiles
+from dpfast.mechanisms.quantiles import quantiles as quantiles_module
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles, joint_calibration
 from dpfast.testing import SeededRandom
 
@@ -176,7 +177,7 @@ def test_results_do_not_depend_on_order_or_threads(monkeypatch, seed):
     results = []
     for column, groups, threads in ((values, ids, None), (values[order], ids[order], 1)):
         if threads:
-            for module in (joint_quantiles, dpf.mechanisms.quantiles):
+            for module in (joint_quantiles, quantiles_module):
                 monkeypatch.setattr(module, "thread_count", lambda given, rows: 1)
         parameters = {"bounds": (-90, 200), "epsilon": 2, "groups": groups, "group_count": 40}
         results.append(dpf.quantiles(column, FOUR, **parameters, random=SeededRandom(seed)))

@@ -10,16 +10,15 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.aggregation.holdings import Holdings, sorted_units
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.keys.policy import (
     SENSITIVITY,
     cutoff_above,
     lonely_by_policy,
-    sorted_units,
     sums_by_policy,
     units_needed,
 )
-from dpfast.mechanisms.keys.weights import Holdings
 
 from . import key_laws
 

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.aggregation import Grouping, by_unit, holdings, memory, prepare
+from dpfast.aggregation import Grouping, by_unit, kept_groups, memory, prepare
+from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.sources import open_source
 from dpfast.mechanisms.keys.policy import sums_by_policy
 from dpfast.mechanisms.keys.weights import STEPS
@@ -149,7 +150,7 @@ def test_sums_are_the_same_from_the_disk(monkeypatch, lazy, block, number, room)
     frame = rows(number)
     wanted = sums_of(frame)
     monkeypatch.setattr(memory, "room_for_rows", lambda: room)
-    monkeypatch.setattr(holdings, "_LEAST_BLOCK_BYTES", block)
+    monkeypatch.setattr(kept_groups, "_LEAST_BLOCK_BYTES", block)
     gc.collect()  # files of releases in other tests
     before = open_files()
     exact = exact_of(frame.lazy() if lazy else frame)
@@ -173,11 +174,11 @@ def test_several_parts_in_memory_are_merged():
     (whole,) = exact.holdings
     units = [whole.groups[a:b] for a, b in zip(np.append(0, whole.stops[:-1]), whole.stops, strict=True)]
     for number in (2, 7, 1500):
-        kept = holdings.KeptGroups(None)
+        kept = kept_groups.KeptGroups(None)
         for i in range(number):
             own = units[i::number]
             stops = np.cumsum([unit.size for unit in own], dtype=np.int64)
-            kept.add(holdings.Holdings(stops, np.concatenate([np.empty(0, np.int32), *own])))
+            kept.add(Holdings(stops, np.concatenate([np.empty(0, np.int32), *own])))
         assert (sums_in(kept, ranks) == wanted).all()
 
 
@@ -206,7 +207,7 @@ def test_spilled_parts_are_written_to_one_file(monkeypatch):
             made.append(folder)
             super().__init__(folder)
 
-    monkeypatch.setattr(holdings, "SpillFile", Counted)
+    monkeypatch.setattr(kept_groups, "SpillFile", Counted)
     monkeypatch.setattr(memory, "room_for_rows", lambda: 50_000)
     exact = exact_of(rows())
     for _ in range(2):

@@ -129,6 +129,7 @@ def sums_by_policy(runs: Sequence[Iterable[Holdings]], singles: NDArray[np.int64
 
     Examples
     --------
+    >>> from dpfast.aggregation.holdings import sorted_units
     >>> part, singles = Holdings(np.array([1, 3]), np.array([1, 0, 1], np.int32)), np.zeros(2, np.int64)
     >>> units = sorted_units(part, np.arange(2, dtype=np.int32), singles)
     >>> (sums_by_policy([[units]], singles, 2 * STEPS) / STEPS).round(4).tolist()
