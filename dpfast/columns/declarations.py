@@ -62,7 +62,7 @@ def wrong_columns(least: int = 1, most: int = 1, *, whole: bool = False) -> Iter
     import polars as pl  # not at the top: it takes long to import
     import pyarrow as pa
 
-    yield from ("123", b"1", {1: 2}, {1, 2}, True, object(), list, len, iter([1]), 10**400, 1j, datetime.date.min)
+    yield from ("123", b"1", {1: 2}, {1, 2}, True, object(), list, len, iter([1]), 1j, datetime.date.min)
     yield from ([1, "2"], ["a"], [True, False], [None, 1], [1j], [object()], [[1, 2], [3]], Decimal(1), Fraction(1, 2))
     for dtype in ("int8", "uint64", "float16", object, complex, bool, "datetime64[s]", "timedelta64[s]", "S3"):
         yield np.zeros(3, dtype)
@@ -72,7 +72,7 @@ def wrong_columns(least: int = 1, most: int = 1, *, whole: bool = False) -> Iter
     yield from (pl.DataFrame({"a": [1]}), pl.LazyFrame({"a": [1]}), pl.col("a"), pl.Series([{"a": 1}]))
     yield from (pa.array(texts), pa.array(dates), pa.chunked_array([texts]), pa.table({"a": [1]}), pa.scalar(1))
     if least > 0:
-        yield from (5, 5.0, np.int64(5), np.float32(5), np.array(5.0))
+        yield from (10**400, 5, 5.0, np.int64(5), np.float32(5), np.array(5.0))
     if most < 2:
         yield from (np.zeros((2, 2), int), [[1, 2], [3, 4]], pl.Series([[1], [2]]), pa.array([[1], [2]]))
     if most < 3:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, TypeAlias
@@ -19,10 +20,10 @@ from typing import Annotated, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Numeric, Special, no_numbers
+from dpfast.arguments import Numeric, Special, is_numeric, no_numbers
 from dpfast.errors import ParameterError
 
-__all__ = ["MANTISSA", "Bounds", "Grid", "PublicGrid", "check_bounds", "public_grid"]
+__all__ = ["MANTISSA", "Bounds", "Grid", "PublicGrid", "check_bounds", "public_grid", "read_grid"]
 
 LARGEST_BOUND = 1e300
 #: Their numbers, and differences of these, fit into int64.
@@ -142,8 +143,7 @@ def check_bounds(bounds: object) -> tuple[float, float]:
         raise ParameterError("bounds", bounds, allowed, mend)
     numbers = []
     for bound in bounds:
-        kind = type(bound)
-        if kind is bool or not issubclass(kind, (int, float, np.integer, np.floating)):
+        if not is_numeric(bound):
             raise ParameterError("bounds", bounds, allowed, mend)
         try:
             numbers.append(float(bound))
@@ -153,6 +153,24 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     if not (lower < upper and abs(lower) <= LARGEST_BOUND and abs(upper) <= LARGEST_BOUND):
         raise ParameterError("bounds", bounds, allowed + ", of magnitude up to 1e300", mend)
     return lower, upper
+
+
+def read_grid(grid: Grid) -> float:
+    """Return the distance between points as a float.
+
+    Raises
+    ------
+    ParameterError
+        It is no power of two that floats hold.
+
+    """
+    mantissa, above = math.nan, 0
+    if grid is not None and is_numeric(grid):
+        with suppress(OverflowError):
+            mantissa, above = math.frexp(grid)
+    if not (mantissa == 0.5 and above > _FINEST_EXPONENT):
+        raise ParameterError("grid", grid, "a power of two from 2**-960, such as 1, 0.5 or 0.25")
+    return math.ldexp(mantissa, above)
 
 
 def public_grid(bounds: tuple[float, float], grid: Grid, *, whole: bool) -> PublicGrid:
@@ -194,17 +212,7 @@ def public_grid(bounds: tuple[float, float], grid: Grid, *, whole: bool) -> Publ
         if whole:
             exponent = max(0, exponent)
     else:
-        allowed = "a power of two from 2**-960, such as 1, 0.5 or 0.25"
-        kind = type(grid)
-        if kind is bool or not issubclass(kind, (int, float, np.integer, np.floating)):
-            raise ParameterError("grid", grid, allowed)
-        try:
-            mantissa, above = math.frexp(grid)
-        except OverflowError:
-            mantissa, above = math.nan, 0
-        exponent = above - 1
-        if not (mantissa == 0.5 and exponent >= _FINEST_EXPONENT):
-            raise ParameterError("grid", grid, allowed)
+        exponent = math.frexp(read_grid(grid))[1] - 1
     while True:
         step = Fraction(2) ** exponent
         low, high = round(lower / step), round(upper / step)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, read_neighbors
 from dpfast.aggregation.grouped_points import Collector, GroupedPoints
 from dpfast.arguments import Real, Special, Whole
-from dpfast.columns import BLOCK_ROWS, Column, borrow
+from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
 from dpfast.columns.declarations import WHOLE_COLUMN, AnyColumn, Numbers, wrong_columns
 from dpfast.columns.grid import MANTISSA, Bounds, Grid, PublicGrid, check_bounds, public_grid
 from dpfast.columns.ranks import Quantiles, read_quantiles
@@ -227,6 +227,8 @@ def _borrow_groups(groups: Any, group_count: Any, length: int) -> Column | None:
     column = borrow(groups, "groups")
     if column.dtype.kind not in "iu":
         raise ColumnError(f"groups must be a column of integers, but was one of {column.dtype}; number the groups")
+    if dimensions(groups) != 1:
+        raise ColumnError("groups must be a column; pass one dimension, with one number for each value")
     if column.length != length:
         raise ColumnError(f"groups must have a row for each of the {length} values, but had {column.length}")
     return column

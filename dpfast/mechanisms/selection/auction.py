@@ -12,11 +12,11 @@ from dpfast.arguments import Special
 from dpfast.columns import BLOCK_ROWS, borrow, dimensions
 from dpfast.columns.declarations import AnyColumn, WholeColumn, wrong_columns
 from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.selection.argmax import GUMBEL
 from dpfast.kernels.selection.prices import count_bids
 from dpfast.mechanisms.parameters import Epsilon, Monotonic
-from dpfast.mechanisms.selection.argmax import select
+from dpfast.mechanisms.selection.argmax import one_slope, select
 from dpfast.randomness import Random
 
 __all__ = ["price_revenues", "select_price"]
@@ -141,6 +141,7 @@ def select_price(
 
     """
     grid = _borrow_prices(prices)
+    one_slope(epsilon, int(grid[-1]), monotonic)  # a column of one epsilon is refused
     revenues = price_revenues(bids, grid)
     won = select(revenues, epsilon, int(grid[-1]), monotonic, GUMBEL, random)
     return int(grid[won])
@@ -155,7 +156,8 @@ def _borrow_prices(prices: Prices) -> NDArray[np.int64]:
         raise ParameterError("prices", prices, allowed, mend)
     column = borrow(given, "prices")
     if column.null_count or column.dtype.kind == "f" or not column.length:
-        raise ParameterError("prices", None if column.length else [], allowed, mend)
+        kind = Words(f"one of {column.dtype}, {column.length} long with {column.null_count} nulls")
+        raise ParameterError("prices", kind, allowed, mend)
     grid = column.block(0, column.length).astype(np.int64)
     if not (grid[0] >= 1 and grid[-1] <= _LARGEST_PRICE and (grid[1:] > grid[:-1]).all()):
         raise ParameterError("prices", prices, allowed, mend)

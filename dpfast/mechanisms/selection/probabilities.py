@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
 from dpfast.arguments import Choice
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.exact.balls import PRECISION
 from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
 from dpfast.mechanisms.selection.argmax import one_slope
@@ -72,7 +72,8 @@ def selection_probabilities(
     candidates.refuse_few(1)
     given = candidates.block(0, candidates.size)
     if candidates.shape != "vector" or candidates.size > _LARGEST or candidates.nulls or not np.isfinite(given).all():
-        raise ParameterError("scores", None, f"one column of at most {_LARGEST} finite scores without nulls")
+        shape = Words(f"{candidates.rows} rows of {candidates.size} scores and {candidates.nulls} nulls")
+        raise ParameterError("scores", shape, f"one column of at most {_LARGEST} finite scores without nulls")
     slope = Fraction(one_slope(epsilon, sensitivity, monotonic))
     exact = [Fraction(score) for score in given.tolist()]
     highest = max(exact)

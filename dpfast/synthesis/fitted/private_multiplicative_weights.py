@@ -18,7 +18,7 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
-from dpfast.randomness import random_source
+from dpfast.randomness import Random, random_source
 from dpfast.synthesis.fitted.exact_queries import ExactQueries, histogram_shape, public_steps, public_weights, whole
 from dpfast.synthesis.shares import noise_for, read_share, selection_for
 from dpfast.weights.model import FittedRows
@@ -165,7 +165,7 @@ class PrivateMultiplicativeWeights:
         ledger: Ledger | None = None,
         dataset: str | None = None,
         privacy_unit: str | None = None,
-        random: object = None,
+        random: Random = None,
     ) -> None:
         self._neighbors = read_neighbors(neighbors)
         budget = read_budget(epsilon, None, rho)
