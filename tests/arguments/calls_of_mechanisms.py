@@ -89,6 +89,38 @@ LEARNING = [
     call(theory.private_eta, rounds=100, epsilon=1.0, delta=1e-6),
 ]
 
+RANGE = {"query": (0, 1), "eta": 1}
+BOX = {"shape": (2, 3), "lower": (0, 0), "upper": (1, 1)}
+
+
+def weights() -> dpf.weights.Weights:
+    return dpf.weights.Weights(4)
+
+
+def log_weights() -> dpf.weights.LogWeights:
+    return dpf.weights.LogWeights(4)
+
+
+WEIGHTS = [
+    Call("multiplicative_weights", dpf.multiplicative_weights, lambda: {"weights": np.ones(4), **RANGE}),
+    call(dpf.weights.Weights, shape=(2, 3)),
+    call(dpf.weights.LogWeights, shape=4, total=9),
+    *(
+        method(make, name, **given)
+        for make in (weights, log_weights)
+        for name, given in (("update", {"query": [1, 0, 0, 0.5], "eta": 1.0}), ("answer", {"query": (0, 2)}))
+    ),
+    method(weights, "update", query=dpf.weights.Marginal((4,), (0,)), eta=[1.0] * 4),
+    call(dpf.weights.DenseQuery, query=[0.5, 1.0]),
+    call(dpf.weights.BitQuery, packed=np.zeros(1, np.uint8), cells=3),
+    call(dpf.weights.LevelQuery, levels=np.zeros(3, np.uint8)),
+    call(dpf.weights.RangeQuery, start=0, stop=2),
+    call(dpf.weights.BoxQuery, **BOX),
+    call(dpf.weights.MarginalCell, shape=(2, 3), attributes=(1,), values=(2,)),
+    call(dpf.weights.Marginal, shape=(2, 3), attributes=(1,)),
+    call(dpf.weights.Ranges, starts=[0, 1], stops=[2, 3]),
+]
+
 QUERIES = [
     call(dpf.count),
     call(dpf.sum, column="a", bounds=(0, 1)),
@@ -99,4 +131,4 @@ QUERIES = [
     call(SeededRandom, seed=1),
 ]
 
-CALLS: list[Call] = [*NOISE, *SELECTIONS, *THRESHOLDS, *QUANTILES, *LEARNING, *QUERIES]
+CALLS: list[Call] = [*NOISE, *SELECTIONS, *THRESHOLDS, *QUANTILES, *LEARNING, *WEIGHTS, *QUERIES]
