@@ -12,8 +12,10 @@ from fractions import Fraction
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast.arguments import Numeric, Real, Special, no_numbers
+from dpfast.errors import ParameterError, Words
 
 __all__ = [
     "SCALE",
@@ -23,6 +25,7 @@ __all__ = [
     "PerRow",
     "Scale",
     "WholeColumn",
+    "as_array",
     "wrong_columns",
     "wrong_per_row",
 ]
@@ -95,6 +98,15 @@ def wrong_per_row(*beyond: object) -> Iterator[object]:
 def _wrong_scales() -> Iterator[object]:
     numbers = (0, 0.0, -0.0, -1, 5e-324, 1e-320, 1e-290, 1e308, Fraction(0), Fraction(-1, 3), Fraction(1, 10**400))
     return wrong_per_row(*numbers, np.float16(0))
+
+
+def as_array(given: Any, argument: str) -> NDArray[Any]:
+    """Return an array, a Series or lists as a NumPy array, of whatever type."""
+    try:
+        # NumPy would read a Series of Polars with nulls as one of objects.
+        return np.asarray(given.to_numpy() if hasattr(given, "null_count") and hasattr(given, "to_physical") else given)
+    except (TypeError, ValueError):
+        raise ParameterError(argument, Words(f"a {type(given).__name__} that is no array"), "an array") from None
 
 
 #: One column of integers.

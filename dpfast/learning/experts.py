@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import DELTA, Epsilon
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.arguments import Number, Real, Special, Threads, Whole
-from dpfast.columns.declarations import TypedColumn
+from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.exact.amounts import budget_units
 from dpfast.kernels.weights.losses import UNITS, score_rounds
@@ -20,7 +20,7 @@ from dpfast.ledger import Charge
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.randomness import Random, RandomSource
 
-__all__ = ["LOSS_UNITS", "Losses", "RandomizedWeightedMajority", "as_array", "checked_losses", "play_rounds"]
+__all__ = ["LOSS_UNITS", "Losses", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
 
 LOSS_UNITS = UNITS
 """What a loss of 1 counts: losses are rounded to multiples of 2**-30, and add up exactly in 64 bits."""
@@ -37,14 +37,6 @@ def _no_losses() -> Iterator[object]:
 Losses: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_losses)]
 #: So many scores are held at once, or those of one round.
 _SCORES = 2**20
-
-
-def as_array(given: Losses, argument: str = "losses") -> NDArray[Any]:
-    """Return an array, or lists, as an array."""
-    try:
-        return np.asarray(given)
-    except ValueError:
-        raise ParameterError(argument, Words("rows of different lengths"), "an array of numbers") from None
 
 
 def checked_losses(losses: Losses, argument: str = "losses") -> NDArray[Any]:
@@ -158,6 +150,8 @@ class RandomizedWeightedMajority:
         self.rounds = _ROUNDS.read("rounds", rounds)
         self.groups = _GROUPS.read_optional("groups", groups)
         budget_units(delta, "delta")
+        if epsilon is not None:
+            budget_units(epsilon, "epsilon")
         if epsilon is not None and eta is None:
             self.eta = private_eta(rounds, epsilon, delta)
         elif epsilon is None and eta is not None:
@@ -230,14 +224,14 @@ class RandomizedWeightedMajority:
             More rounds than are left; nothing is played.
 
         """
-        rounds = next(iter(as_array(losses).shape), 0)
+        rounds = next(iter(as_array(losses, "losses").shape), 0)
         given = self._checked(losses, (rounds, *self._losses.shape), rounds)
         self._spend(rounds)
         self._seen += rounds
         return play_rounds(self._losses, given, self._epsilon, random, threads)
 
     def _checked(self, losses: Losses, shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
-        array = as_array(losses)
+        array = as_array(losses, "losses")
         if array.shape != shape:
             raise ParameterError("losses", Words(f"of shape {array.shape}"), f"of shape {shape}")
         # More losses than rounds would leave the 64 bits that sums are exact in.

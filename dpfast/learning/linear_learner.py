@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.arguments import Threads
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
-from dpfast.learning.experts import Losses, as_array, checked_losses, play_rounds
+from dpfast.learning.experts import Losses, checked_losses, play_rounds
 from dpfast.learning.regret import (
     BETA,
     EXPERTS,

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpfast.arguments import Number, Numeric, Real, Special, Whole, no_numbers
 from dpfast.columns.declarations import TypedColumn
-from dpfast.errors import ParameterError, Words
 
-__all__ = ["CELLS", "INTEGERS", "PLACES", "SHAPE", "TOTAL", "Cells", "Eta", "Histogram", "Shape", "Total", "as_array"]
+__all__ = ["CELLS", "INTEGERS", "PLACES", "SHAPE", "TOTAL", "Cells", "Eta", "Histogram", "Shape", "Total"]
 
 CELLS, TOTAL = Whole(1, 2**48), Number(0, above=True)
 Cells: TypeAlias = Annotated[int, CELLS]
@@ -52,11 +50,3 @@ INTEGERS = Special(_no_integers)
 Histogram: TypeAlias = Annotated[TypedColumn | Sequence[Any] | None, Special(_no_histograms, optional=True)]
 #: One number; or one for each query of a table, or for each row.
 Eta: TypeAlias = Annotated[Real | TypedColumn | Sequence[Numeric], Special(_no_etas)]
-
-
-def as_array(given: Any, argument: str) -> NDArray[Any]:
-    """Return an array, a Polars Series or lists as an array."""
-    try:
-        return np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
-    except (ValueError, TypeError):
-        raise ParameterError(argument, Words("rows of different lengths"), "an array of numbers") from None

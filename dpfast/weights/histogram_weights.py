@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Number, Threads
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.threads import thread_count
-from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total, as_array
+from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total
 from dpfast.weights.given_queries import GivenQuery, OptionalQuery, linear_query
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, sum_of, total_of
 from dpfast.weights.slab_queries import checked_shape

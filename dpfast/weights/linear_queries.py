@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Numeric, Special
-from dpfast.columns.declarations import TypedColumn
+from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.kernels.weights import logarithms as logarithm_kernels
 from dpfast.kernels.weights.cells import BLOCK, WORD
 from dpfast.threads import in_parts
-from dpfast.weights.declarations import CELLS, Cells, as_array
+from dpfast.weights.declarations import CELLS, Cells
 
 __all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "blocks_of", "sum_of", "total_of"]
 

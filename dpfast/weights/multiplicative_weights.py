@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Special
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.kernels.weights import rows as kernels_of_rows
-from dpfast.weights.declarations import Eta, as_array
+from dpfast.weights.declarations import Eta
 from dpfast.weights.given_queries import GivenQuery, linear_query
 from dpfast.weights.histogram_weights import checked_eta, inspected_sum, refuse_weights
 from dpfast.weights.linear_queries import LARGEST_ETA, BitQuery, DenseQuery, LinearQuery, blocks_of, total_of

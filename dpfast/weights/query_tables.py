@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import marginals as kernels
 from dpfast.kernels.weights import slabs as kernels_of_slabs
-from dpfast.weights.declarations import INTEGERS, PLACES, SHAPE, as_array
+from dpfast.weights.declarations import INTEGERS, PLACES, SHAPE
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.weights.slab_queries import checked_attributes, checked_shape
 
@@ -150,8 +151,10 @@ class Ranges(LinearQuery):
             raise ParameterError(
                 "stops", Words(f"{self.stops.size} of them"), f"{self.starts.size}, as many as the starts"
             )
-        if not ((self.starts >= 0) & (self.starts <= self.stops)).all():
-            raise ParameterError("stops", Words("an array"), "at least the starts, and these at least 0")
+        if self.starts.min() < 0:
+            raise ParameterError("starts", Words("one below 0"), "integers of 0 or more", "count cells from 0")
+        if not (self.starts <= self.stops).all():
+            raise ParameterError("stops", Words("one below its start"), "at least the starts")
         ends = np.unique(np.concatenate([[0], self.starts, self.stops]))
         object.__setattr__(self, "_ends", ends)
         object.__setattr__(self, "_first", np.searchsorted(ends, self.starts))

@@ -179,11 +179,11 @@ class BoxQuery(_InShape):
             object.__setattr__(self, name, ends)
             if ends is None or len(ends) != len(self.shape):
                 raise ParameterError(name, given, f"{len(self.shape)} integers, one for each attribute")
+        if min(self.lower) < 0:
+            raise ParameterError("lower", self.lower, "made of numbers of 0 or more", "count cells from 0")
         sides = zip(self.lower, self.upper, self.shape, strict=True)
         if any(not 0 <= start <= stop <= size for start, stop, size in sides):
-            raise ParameterError(
-                "upper", self.upper, f"from {self.lower} to {self.shape}, with no lower end below 0 or above it"
-            )
+            raise ParameterError("upper", self.upper, f"from {self.lower} to {self.shape}")
 
     @cached_property
     def slab(self) -> Slab:

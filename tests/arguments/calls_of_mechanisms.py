@@ -43,14 +43,13 @@ NOISE = [call(mechanism, values=[1, 2, 3], scale=2.0) for mechanism in (dpf.lapl
 SELECTIONS = [
     *(
         call(mechanism, scores=SCORES, epsilon=1.0, **more)
-        for mechanism, given in (
+        for mechanism, more in (
             (dpf.exponential, {}),
             (dpf.permute_and_flip, {}),
             (dpf.report_noisy_max, {}),
             (dpf.noisy_top_k, {"k": 2}),
             (dpf.noisy_max_with_gap, {}),
         )
-        for more in (given,)
     ),
     call(dpf.exponential_draws, scores=SCORES, epsilon=1.0, draws=3),
     call(dpf.exponential_sparse, indices=[3, 9], scores=[5, 7], domain_size=100, epsilon=1.0),
@@ -70,6 +69,7 @@ THRESHOLDS = [
 
 QUANTILES = [
     call(dpf.quantiles, values=SCORES, q=0.5, bounds=(0, 20000), epsilon=1.0, groups=[0, 0, 1, 1], group_count=2),
+    call(dpf.quantiles, values=SCORES, q=[0.25, 0.5], bounds=(0, 20000), epsilon=1.0),
 ]
 
 LEARNING = [

@@ -199,6 +199,8 @@ def quantiles(
     relation = read_neighbors(neighbors)
     units = budget_units(epsilon, "epsilon")
     column = borrow(values, "values")
+    if dimensions(values) == 0:
+        raise ColumnError("values must be a column, but was a number; pass a list of numbers")
     whole = column.dtype.kind in "iu"
     points = public_grid(check_bounds(bounds), grid, whole=whole)
     grouped = _group(column, _borrow_groups(groups, group_count, column.length), group_count, points)
