@@ -28,6 +28,7 @@ __all__ = [
     "Rho",
     "delta_beside_rho",
     "kind_of_budget",
+    "no_amounts",
     "read_budget",
 ]
 
@@ -37,15 +38,15 @@ Kind: TypeAlias = Literal["epsilon", "rho"]
 LARGEST_RHO = 100_000
 
 
-def _no_amounts() -> Iterator[object]:
+def no_amounts() -> Iterator[object]:
     """Yield what is an amount neither of epsilon, nor of rho, nor of delta."""
     yield from no_numbers()
     yield from ([0.5], (0.5,), np.array([0.5, 0.5]), np.array(0.5), np.longdouble(0.5), -0.0, Decimal("-0"))
     yield from (-1, -0.5, Decimal(-1), Fraction(-1, 2), 1e-19, Fraction(1, 10**19), Decimal("1e-19"), 10**7)
 
 
-EPSILON = Special(lambda: (*_no_amounts(), 0, 0.0, Decimal(0), 10**6 + 1))
-DELTA = Special(lambda: (*_no_amounts(), 1, 1.0, Fraction(3, 2)))
+EPSILON = Special(lambda: (*no_amounts(), 0, 0.0, Decimal(0), 10**6 + 1))
+DELTA = Special(lambda: (*no_amounts(), 1, 1.0, Fraction(3, 2)))
 
 #: One of epsilon and rho is left out, and no delta need be given.
 Epsilon: TypeAlias = Annotated[Real | None, replace(EPSILON, optional=True)]

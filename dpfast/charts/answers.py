@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import BAR, DOT, FAINT, INK, LINE, check_chart, footnote, save, start_chart, written
+from dpfast.charts.drawing import (
+    BAR,
+    DOT,
+    FAINT,
+    INK,
+    LINE,
+    ChartPath,
+    Title,
+    check_chart,
+    footnote,
+    save,
+    start_chart,
+    written,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +36,9 @@ _MOST_DOTS = 20_000
 def draw_answers(
     answers: NDArray[np.float64],
     interval: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    path: str | os.PathLike[str] | None = None,
+    path: ChartPath = None,
     *,
-    title: str | None = None,
+    title: Title = None,
 ) -> Figure:
     """Draw a dot for every answer, on a band of their 95% intervals if these are known.
 
@@ -52,7 +64,7 @@ def draw_answers(
         matplotlib is not installed, or the path's suffix is no kind of chart.
 
     """
-    check_chart(path)
+    check_chart(path, title)
     figure, axes = start_chart(f"{answers.size:,} answers" if title is None else title, _HEIGHT, grid="y")
     shown = _thinned(answers.size)
     if interval is not None:
@@ -74,9 +86,9 @@ def draw_answers(
 def draw_errors(
     truth: NDArray[np.float64],
     answers: NDArray[np.float64],
-    path: str | os.PathLike[str] | None = None,
+    path: ChartPath = None,
     *,
-    title: str = "Error of every query",
+    title: Title = "Error of every query",
 ) -> Figure:
     """Draw every query's absolute error against its true answer, and their mean; the truth is to be public.
 
@@ -98,8 +110,8 @@ def draw_errors(
         matplotlib is not installed, or the path's suffix is no kind of chart.
 
     """
-    check_chart(path)
-    figure, axes = start_chart(title, _HEIGHT, grid="both")
+    check_chart(path, title)
+    figure, axes = start_chart(title or "", _HEIGHT, grid="both")
     errors = np.abs(answers - truth)
     shown = _thinned(truth.size)
     axes.plot(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
@@ -31,25 +32,38 @@ __all__ = [
 #: What a chart's file may end in.
 CHART_SUFFIXES = (".png", ".svg", ".pdf")
 
+#: Where a chart is written.
+ChartPath: TypeAlias = Annotated[
+    str | os.PathLike[str] | None,
+    Special(lambda: (5, True, 0.5, b"a.png", "", "chart", "a.txt", ["a.png"], object()), optional=True),
+]
+Title: TypeAlias = Annotated[str | None, Special(lambda: (5, True, b"title", ["title"], object()), optional=True)]
+
 _DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _WIDTH = 9.0
 BAR, DOT, WHISKER, INK, FAINT = "#9dbfe0", "#1f5f99", "#2b3a48", "#1c2733", "#66727d"
 LINE, _GRID = "#c8553d", "#e3e7eb"
 
 
-def check_chart(path: str | os.PathLike[str] | None) -> None:
+def check_chart(path: ChartPath, title: Title = None) -> None:
     """Refuse a chart that could not be drawn, before anything is charged for it.
 
     Raises
     ------
     ParameterError
-        matplotlib is not installed, or the path's suffix is no kind of chart.
+        matplotlib is not installed, the path's suffix is no kind of chart, or the title is none.
 
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ParameterError("matplotlib", Words("missing"), "installed for charts", 'run pip install "dpfast[plot]"')
-    if path is not None and Path(path).suffix.lower() not in CHART_SUFFIXES:
-        raise ParameterError("path", os.fspath(path), "a path that ends in " + ", ".join(CHART_SUFFIXES))
+    if path is not None and not (isinstance(path, (str, os.PathLike)) and _suffix(path) in CHART_SUFFIXES):
+        raise ParameterError("path", path, "a path that ends in " + ", ".join(CHART_SUFFIXES))
+    if title is not None and not isinstance(title, str):
+        raise ParameterError("title", title, "a string, or None")
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    return Path(path).suffix.lower()
 
 
 def start_chart(title: str, height: float, *, grid: Literal["x", "y", "both"]) -> tuple[Figure, Axes]:
@@ -82,4 +96,4 @@ def written(value: float, _: object) -> str:
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
     """Write a chart, if there is a path: without a date, so that equal releases give equal files."""
     if path is not None:
-        figure.savefig(path, dpi=160, metadata=_DATELESS[Path(path).suffix.lower()])
+        figure.savefig(path, dpi=160, metadata=_DATELESS[_suffix(path)])

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
 
-from dpfast.charts.drawing import BAR, DOT, FAINT, INK, WHISKER, check_chart, footnote, save, start_chart, written
-from dpfast.errors import ParameterError
+from dpfast.arguments import Whole
+from dpfast.charts.drawing import (
+    BAR,
+    DOT,
+    FAINT,
+    INK,
+    WHISKER,
+    ChartPath,
+    check_chart,
+    footnote,
+    save,
+    start_chart,
+    written,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +31,7 @@ __all__ = ["draw_groups"]
 
 _LONGEST_LABEL = 42
 _LONGEST_ROW_OF_NAMES = 90
-_LARGEST_TOP = 500
+TOP = Whole(1, 500)
 _ROW_HEIGHT, _MARGIN_HEIGHT = 0.27, 1.75
 
 
@@ -28,8 +39,8 @@ def draw_groups(
     frame: pl.DataFrame,
     by: Sequence[str],
     name: str,
-    top: int,
-    path: str | os.PathLike[str] | None = None,
+    top: Annotated[int, TOP],
+    path: ChartPath = None,
     *,
     candidates: Sequence[Any] | None = None,
 ) -> Figure:
@@ -64,8 +75,7 @@ def draw_groups(
 
     """
     check_chart(path)
-    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= _LARGEST_TOP:
-        raise ParameterError("top", top, f"a whole number from 1 to {_LARGEST_TOP}")
+    top = TOP.read("top", top)
     groups, places_of = frame.height, None
     if candidates is not None:
         frame, places_of = _place_candidates(frame.head(top), name, candidates)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpfast.aggregation.sources import refuse_pattern
 from dpfast.columns.candidates import as_series, read_candidates
-from dpfast.domain.shapes import check_size, checked_integer
+from dpfast.domain.shapes import CELLS, check_size
 from dpfast.errors import ParameterError
 from dpfast.queries import Bins
 
-__all__ = ["Attribute", "read_attribute"]
+__all__ = ["Attribute", "Values", "read_attribute"]
+
+#: How many codes there are, the values, or bins of numbers.
+Values: TypeAlias = int | Sequence[str | int | bool | datetime.date | None] | NDArray[Any] | pl.Series | Bins
 
 _ALLOWED = "a number of codes, a list of values (strings, integers, Booleans or dates, each once), or dpf.bins"
 
@@ -59,17 +65,17 @@ class Attribute:
         return labels.extend_constant(None, self.size - self.declared)
 
 
-def read_attribute(name: Any, values: Any, *, null: bool) -> Attribute:
+def read_attribute(name: object, values: Values, *, null: bool) -> Attribute:
     """Return a declared attribute, checked; with a cell for null and all that was not declared, or without."""
     if not isinstance(name, str):
         raise ParameterError("attributes", name, "a dictionary with a column's name for each attribute")
     refuse_pattern(name)
-    argument = f"the attribute {name!r}"
+    argument = f"attributes[{name!r}]"
     if isinstance(values, Bins):
         count = len(values.labels)
         return Attribute(name, count, bins=replace(values, column=name), other=count if null else None)
     if isinstance(values, (int, np.integer)):
-        count = checked_integer(values, argument, 1)
+        count = CELLS.read(argument, values)
         check_size(count, argument, "values")
         return Attribute(name, count, other=count if null else None)
     try:

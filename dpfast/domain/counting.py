@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -15,13 +15,24 @@ from dpfast.aggregation.contributions import ROWS
 from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.sources import Source, missing_column, open_source
+from dpfast.arguments import THREADS, Special, Threads
 from dpfast.domain.attributes import Attribute
 from dpfast.domain.reading import reader_of
-from dpfast.domain.shapes import checked_integer
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
 
-__all__ = ["OpenRecords", "open_records"]
+__all__ = ["Data", "OpenRecords", "Schema", "open_records"]
+
+#: Frames of several libraries, which need not be there: no type but object is that of all.
+Data: TypeAlias = Annotated[
+    object,
+    Special(lambda: (5, True, 0.5, b"a", object(), [], [5], {"a": [1], "b": [1, 2]}, "", "no.parquet")),
+]
+#: The dtypes of a CSV file's columns.
+Schema: TypeAlias = Annotated[
+    Mapping[str, pl.DataType | type[pl.DataType]] | None,
+    Special(lambda: (5, True, "Int64", [pl.Int64], object(), {"a": 5}, {"a": "Int64"}, {1: pl.Int64}), optional=True),
+]
 
 
 class OpenRecords:
@@ -49,7 +60,7 @@ class OpenRecords:
             other = UNKNOWN if attribute.other is None else np.uint64(attribute.other * stride)
             self._columns.append((reader, np.uint64(attribute.declared), np.uint64(stride), other))
 
-    def count(self, *, threads: int | None = None) -> NDArray[np.int64]:
+    def count(self, *, threads: Threads = None) -> NDArray[np.int64]:
         """Return the exact count of every cell, int64: private.
 
         Files are read in batches, and never stand in memory whole.
@@ -67,7 +78,7 @@ class OpenRecords:
             There is not enough memory.
 
         """
-        most = None if threads is None else checked_integer(threads, "threads", 1)
+        most = THREADS.read_optional("threads", threads)
         return read_guarded(self.source, lambda: self._count(most))
 
     def _count(self, threads: int | None) -> NDArray[np.int64]:
@@ -94,7 +105,7 @@ class OpenRecords:
         raise DpfastError("opened records cannot be pickled or copied: they are private")
 
 
-def open_records(data: Any, schema: Any, attributes: Sequence[Attribute], *, clamps: bool) -> OpenRecords:
+def open_records(data: Data, schema: Schema, attributes: Sequence[Attribute], *, clamps: bool) -> OpenRecords:
     """Return records that fit attributes by their schema; see `Domain.open`."""
     if isinstance(data, dict):
         data = _as_frame(data)

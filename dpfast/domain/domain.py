@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.domain.attributes import read_attribute
-from dpfast.domain.counting import OpenRecords, open_records
+from dpfast.arguments import Choice, Special, Threads, Whole
+from dpfast.domain.attributes import Values, read_attribute
+from dpfast.domain.counting import Data, OpenRecords, Schema, open_records
 from dpfast.domain.records import draw_records, label_cells
-from dpfast.domain.shapes import checked_shape
+from dpfast.domain.shapes import SHAPE
 from dpfast.errors import ParameterError, Words
 from dpfast.queries import Bins
-from dpfast.randomness import random_source
+from dpfast.randomness import Random, random_source
 
-__all__ = ["Domain", "DrawsCells", "Outside", "histogram"]
+__all__ = ["LARGEST_RECORDS", "RECORDS", "Domain", "DrawsCells", "Outside", "Records", "histogram"]
 
-Outside = Literal["drop", "null", "clamp"]
+
+def _no_attributes() -> Iterator[object]:
+    yield from (5, "a", object(), {}, [], [("a", 2)], {2: ["x"]}, {"a": 2**20, "b": 2**20})
+    values: tuple[object, ...] = (
+        None,
+        True,
+        0,
+        -1,
+        2.5,
+        "abc",
+        b"a",
+        [],
+        [None],
+        ["x", "x"],
+        [1, "x"],
+        [1.5],
+        [[1]],
+        {1: 2},
+        2**40,
+        Bins,
+    )
+    yield from ({"a": wrong} for wrong in values)
+
+
+#: The values of each attribute, by its name.
+Attributes: TypeAlias = Annotated[Mapping[str, Values], Special(_no_attributes)]
+OUTSIDE = Choice(("drop", "null", "clamp"))
+Outside: TypeAlias = Annotated[Literal["drop", "null", "clamp"], OUTSIDE]
+#: How many records are drawn; None for as many as there are.
+LARGEST_RECORDS = 2**31
+RECORDS = Whole(0, LARGEST_RECORDS, optional=True, mend="write for example {name}=50_000")
+Records: TypeAlias = Annotated[int | None, RECORDS]
 
 
 @runtime_checkable
@@ -29,8 +61,31 @@ class DrawsCells(Protocol):
 
     histogram: NDArray[np.float64]
 
-    def draw_cells(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
+    def draw_cells(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
         """Return a cell for each record."""
+
+
+#: Numbers of cells, or an estimate that they are drawn from.
+Places: TypeAlias = Annotated[
+    ArrayLike | DrawsCells,
+    Special(
+        lambda: (
+            5,
+            "a",
+            True,
+            [-1],
+            [0.5],
+            [[0]],
+            ["a"],
+            [2**40],
+            [10**30],
+            [[0], [0, 1]],
+            [None],
+            object(),
+            DrawsCells,
+        )
+    ),
+]
 
 
 class Domain:
@@ -91,15 +146,14 @@ class Domain:
 
     """
 
-    def __init__(self, attributes: Mapping[str, Any], outside: Outside = "drop") -> None:
+    def __init__(self, attributes: Attributes, outside: Outside = "drop") -> None:
         if not isinstance(attributes, Mapping) or not attributes:
             raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
-        if outside not in ("drop", "null", "clamp"):
-            raise ParameterError("outside", outside, "'drop', 'null' or 'clamp'")
+        OUTSIDE.read("outside", outside)
         self._attributes = [read_attribute(name, values, null=outside == "null") for name, values in attributes.items()]
         self._clamps = outside == "clamp"
         self.names = tuple(attribute.name for attribute in self._attributes)
-        self.shape = checked_shape([attribute.size for attribute in self._attributes], "attributes")
+        self.shape = SHAPE.read("attributes", [attribute.size for attribute in self._attributes])
 
     @property
     def cells(self) -> int:
@@ -115,7 +169,7 @@ class Domain:
         """Show the names and how many cells each has."""
         return f"Domain({', '.join(f'{name}: {size}' for name, size in zip(self.names, self.shape, strict=True))})"
 
-    def open(self, data: Any, *, schema: Any = None) -> OpenRecords:
+    def open(self, data: Data, *, schema: Schema = None) -> OpenRecords:
         """Check that data fit this domain by their schema, without reading a row.
 
         So all that can be wrong with the data's columns is found before a charge: ``open(data).count`` is what
@@ -142,7 +196,7 @@ class Domain:
         """
         return open_records(data, schema, self._attributes, clamps=self._clamps)
 
-    def count(self, data: Any, *, schema: Any = None, threads: int | None = None) -> NDArray[np.int64]:
+    def count(self, data: Data, *, schema: Schema = None, threads: Threads = None) -> NDArray[np.int64]:
         """Count the records in each cell: exact, private.
 
         Parameters
@@ -175,7 +229,7 @@ class Domain:
         """
         return label_cells(np.arange(self.cells), [attribute.labels for attribute in self._attributes])
 
-    def records(self, cells: ArrayLike | DrawsCells, n: int | None = None, *, random: object = None) -> pl.DataFrame:
+    def records(self, cells: Places, n: Records = None, *, random: Random = None) -> pl.DataFrame:
         """Return records that lie in cells, one a row: given cells, or cells drawn from an estimate.
 
         A bin's numbers are drawn evenly between its edges: whole ones if its edges are. The cell of all that was not
@@ -207,7 +261,7 @@ class Domain:
 
         """
         source = random_source(random)
-        if isinstance(cells, DrawsCells):
+        if isinstance(cells, DrawsCells) and not isinstance(cells, type):
             given = tuple(cells.histogram.shape)
             if given != self.shape:
                 mend = "give an estimate of a histogram that this domain counted"
@@ -215,7 +269,10 @@ class Domain:
             return draw_records(cells.draw_cells(n, random=source), self._attributes, source)
         if n is not None:
             raise ParameterError("n", n, "left out", "it says how many records to draw from an estimate")
-        numbers = np.asarray(cells)
+        try:
+            numbers = np.asarray(cells)
+        except (TypeError, ValueError, OverflowError):
+            numbers = np.empty((0, 0))
         outside = numbers.size and (numbers.dtype.kind not in "iu" or not self._holds(numbers))
         if numbers.ndim != 1 or outside:
             raise ParameterError("cells", numbers.dtype, f"integers from 0 to {self.cells - 1:,}")
@@ -225,7 +282,7 @@ class Domain:
         return bool(cells.min() >= 0 and cells.max() < self.cells)
 
 
-def histogram(data: Any, attributes: Mapping[str, Any] | Domain, outside: Outside = "drop") -> NDArray[np.int64]:
+def histogram(data: Data, attributes: Attributes | Domain, outside: Outside = "drop") -> NDArray[np.int64]:
     """Count records in the cells of a domain: ``Domain(attributes, outside).count(data)``.
 
     Guarantee

@@ -3,43 +3,81 @@
 from __future__ import annotations
 
 import math
-import operator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
+from dpfast.arguments import Argument, Whole
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["LARGEST_ARRAY", "check_size", "checked_integer", "checked_shape"]
+__all__ = ["CELLS", "LARGEST_ARRAY", "SHAPE", "Cells", "OwnShape", "Shape", "check_size"]
 
 #: The most cells of a histogram, and the most answers of a workload: 2**30 take 8 GiB.
 LARGEST_ARRAY = 2**30
+#: More are not written out.
+_MOST_SHOWN = 10**30
+
+#: How many cells there are along one attribute.
+CELLS = Whole(1)
+Cells: TypeAlias = Annotated[int, CELLS]
 
 
-def checked_integer(number: Any, argument: str, least: int = 0) -> int:
-    """Return an argument that must be an integer of at least so much."""
-    allowed = f"an integer of at least {least}"
-    if isinstance(number, (bool, np.bool_)):
-        raise ParameterError(argument, number, allowed)
-    try:
-        integer = operator.index(number)
-    except TypeError:
-        raise ParameterError(argument, number, allowed) from None
-    if integer < least:
-        raise ParameterError(argument, number, allowed)
-    return integer
+@dataclass(frozen=True)
+class _Sizes(Argument[tuple[int, ...]]):
+    """A tuple of positive integers; one integer stands for one dimension."""
+
+    @property
+    def allowed(self) -> str:
+        return "a whole number of at least 1 for each attribute"
+
+    def accepts(self, given: Any) -> bool:
+        sizes = _listed(given)
+        return sizes is not None and len(sizes) > 0 and all(CELLS.accepts(size) for size in sizes)
+
+    def convert(self, given: Any) -> tuple[int, ...]:
+        return tuple(int(size) for size in _listed(given) or ())
+
+    def read(self, name: str, given: object) -> tuple[int, ...]:
+        sizes = super().read(name, given)
+        check_size(math.prod(sizes), name, "cells")
+        return sizes
+
+    def wrong(self) -> Iterator[object]:
+        yield from (
+            0,
+            -1,
+            True,
+            2.5,
+            np.float64(4),
+            np.nan,
+            1j,
+            10**400,
+            10**5000,
+            "44",
+            "",
+            b"4",
+            object(),
+            {4: 3},
+            {4},
+        )
+        yield from ((), [], (4, 0), (2, 2.5), (4, -3), (True, 2), (4, None), (4, "3"), ((2, 2), 3), (2,) * 31)
+        yield from (np.ones(2), np.ones((2, 2), np.int64), np.array(["4"]), np.empty(0, np.int64), pl.Series([2.5]))
 
 
-def checked_shape(shape: Any, argument: str = "shape") -> tuple[int, ...]:
-    """Return a shape as a tuple of positive integers; one integer stands for one dimension."""
-    allowed = "a positive integer for each attribute"
-    if isinstance(shape, (str, bytes)) or getattr(shape, "ndim", 0) > 1:
-        raise ParameterError(argument, shape, allowed, "write for example (4, 3)")
-    sizes = tuple(checked_integer(size, argument, 1) for size in (shape if np.iterable(shape) else (shape,)))
-    if not sizes:
-        raise ParameterError(argument, shape, allowed, "write for example (4, 3)")
-    check_size(math.prod(sizes), argument, "cells")
-    return sizes
+SHAPE = _Sizes(mend="write for example (4, 3)")
+#: How many cells there are along each attribute; one number stands for one attribute.
+Shape: TypeAlias = Annotated[int | Sequence[int], SHAPE]
+OwnShape: TypeAlias = Annotated[int | Sequence[int] | None, replace(SHAPE, optional=True)]
+
+
+def _listed(shape: Any) -> list[Any] | None:
+    """Return sizes one by one; None for what holds none."""
+    if isinstance(shape, (str, bytes)) or getattr(shape, "ndim", 1) > 1:
+        return None
+    return list(shape) if isinstance(shape, (Sequence, np.ndarray, pl.Series)) else [shape]
 
 
 def check_size(numbers: int, argument: str, what: str) -> None:
@@ -47,7 +85,7 @@ def check_size(numbers: int, argument: str, what: str) -> None:
     if numbers > LARGEST_ARRAY:
         raise ParameterError(
             argument,
-            Words(f"{numbers:,} {what} ({8 * numbers:,} bytes)"),
+            Words(f"{numbers:,} {what} ({8 * numbers:,} bytes)" if numbers < _MOST_SHOWN else f"10**30 {what} or more"),
             f"of at most {LARGEST_ARRAY:,} {what}",
             "use coarser cells, fewer attributes or fewer queries",
         )

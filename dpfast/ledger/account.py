@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Annotated, Protocol, TypeAlias
 
 from dpfast.accounting.events import for_add_remove_only
 from dpfast.accounting.privacy_unit import read_neighbors
+from dpfast.arguments import Text
 from dpfast.errors import LedgerError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import Filter
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
-__all__ = ["MAIN", "Account", "AnyItem", "Entry", "Identity", "Store", "already_allotted", "no_allotment"]
+__all__ = [
+    "MAIN",
+    "Account",
+    "AnyItem",
+    "Entry",
+    "Identity",
+    "Name",
+    "OwnName",
+    "Store",
+    "already_allotted",
+    "no_allotment",
+]
+
+#: A name, as `check_text` reads it.
+Name: TypeAlias = Annotated[str, Text()]
+OwnName: TypeAlias = Annotated[str | None, Text(optional=True)]
 
 #: What an entry records; those of partitions stand in accounts of their own.
 AnyItem = Item | PartitionKeys | PartitionCharges

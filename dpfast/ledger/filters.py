@@ -31,6 +31,7 @@ from typing import ClassVar, Protocol
 from dpfast.accounting import rdp, zcdp
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
+from dpfast.arguments import Choice
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
@@ -38,7 +39,7 @@ from dpfast.ledger.costs import plain_cost, rho_cost, times
 from dpfast.ledger.odometer import Odometer
 
 __all__ = [
-    "ACCOUNTANTS",
+    "ACCOUNTANT",
     "Basic",
     "Concentrated",
     "Filter",
@@ -49,7 +50,7 @@ __all__ = [
     "refuse_rho",
 ]
 
-ACCOUNTANTS = ("basic", "zcdp", "rdp", "odometer")
+ACCOUNTANT = Choice(("basic", "zcdp", "rdp", "odometer"))
 
 
 class Filter(Protocol):
@@ -350,8 +351,7 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
         of their own. None: half of it. Not for basic.
 
     """
-    if type(accountant) is not str or accountant not in ACCOUNTANTS:
-        raise ParameterError("accountant", accountant, '"basic", "zcdp", "rdp" or "odometer"')
+    accountant = ACCOUNTANT.read("accountant", accountant)
     if accountant == "odometer":
         if not delta_units:
             raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
@@ -370,12 +370,13 @@ def make_filter(accountant: object, epsilon_units: int, delta_units: int, conver
 
 def _checked_conversion(accountant: str, delta_units: int, conversion_units: int | None) -> int:
     """Return the part of delta that converts, half of it if not given, or refuse it."""
+    name = "delta" if conversion_units is None else "conversion_delta"
     if conversion_units is None:
         conversion_units = -(-delta_units // 2)
     if not (0 < conversion_units <= delta_units):
         raise ParameterError(
-            "conversion_delta" if conversion_units else "delta",
-            to_float(conversion_units or delta_units),
+            name,
+            to_float(conversion_units),
             f'above 0 and at most delta for the accountant "{accountant}"',
             "give a delta, for example 1e-6",
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,13 +16,26 @@ from dpfast.accounting import basic
 from dpfast.accounting.accountant import checked_delta
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
+from dpfast.arguments import Real, Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import round_up_written
 from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
 
-__all__ = ["history", "report"]
+__all__ = ["Accountants", "ReportDelta", "history", "report"]
+
+#: The names of accountants.
+Accountants: TypeAlias = Annotated[
+    Iterable[str] | None,
+    Special(
+        lambda: (5, True, 0.5, "none such", b"zCDP", ["none such"], [5], [["zCDP"]], object(), {"a": 1}), optional=True
+    ),
+]
+#: Where to read the accountants' curves.
+ReportDelta: TypeAlias = Annotated[
+    Real | None, Special(lambda: (*no_numbers(), [0.5], -1, -1e-9, 1, 1.5), optional=True)
+]
 
 _SCHEMA = pl.Schema(
     {
@@ -81,7 +94,7 @@ def _event_name(item: AnyItem) -> str | None:
 
 
 def report(
-    entries: Sequence[Entry], account: Account, delta: float | None, accountants: Iterable[str] | None = None
+    entries: Sequence[Entry], account: Account, delta: Real | None, accountants: Iterable[str] | None = None
 ) -> pl.DataFrame:
     """Return what the entries of an account amount to at a delta, by every accountant.
 
@@ -146,11 +159,13 @@ def _agrees(item: AnyItem) -> bool:
 def _asked(accountants: Iterable[str]) -> set[str]:
     """Return the names of accountants that were asked for, or refuse them."""
     known = [name for name, _ in _accountants()]
-    names = {accountants} if isinstance(accountants, str) else set(accountants)
+    names = (
+        [accountants] if isinstance(accountants, str) or not isinstance(accountants, Iterable) else list(accountants)
+    )
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ParameterError("accountants", name, f"some of {', '.join(map(repr, known))}")
-    return names
+    return set(names)
 
 
 def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | None:

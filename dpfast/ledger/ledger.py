@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, TypeAlias
 
-import polars as pl
-
+from dpfast.accounting.budget import DELTA, EPSILON, Delta, Epsilon, Rho
+from dpfast.accounting.privacy_unit import NEIGHBORS
+from dpfast.arguments import Flag, Instance, Real, Special
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.ledger.account import MAIN, Account, Identity
+from dpfast.ledger.account import MAIN, Account, Identity, Name, OwnName
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
-from dpfast.ledger.filters import allotment_of
+from dpfast.ledger.filters import ACCOUNTANT, allotment_of
 from dpfast.ledger.memory import MemoryStore
-from dpfast.ledger.opening import new_filter, open_store
+from dpfast.ledger.opening import Place, new_filter, open_store
 from dpfast.ledger.partitioned import PartitionFilter, charges_for
-from dpfast.ledger.partitions import Partitions, keys_of, partition_filter
+from dpfast.ledger.partitions import Keys, Partitions, keys_of, partition_filter
 from dpfast.ledger.reading import Reading
 
 __all__ = ["Ledger"]
+
+CHARGE = Instance(Charge, "a Charge", mend="write for example Charge.of(0.1)")
+Charges: TypeAlias = Annotated[
+    Iterable[Charge | ChargeColumns],
+    Special(lambda: (5, True, "text", [], {}, [5], [None], Charge, Charge.of(0.1), [Charge.of(0.1), "text"], object())),
+]
+Relation: TypeAlias = Annotated[str, NEIGHBORS]
+OwnRelation: TypeAlias = Annotated[str | None, replace(NEIGHBORS, optional=True)]
 
 
 class Ledger(Reading):
@@ -95,14 +105,14 @@ class Ledger(Reading):
 
     def __init__(
         self,
-        epsilon: object = None,
-        delta: object = 0.0,
+        epsilon: Epsilon = None,
+        delta: Annotated[Real, DELTA] = 0.0,
         *,
-        accountant: str = "basic",
-        conversion_delta: object = None,
-        dataset: str | None = None,
-        privacy_unit: str | None = None,
-        neighbors: str | None = None,
+        accountant: Annotated[str, ACCOUNTANT] = "basic",
+        conversion_delta: Delta = None,
+        dataset: OwnName = None,
+        privacy_unit: OwnName = None,
+        neighbors: OwnRelation = None,
     ) -> None:
         identity = Identity(dataset, privacy_unit, neighbors)
         rule = new_filter(accountant, epsilon, delta, conversion_delta)
@@ -111,17 +121,17 @@ class Ledger(Reading):
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
-        epsilon: object = None,
-        delta: object = None,
+        path: Place,
+        epsilon: Epsilon = None,
+        delta: Delta = None,
         *,
-        accountant: str | None = None,
-        conversion_delta: object = None,
-        dataset: str | None = None,
-        privacy_unit: str | None = None,
-        neighbors: str | None = None,
-        expect_head: str | None = None,
-        name: str | None = None,
+        accountant: Annotated[str | None, replace(ACCOUNTANT, optional=True)] = None,
+        conversion_delta: Delta = None,
+        dataset: OwnName = None,
+        privacy_unit: OwnName = None,
+        neighbors: OwnRelation = None,
+        expect_head: OwnName = None,
+        name: OwnName = None,
     ) -> Ledger:
         """Open a durable ledger in a file or a PostgreSQL database, and create it where there is none.
 
@@ -202,7 +212,9 @@ class Ledger(Reading):
         ledger._begin(store, MAIN)
         return ledger
 
-    def charge(self, charge: Charge, *, dataset: str, privacy_unit: str, neighbors: str) -> int:
+    def charge(
+        self, charge: Annotated[Charge, CHARGE], *, dataset: Name, privacy_unit: Name, neighbors: Relation
+    ) -> int:
         """Charge the ledger, for good, before the query runs.
 
         Guarantee
@@ -237,11 +249,11 @@ class Ledger(Reading):
         1
 
         """
+        if type(charge) not in (Charge, ChargeColumns):
+            raise CHARGE.refusal("charge", charge)
         return self.charge_many((charge,), dataset=dataset, privacy_unit=privacy_unit, neighbors=neighbors)[0]
 
-    def charge_many(
-        self, charges: Iterable[Charge | ChargeColumns], *, dataset: str, privacy_unit: str, neighbors: str
-    ) -> range:
+    def charge_many(self, charges: Charges, *, dataset: Name, privacy_unit: Name, neighbors: Relation) -> range:
         """Charge several queries at once: all of them, or none.
 
         Guarantee
@@ -280,19 +292,19 @@ class Ledger(Reading):
         if dataset is None or privacy_unit is None or neighbors is None:
             missing = next(name for name in ("dataset", "privacy_unit", "neighbors") if getattr(identity, name) is None)
             raise ParameterError(missing, None, "given with every charge")
-        items: tuple[Item, ...] = tuple(charges)
+        items: tuple[Item, ...] = tuple(charges) if isinstance(charges, Iterable) else ()
         if not items:
-            raise ParameterError("charges", items, "one charge or more")
+            raise ParameterError("charges", charges, "one charge or more", "write for example [Charge.of(0.1)]")
         count = 0
-        for item in items:
+        for place, item in enumerate(items):
             if type(item) is not Charge and type(item) is not ChargeColumns:
-                raise ParameterError("charge", item, "a Charge", "write for example Charge.of(0.1)")
+                raise CHARGE.refusal(f"charges[{place}]", item)
             item.check()
             count += item.count
         after = self._opened().append(self._account, items, identity)
         return range(after.entries - count + 1, after.entries + 1)
 
-    def allot(self, name: str, *, epsilon: object = None, rho: object = None, delta: object = 0) -> Ledger:
+    def allot(self, name: Name, *, epsilon: Epsilon = None, rho: Rho = None, delta: Delta = 0) -> Ledger:
         """Set a part of the budget aside under a name.
 
         Guarantee
@@ -339,7 +351,7 @@ class Ledger(Reading):
         store.allot(name, rule, charges)
         return self.allotment(name)
 
-    def allotment(self, name: str) -> Ledger:
+    def allotment(self, name: Name) -> Ledger:
         """Return an allotment that was made before, under the conditions of :meth:`allot`."""
         check_text(name, "name", empty=False)
         if isinstance(self._opened().account(name).filter, PartitionFilter):
@@ -350,12 +362,12 @@ class Ledger(Reading):
 
     def partition(
         self,
-        name: str,
+        name: Name,
         *,
-        keys: pl.Series | pl.DataFrame,
-        epsilon: object,
-        delta: object = 0,
-        units_in_one_partition: bool,
+        keys: Keys,
+        epsilon: Annotated[Real, EPSILON],
+        delta: Annotated[Real, DELTA] = 0,
+        units_in_one_partition: Annotated[bool, Flag()],
     ) -> Partitions:
         """Give every partition of a public list a budget of its own.
 
@@ -407,7 +419,7 @@ class Ledger(Reading):
         store.allot(name, rule, charges_for(rule, name, account.identity.neighbors), (keys_of(keys),))
         return Partitions(store, name)
 
-    def partitioning(self, name: str) -> Partitions:
+    def partitioning(self, name: Name) -> Partitions:
         """Return partitions that were made before, under the conditions of :meth:`partition`."""
         check_text(name, "name", empty=False)
         return Partitions(self._opened(), name)

@@ -5,22 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
+from dpfast.arguments import Special
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.exact.amounts import budget_units, to_decimal
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.durable import DurableStore
-from dpfast.ledger.filters import Filter, make_filter
+from dpfast.ledger.filters import ACCOUNTANT, Filter, make_filter
 from dpfast.ledger.sqlite import SqliteStore
 
-__all__ = ["new_filter", "open_store"]
+__all__ = ["Place", "new_filter", "open_store"]
+
+#: A file, or the URL of a database.
+Place: TypeAlias = Annotated[
+    str | os.PathLike[str], Special(lambda: (5, True, 0.5, b"ledger.db", "", "a\0b", ["a"], object(), os.PathLike))
+]
 
 _URLS = ("postgresql://", "postgres://")
 
 
-def new_filter(accountant: object, epsilon: object, delta: object, conversion_delta: object) -> Filter:
+def new_filter(accountant: str, epsilon: object, delta: object, conversion_delta: object) -> Filter:
     """Return the filter of a new ledger, from the numbers as they were given."""
+    ACCOUNTANT.read("accountant", accountant)
     conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
     if accountant == "odometer":
         if epsilon is not None:
@@ -58,13 +66,16 @@ def open_store(
     expect_head: str | None,
 ) -> DurableStore:
     """Return the store of a file or a database, verified and agreeing with what is given; see `Ledger.open`."""
+    ACCOUNTANT.read_optional("accountant", accountant)
     total_epsilon = None if epsilon is None else budget_units(epsilon, "epsilon")
     total_delta = None if delta is None else budget_units(delta, "delta")
     if expect_head is not None:
         check_text(expect_head, "expect_head", empty=False)
 
     def account() -> Account:
-        return Account.new(new_filter(accountant or "basic", epsilon, delta or 0, conversion_delta), identity)
+        return Account.new(
+            new_filter(accountant or "basic", epsilon, 0 if delta is None else delta, conversion_delta), identity
+        )
 
     may_create = total_epsilon is not None or accountant == "odometer"
     if type(path) is str and path.startswith(_URLS):

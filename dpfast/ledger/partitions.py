@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
-from typing import NoReturn
+from collections.abc import Iterator
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import DELTA, no_amounts
+from dpfast.arguments import Real, Special
 from dpfast.errors import ColumnError, LedgerError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, charge_units
 from dpfast.exact.units import Units
@@ -17,10 +20,24 @@ from dpfast.ledger.charges import check_text
 from dpfast.ledger.history import history
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
-__all__ = ["Partitions", "keys_of", "partition_filter"]
+__all__ = ["Keys", "Partitions", "keys_of", "partition_filter"]
 
 _MOST_KEYS = 2**31
 _KINDS = (pl.String, pl.Boolean, pl.Date, pl.Datetime)
+
+
+def _no_keys() -> Iterator[object]:
+    yield from (5, True, 0.5, "a", b"a", ["a"], object(), {"a": 1}, np.ones(2), pl.LazyFrame(), pl.DataFrame())
+    yield from (pl.Series([], dtype=pl.String), pl.Series(["a", None]), pl.Series([0.5]), pl.Series([["a"]]))
+    yield from (pl.DataFrame({"a": ["a"], "b": [None]}), pl.DataFrame({"epsilon": [0.5]}))
+
+
+Keys: TypeAlias = Annotated[
+    pl.Series | pl.DataFrame,
+    Special(lambda: (*_no_keys(), pl.Series(["a", "a"]), pl.DataFrame({"epsilon": [1]}))),
+]
+#: One amount, or one a row.
+Amounts: TypeAlias = Real | pl.Series | NDArray[Any]
 
 
 class Partitions:
@@ -66,11 +83,11 @@ class Partitions:
 
     def charge(
         self,
-        keys: pl.Series | pl.DataFrame | None = None,
+        keys: Annotated[pl.Series | pl.DataFrame | None, Special(_no_keys, optional=True)] = None,
         *,
-        epsilon: object,
-        delta: object = 0,
-        description: str = "",
+        epsilon: Annotated[Amounts, Special(no_amounts)],
+        delta: Annotated[Amounts, DELTA] = 0,
+        description: Annotated[str, Special(lambda: (5, True, b"a", ["a"], object(), "\ud800"))] = "",
     ) -> None:
         """Charge many partitions in one step: all rows, or none.
 
@@ -241,7 +258,7 @@ def _amounts(given: object, coordinate: str, count: int) -> Units:
         if not units_of_amounts(column, largest, units.whole, units.part):
             raise ParameterError(coordinate, Words("a column"), f"amounts of 0, or from 1e-18 to {largest:g}")
         return units
-    if coordinate == "epsilon" and type(given) in (int, float) and given == 0:
+    if coordinate == "epsilon" and type(given) in (int, float) and str(given) in ("0", "0.0"):
         return _equal(0, 1)
     return _equal(charge_units(given, "epsilon" if coordinate == "epsilon" else "delta"), 1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 from dpfast.accounting.budget import Budget
-from dpfast.arguments import Instance, Text
+from dpfast.arguments import Instance
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.ledger.account import Identity
@@ -15,15 +15,11 @@ from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.ledger import Ledger
 
-__all__ = ["LEDGER", "NAME", "Name", "Payer", "Payment", "read_payment", "refuse_repeatable"]
+__all__ = ["LEDGER", "Payer", "Payment", "read_payment", "refuse_repeatable"]
 
 LEDGER = Instance(Ledger, "a dpfast.Ledger", mend="write ledger = dpf.Ledger(epsilon=1.0)")
 #: The ledger that is charged, or None.
 Payer: TypeAlias = Annotated[Ledger | None, replace(LEDGER, optional=True)]
-
-#: What the ledger's guarantee is about: the name of the data, or of the privacy unit.
-NAME = Text(optional=True, mend="leave it out for the ledger's own")
-Name: TypeAlias = Annotated[str | None, NAME]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -12,7 +11,7 @@ from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account, Identity, Store
 from dpfast.ledger.durable import DurableStore
-from dpfast.ledger.history import history, report
+from dpfast.ledger.history import Accountants, ReportDelta, history, report
 
 __all__ = ["Reading"]
 
@@ -88,7 +87,7 @@ class Reading:
         entries = self._opened().entries()
         return history([entry for entry in entries if self._account in (MAIN, entry.account)])
 
-    def report(self, delta: float | None = None, *, accountants: Iterable[str] | None = None) -> pl.DataFrame:
+    def report(self, delta: ReportDelta = None, *, accountants: Accountants = None) -> pl.DataFrame:
         """Return what was spent, by every accountant that applies.
 
         Guarantee

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from dpfast.accounting.budget import Budget, read_budget
-from dpfast.accounting.privacy_unit import BOUND, PrivacyUnit, read_neighbors
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
+from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, PrivacyUnit, read_neighbors
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideError
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
-from dpfast.workloads.workload import Workload, check_workload
+from dpfast.workloads.workload import WORKLOAD, Asked, Workload
 
 __all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
 
@@ -77,16 +79,20 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
     return Considered(strategy, noise, noise.deviation * math.sqrt(error / len(workload)))
 
 
+def _no_strategies() -> Iterator[object]:
+    yield from (5, True, "identity", [], ["identity"], [5], [None], {}, object(), Strategy, [Strategy])
+
+
 def choose(
-    workload: Workload,
+    workload: Asked,
     *,
-    epsilon: object = None,
-    delta: object = 0,
-    rho: object = None,
-    neighbors: str = "add_remove",
-    max_groups: int = 1,
-    max_rows_per_group: int = 1,
-    among: Sequence[Strategy] | None = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 0,
+    rho: Rho = None,
+    neighbors: Neighbors = "add_remove",
+    max_groups: Bound = 1,
+    max_rows_per_group: Bound = 1,
+    among: Annotated[Sequence[Strategy] | None, Special(_no_strategies, optional=True)] = None,
 ) -> Choice:
     """Choose the strategy that answers a workload with the least predicted error.
 
@@ -126,7 +132,7 @@ def choose(
     12.946
 
     """
-    check_workload(workload)
+    WORKLOAD.read("workload", workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     return choose_for(workload, budget, unit, among)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
-from dpfast.workloads.shapes import checked_shape
+from dpfast.workloads.histograms import array_of, no_arrays
+from dpfast.workloads.shapes import SHAPE, OwnShape
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Explicit", "matrix", "rounded"]
@@ -98,7 +101,11 @@ def rounded(shape: tuple[int, ...], real: NDArray[np.float64], name: str) -> Exp
     return Explicit(shape, np.rint(real * (2.0**_FINENESS / largest)).astype(np.int64), name)
 
 
-def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
+def _no_matrices() -> Iterator[object]:
+    yield from (*no_arrays(), 3, [1, 2], [[1.5]], [[1, 1], [1, 1]], [[2**20]], [[-(2**63)]], [[2**63]], [[10**30]])
+
+
+def matrix(rows: Annotated[ArrayLike, Special(_no_matrices)], shape: OwnShape = None) -> Explicit:
     """Measure the rows of a matrix of whole numbers.
 
     Parameters
@@ -120,7 +127,7 @@ def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
     2
 
     """
-    array = np.asarray(rows)
+    array = array_of(rows, "rows")
     allowed = f"a matrix of whole numbers below 2**20, with up to 2**22 rows and {LARGEST_DENSE:,} columns"
     fits = array.ndim == 2 and 0 < array.shape[0] <= _LARGEST_ROWS and 0 < array.shape[1] <= LARGEST_DENSE
     if not fits or array.dtype.kind not in "biu":
@@ -133,7 +140,7 @@ def matrix(rows: Any, shape: tuple[int, ...] | None = None) -> Explicit:
         raise ParameterError(
             "rows", Words("a matrix that leaves cells untold"), "of full column rank", "add the identity"
         )
-    own = (array.shape[1],) if shape is None else checked_shape(shape)
+    own = (array.shape[1],) if shape is None else SHAPE.read("shape", shape)
     if math.prod(own) != array.shape[1]:
         raise ParameterError("shape", shape, f"of {array.shape[1]:,} cells, the matrix's columns")
     return Explicit(own, numbers, f"matrix of {len(array)} rows")

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Flag, Special, Threads
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError
 from dpfast.kernels.histograms import trees
 from dpfast.strategies.nested import Nested
-from dpfast.strategies.strategy import checked_cells, integer_histogram
+from dpfast.strategies.strategy import Weights, integer_histogram, read_weights
 from dpfast.threads import in_parts, thread_count
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.shapes import CELLS, Cells
 
-__all__ = ["LARGEST_WEIGHT", "Hierarchy", "block_sizes", "hierarchy", "weighted_hierarchy"]
+__all__ = ["Hierarchy", "block_sizes", "hierarchy", "weighted_hierarchy"]
 
-LARGEST_WEIGHT = 2**20
+ROOT = Flag()
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Hierarchy(Nested):
         """The largest of a level's weight times its size."""
         return max(weight * size for size, weight in self.levels)
 
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each level, that of the cells first.
 
         The cells' own column is not clipped where its weight is 1, which is the histogram's own memory then.
@@ -106,7 +109,7 @@ class Hierarchy(Nested):
                 np.multiply(level, weight, out=level)
         return [level.reshape(-1) for level in levels]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         return self._settled([level.reshape(1, -1) for level in noisy], threads).reshape(-1)
 
@@ -268,12 +271,30 @@ def weighted_hierarchy(cells: int, sizes: tuple[int, ...], weights: tuple[int, .
     return Hierarchy(cells, sizes, weights, f"weighted {blocks}")
 
 
+def _no_branchings() -> Iterator[object]:
+    yield from (
+        0,
+        1,
+        -2,
+        True,
+        2.5,
+        math.nan,
+        "16",
+        b"16",
+        object(),
+        {"a": 2},
+        np.array(2.5),
+        np.ones((2, 2), np.int64),
+    )
+    yield from ((1,), (0, 2), (2.5,), ("2",), (True,), (None,), [[2]], (16, 16, 16))
+
+
 def hierarchy(
-    cells: int,
-    branching: int | Sequence[int] = 16,
+    cells: Cells,
+    branching: Annotated[int | Sequence[int], Special(_no_branchings)] = 16,
     *,
-    root: bool = False,
-    weights: Sequence[int] | None = None,
+    root: Annotated[bool, ROOT] = False,
+    weights: Weights = None,
 ) -> Hierarchy:
     """Measure sums over nested blocks of cells: the hierarchical strategy H_b.
 
@@ -312,7 +333,7 @@ def hierarchy(
     4
 
     """
-    cells = checked_cells(cells)
+    cells, root = CELLS.read("cells", cells), ROOT.read("root", root)
     allowed = "a whole number of at least 2, or one for each level above the cells"
     if isinstance(branching, (int, np.integer)) and not isinstance(branching, bool):
         if branching < 2:
@@ -323,7 +344,7 @@ def hierarchy(
         name = f"H{branching}{' with root' if root else ''}"
     else:
         try:
-            fan_outs = [checked_cells(fan_out, "branching") for fan_out in branching]  # type: ignore[union-attr]
+            fan_outs = [CELLS.read("branching", fan_out) for fan_out in branching]  # type: ignore[union-attr]
         except TypeError:
             raise ParameterError("branching", branching, allowed) from None
         sizes = (1, *(math.prod(fan_outs[: level + 1]) for level in range(len(fan_outs))))
@@ -332,11 +353,4 @@ def hierarchy(
         name = "H" + "x".join(map(str, fan_outs))
     if weights is None:
         return Hierarchy(cells, sizes, (1,) * len(sizes), name)
-    allowed = f"{len(sizes)} whole numbers from 1 to 2**20, one for each level from the cells up"
-    try:
-        read = tuple(checked_cells(weight, "weights") for weight in weights)
-    except TypeError:
-        raise ParameterError("weights", weights, allowed) from None
-    if len(read) != len(sizes) or max(read) > LARGEST_WEIGHT:
-        raise ParameterError("weights", weights, allowed)
-    return Hierarchy(cells, sizes, read, f"weighted {name}")
+    return Hierarchy(cells, sizes, read_weights(weights, len(sizes), "level from the cells up"), f"weighted {name}")

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
-from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, checked_cells, integer_histogram
+from dpfast.arguments import Threads
+from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, integer_histogram
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.shapes import SHAPE, Shape
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Identity", "identity", "squares_of"]
@@ -34,11 +36,11 @@ class Identity(LineStrategy):
         """See `Strategy.levels`."""
         return [(1, 1)]
 
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`; the column is the histogram's own memory where that is possible."""
         return [integer_histogram(histogram, self, clipped=False)]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         return noisy[0].astype(np.float64).reshape(self.shape)
 
@@ -66,7 +68,7 @@ def squares_of(workload: Workload) -> NDArray[np.float64]:
     return by_blocks(workload, lambda rows: np.square(rows).sum(axis=1))
 
 
-def identity(shape: int | tuple[int, ...]) -> Strategy:
+def identity(shape: Shape) -> Strategy:
     """Measure every cell by itself.
 
     Parameters
@@ -86,8 +88,4 @@ def identity(shape: int | tuple[int, ...]) -> Strategy:
     2
 
     """
-    if not isinstance(shape, tuple):
-        return Identity((checked_cells(shape, "shape"),))
-    if not shape:
-        raise ParameterError("shape", shape, "at least one number of cells")
-    return Identity(tuple(checked_cells(cells, "shape") for cells in shape))
+    return Identity(SHAPE.read("shape", shape))

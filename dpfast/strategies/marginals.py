@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import workloads
+from dpfast.arguments import Threads
 from dpfast.errors import ParameterError
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside, parts_of
-from dpfast.strategies.strategy import checked_cells, integer_histogram
-from dpfast.workloads.marginals import Marginals
+from dpfast.strategies.strategy import Weights, integer_histogram, read_weights
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.marginals import Marginals, Sets
+from dpfast.workloads.shapes import Shape
 
 __all__ = ["MarginalTables", "effect_of", "marginals"]
 
@@ -73,13 +76,13 @@ class MarginalTables(MarginalSpaces):
         """The largest of a table's weight times the cells that an entry of it counts."""
         return max(weight * size for size, weight in self.levels)
 
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each table."""
         counts = integer_histogram(histogram, self)
         tables = self._asked.split(self._asked.answer(counts))
         return [(weight * table).reshape(-1) for weight, table in zip(self.weights, tables, strict=True)]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`.
 
         Notes
@@ -112,9 +115,7 @@ def effect_of(shape: tuple[int, ...], spaces: Sequence[Attributes], sets: Sequen
     return np.array([[outside(shape, one) if set(space) <= set(one) else 0 for one in sets] for space in spaces], float)
 
 
-def marginals(
-    shape: Sequence[int], attributes: Sequence[Sequence[int]], *, weights: Sequence[int] | None = None
-) -> MarginalTables:
+def marginals(shape: Shape, attributes: Sets, *, weights: Weights = None) -> MarginalTables:
     """Measure marginals: tables of counts over some attributes each, summed over all others.
 
     Parameters
@@ -142,15 +143,9 @@ def marginals(
     (18, 2)
 
     """
-    sizes = tuple(checked_cells(size, "shape") for size in shape)
-    asked: Marginals = workloads.marginals(sizes, attributes=[tuple(one) for one in attributes])
+    asked: Marginals = workloads.marginals(shape, attributes=attributes)
     if len(set(asked.attributes)) < len(asked.attributes):
         raise ParameterError("attributes", attributes, "different sets of attributes", "use weights")
-    allowed = f"{len(asked.attributes)} whole numbers from 1 to 2**20, one for each set of attributes"
-    try:
-        read = [1] * len(asked.attributes) if weights is None else [checked_cells(one, "weights") for one in weights]
-    except TypeError:
-        raise ParameterError("weights", weights, allowed) from None
-    if len(read) != len(asked.attributes) or max(read) > 2**20:
-        raise ParameterError("weights", weights, allowed)
-    return MarginalTables(sizes, asked.attributes, read)
+    tables = len(asked.attributes)
+    read = (1,) * tables if weights is None else read_weights(weights, tables, "set of attributes")
+    return MarginalTables(asked.shape, asked.attributes, read)

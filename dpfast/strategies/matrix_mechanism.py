@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace
+from dpfast.accounting.privacy_unit import Bound, Neighbors
+from dpfast.arguments import Flag, Number, Special, Threads
 from dpfast.errors import ParameterError
-from dpfast.ledger import Charge, Ledger
-from dpfast.ledger.payment import read_payment
+from dpfast.ledger import Charge
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts
-from dpfast.randomness import random_source
+from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
 from dpfast.threads import thread_count
-from dpfast.workloads.histograms import counted
-from dpfast.workloads.workload import Workload, check_workload
+from dpfast.workloads.histograms import Counts, counted
+from dpfast.workloads.workload import WORKLOAD, Asked, Workload
 
 __all__ = ["MatrixRelease", "charge_of", "draw_cells", "matrix_mechanism"]
+
+CONFIDENCE = Number(0, 1, above=True, below=True)
+NONNEGATIVE = Flag()
+STRATEGY = Special(lambda: (5, True, "identity", "", b"auto", ["auto"], object(), Strategy, np.ones(2), {}))
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class MatrixRelease:
         """The predicted root mean squared error of an answer."""
         return self.choice.best.rmse
 
-    def half_width(self, confidence: float = 0.95) -> NDArray[np.float64]:
+    def half_width(self, confidence: Annotated[float, CONFIDENCE] = 0.95) -> NDArray[np.float64]:
         """Return h for every answer such that answer - h to answer + h holds the true one with this probability.
 
         It means nothing where the histogram was made non-negative.
@@ -82,11 +89,9 @@ class MatrixRelease:
             Between 0 and 1; it holds for each answer by itself.
 
         """
-        if not isinstance(confidence, (int, float)) or isinstance(confidence, bool) or not 0 < confidence < 1:
-            raise ParameterError("confidence", confidence, "a number between 0 and 1")
-        return self.scale * self.noise.reach(1 - confidence)
+        return self.scale * self.noise.reach(1 - CONFIDENCE.read("confidence", confidence))
 
-    def frame(self, confidence: float = 0.95) -> pl.DataFrame:
+    def frame(self, confidence: Annotated[float, CONFIDENCE] = 0.95) -> pl.DataFrame:
         """Return a row for each query: what it asks, ``answer``, ``scale``, ``answer_lower`` and ``answer_upper``."""
         half = self.half_width(confidence)
         bounds = {"answer_lower": self.answers - half, "answer_upper": self.answers + half}
@@ -99,22 +104,22 @@ class MatrixRelease:
 
 
 def matrix_mechanism(
-    histogram: Any,
-    workload: Workload,
+    histogram: Counts,
+    workload: Asked,
     *,
-    epsilon: object = None,
-    delta: object = 0,
-    rho: object = None,
-    strategy: Strategy | str = "auto",
-    neighbors: str = "add_remove",
-    max_groups: int = 1,
-    max_rows_per_group: int = 1,
-    nonnegative: bool = False,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 0,
+    rho: Rho = None,
+    strategy: Annotated[Strategy | str, STRATEGY] = "auto",
+    neighbors: Neighbors = "add_remove",
+    max_groups: Bound = 1,
+    max_rows_per_group: Bound = 1,
+    nonnegative: Annotated[bool, NONNEGATIVE] = False,
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> MatrixRelease:
     """Answer all queries of a workload over a histogram from few noisy measurements.
 
@@ -185,7 +190,7 @@ def matrix_mechanism(
     (True, 702)
 
     """
-    check_workload(workload)
+    WORKLOAD.read("workload", workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     if isinstance(strategy, Strategy):
         choice = Choice((consider(strategy, workload, budget, unit),))
@@ -197,8 +202,7 @@ def matrix_mechanism(
     payment = read_payment(ledger, budget, random, neighbors=unit.neighbors, dataset=dataset, privacy_unit=privacy_unit)
     counts = counted(histogram, chosen.shape)  # what is wrong with it is found before the charge
     source, _ = random_source(random), thread_count(threads, 1)
-    if not isinstance(nonnegative, (bool, np.bool_)):
-        raise ParameterError("nonnegative", nonnegative, "True or False")
+    nonnegative = NONNEGATIVE.read("nonnegative", nonnegative)
     entry = payment.charge([charge_of(budget, noise, f"{len(workload):,} queries from {chosen.name}")])
     cells = draw_cells(chosen, noise, counts, source, threads)
     if nonnegative:
@@ -214,7 +218,7 @@ def charge_of(budget: Budget, noise: IntegerNoise, description: str) -> Charge:
 
 
 def draw_cells(
-    strategy: Strategy, noise: IntegerNoise, histogram: Any, random: object, threads: int | None
+    strategy: Strategy, noise: IntegerNoise, histogram: NDArray[np.int64], random: RandomSource, threads: int | None
 ) -> NDArray[np.float64]:
     """Measure a histogram with noise, and return the least-squares cells; every call costs the noise's event."""
     # Exact columns are let go as soon as they have their noise.

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.strategies.descent import descend
 from dpfast.strategies.explicit import Explicit, rounded
-from dpfast.workloads.workload import Workload
+from dpfast.strategies.strategy import ORDER, Order
+from dpfast.workloads.workload import WORKLOAD, Asked, Workload
 
 __all__ = ["LARGEST_OPTIMIZED", "optimal", "p_identity"]
 
 LARGEST_OPTIMIZED = 1024
+
+SUMS = Whole(1, LARGEST_OPTIMIZED, optional=True)
+SEED = Whole(0, 2**32)
 
 #: A workload that does not ask about some direction is taken to ask so little about it, as a part of the whole.
 _LEAST = 1e-9
@@ -26,8 +31,7 @@ _TOLERANCE = 1e-4
 
 def _gram(workload: Workload) -> NDArray[np.float64]:
     """Return a workload's Gram matrix, with a little of every direction: strategies tell all cells apart."""
-    if not isinstance(workload, Workload):
-        raise ParameterError("workload", workload, "one of dpf.workloads")
+    WORKLOAD.read("workload", workload)
     if workload.cells > LARGEST_OPTIMIZED:
         allowed = f"one over at most {LARGEST_OPTIMIZED:,} cells, as the strategy is a matrix of its own"
         raise ParameterError(
@@ -40,7 +44,7 @@ def _gram(workload: Workload) -> NDArray[np.float64]:
     return np.asarray(scaled + np.eye(workload.cells) * (_LEAST if whole > 0 else 1.0), np.float64)
 
 
-def optimal(workload: Workload) -> Explicit:
+def optimal(workload: Asked) -> Explicit:
     """Make the strategy of the least error under Gaussian noise, of all there are.
 
     Parameters
@@ -97,7 +101,9 @@ def optimal(workload: Workload) -> Explicit:
     return rounded(workload.shape, np.asarray(np.linalg.cholesky(square).T), "the best under Gaussian noise")
 
 
-def p_identity(workload: Workload, p: int | None = None, *, order: Literal[1, 2] = 1, seed: int = 1) -> Explicit:
+def p_identity(
+    workload: Asked, p: Annotated[int | None, SUMS] = None, *, order: Order = 1, seed: Annotated[int, SEED] = 1
+) -> Explicit:
     """Make a strategy for a workload: every cell, and p weighted sums of cells, fitted so that the error is small.
 
     Parameters
@@ -142,11 +148,11 @@ def p_identity(workload: Workload, p: int | None = None, *, order: Literal[1, 2]
     """
     gram = _gram(workload)
     cells = workload.cells
-    sums = min(max(4, cells // 16), cells) if p is None else p
-    if isinstance(sums, bool) or not isinstance(sums, (int, np.integer)) or not 1 <= sums <= cells:
+    sums = min(max(4, cells // 16), cells) if p is None else SUMS.read("p", p)
+    if sums > cells:
         raise ParameterError("p", p, f"a whole number from 1 to {cells}, the number of cells")
-    if order not in (1, 2):
-        raise ParameterError("order", order, "1 for Laplace noise or 2 for Gaussian noise")
+    ORDER.read("order", order)
+    seed = SEED.read("seed", seed)
 
     def error_and_gradient(roots: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         T = roots.reshape(sums, cells) ** 2  # noqa: N806

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, integer_histogram
+from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import Union, Workload
 
 __all__ = ["Product", "product"]
@@ -76,11 +78,11 @@ class Product(Strategy):
         """The product of the factors'."""
         return math.prod(factor.row for factor in self.factors)
 
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: one column."""
         return [self._along(integer_histogram(histogram, self), [factor.measure_rows for factor in self.factors])]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         measured = noisy[0].astype(np.float64)
         lengths = [len(factor) for factor in self.factors]

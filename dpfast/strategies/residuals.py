@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import workloads
+from dpfast.arguments import Threads
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside
 from dpfast.strategies.strategy import integer_histogram
+from dpfast.workloads.histograms import Counts
 from dpfast.workloads.marginals import Marginals
 
 __all__ = ["MarginalResiduals"]
@@ -74,7 +76,7 @@ class MarginalResiduals(MarginalSpaces):
         """The largest of a table's sum of magnitudes times the cells that an entry of it counts."""
         return max(total * outside(self.shape, space) for total, space in zip(self._sums(), self.spaces, strict=True))
 
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each table."""
         counts = integer_histogram(histogram, self)
         tables = self._asked.split(self._asked.answer(counts))
@@ -83,7 +85,7 @@ class MarginalResiduals(MarginalSpaces):
             for weight, table in zip(self.weights, tables, strict=True)
         ]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`: the sum of each table's A'y divided by its eigenvalue."""
         found = np.zeros(self.shape)
         for column, space, weight, value in zip(noisy, self.spaces, self.weights, self.eigenvalues, strict=True):

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import bounds_of
 from dpfast.strategies.exact_convolution import convolve
-from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, LineStrategy, checked_cells
+from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, LineStrategy
 from dpfast.workloads.ranges import AllRanges, Prefixes
+from dpfast.workloads.shapes import CELLS, Cells
 from dpfast.workloads.workload import Workload
 
 __all__ = ["LARGEST_SQUARE_ROOT", "SquareRoot", "has_closed_form", "square_root"]
@@ -158,7 +159,7 @@ def _convolve(rows: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[
     return np.asarray(np.fft.irfft(product, size)[..., :count], np.float64)
 
 
-def square_root(cells: int) -> SquareRoot:
+def square_root(cells: Cells) -> SquareRoot:
     """Measure the square root of the prefix sums, a Toeplitz matrix: for prefixes under Gaussian noise.
 
     Its coefficients 1, 1/2, 3/8, 5/16, ... are multiplied by 2**20 and rounded to whole numbers.
@@ -184,7 +185,7 @@ def square_root(cells: int) -> SquareRoot:
     array([1.    , 0.5   , 0.375 , 0.3125])
 
     """
-    size = checked_cells(cells)
+    size = CELLS.read("cells", cells)
     if size > LARGEST_SQUARE_ROOT:
         raise ParameterError("cells", cells, "at most 2**22 for this strategy", "use hierarchy(cells, 2)")
     return SquareRoot(size)

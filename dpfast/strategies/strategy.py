@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.arguments import Special, Threads, Whole
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.balls import round_up
 from dpfast.mechanisms.noise.calibration import round_up_root
 from dpfast.queries import Sensitivity
-from dpfast.workloads.histograms import checked_histogram
+from dpfast.workloads.histograms import Counts, checked_histogram
 from dpfast.workloads.workload import Union, Workload
 
 __all__ = [
     "LARGEST_DENSE",
     "LARGEST_TOTAL",
+    "ORDER",
     "LineStrategy",
+    "Order",
     "Strategy",
+    "Weights",
     "by_blocks",
-    "checked_cells",
     "integer_histogram",
+    "read_weights",
 ]
 
 #: Measurements stay at or below this magnitude, whatever the histogram: the sums in int64 never wrap.
@@ -35,6 +39,18 @@ LARGEST_TOTAL = 2**62
 
 #: The most cells for which matrices of cells by cells are formed and inverted: 2**11 take 32 MB and half a second.
 LARGEST_DENSE = 2**11
+
+_WEIGHT = Whole(1, 2**20)
+#: How much each part counts.
+Weights: TypeAlias = Annotated[
+    Iterable[int] | None,
+    Special(
+        lambda: (5, True, "1", b"1", [], [0], [1.5], ["1"], [None], [2**20 + 1], [1] * 99, object(), {}), optional=True
+    ),
+]
+#: Of a norm.
+ORDER = Whole(1, 2, mend="write 1 for Laplace noise or 2 for Gaussian noise")
+Order: TypeAlias = Annotated[Literal[1, 2], ORDER]
 
 
 class Strategy(ABC):
@@ -105,7 +121,7 @@ class Strategy(ABC):
         """The largest sum of magnitudes in a row."""
 
     @abstractmethod
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """Return A h, exactly, in one or more int64 columns.
 
         Counts of a magnitude above ``largest_count`` are moved to that, so that no sum leaves int64 whatever the data:
@@ -114,7 +130,7 @@ class Strategy(ABC):
         """
 
     @abstractmethod
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """Return the least-squares histogram, float64 of `shape`, for columns like those of `measure` with noise."""
 
     @abstractmethod
@@ -165,10 +181,9 @@ class Strategy(ABC):
         """The largest magnitude of a count that is measured as it is; public, as it depends on the matrix alone."""
         return LARGEST_TOTAL // self.row
 
-    def norm(self, order: Literal[1, 2]) -> float:
+    def norm(self, order: Order) -> float:
         """Return the largest L1 or L2 norm of a column, rounded up."""
-        if order not in (1, 2):
-            raise ParameterError("order", order, "1 for Laplace noise or 2 for Gaussian noise")
+        ORDER.read("order", order)
         return round_up(Fraction(self.l1)) if order == 1 else round_up_root(Fraction(self.l2_squared))
 
     def sensitivity(self, unit: PrivacyUnit) -> Sensitivity:
@@ -227,12 +242,12 @@ class LineStrategy(Strategy):
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the least-squares histogram for every row, as rows."""
 
-    def measure(self, histogram: Any, *, threads: object = None) -> list[NDArray[np.int64]]:
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`."""
         counts = integer_histogram(histogram, self)
         return [self.measure_rows(counts.reshape(1, -1)).reshape(-1)]
 
-    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: object = None) -> NDArray[np.float64]:
+    def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
         rows = np.concatenate(noisy, dtype=np.float64).reshape(1, -1)
         return self.reconstruct_rows(rows).reshape(self.shape)
@@ -245,11 +260,15 @@ def by_blocks(
     return np.concatenate([variances(block.astype(np.float64)) for block in workload.blocks()])
 
 
-def checked_cells(cells: object, argument: str = "cells") -> int:
-    """Return a number of cells, or refuse it."""
-    if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
-        raise ParameterError(argument, cells, "a whole number of at least 1")
-    return int(cells)
+def read_weights(weights: Iterable[int], count: int, of: str) -> tuple[int, ...]:
+    """Return whole weights, one for each part of a strategy, or refuse them."""
+    try:
+        listed = tuple(weights)
+    except TypeError:
+        listed = ()
+    if len(listed) != count or not all(map(_WEIGHT.accepts, listed)):
+        raise ParameterError("weights", weights, f"{count} whole numbers from 1 to 2**20, one for each {of}")
+    return tuple(map(int, listed))
 
 
 def integer_histogram(histogram: Any, strategy: Strategy, *, clipped: bool = True) -> NDArray[np.int64]:

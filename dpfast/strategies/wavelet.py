@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
 from dpfast.strategies.nested import Nested
-from dpfast.strategies.strategy import checked_cells
+from dpfast.workloads.shapes import CELLS, Cells
 
 __all__ = ["Wavelet", "wavelet"]
 
@@ -80,7 +80,7 @@ class Wavelet(Nested):
         return l1, l2_squared
 
 
-def wavelet(cells: int) -> Wavelet:
+def wavelet(cells: Cells) -> Wavelet:
     """Measure the Haar wavelet's coefficients, each weighted by its block's size: Privelet.
 
     Weighted hierarchies (`hierarchy` with ``weights``) have the same eigenspaces and, under Gaussian noise and with the
@@ -106,7 +106,7 @@ def wavelet(cells: int) -> Wavelet:
     [array([9, 5, 3, 0])]
 
     """
-    size = checked_cells(cells)
+    size = CELLS.read("cells", cells)
     if size & (size - 1):
         below, above = 2 ** (size.bit_length() - 1), 2 ** size.bit_length()
         raise ParameterError("cells", cells, "a power of two", f"use {below} or {above} cells, or hierarchy(cells, 2)")

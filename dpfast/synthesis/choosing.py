@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from dpfast.accounting.budget import Budget
-from dpfast.ledger import Ledger
+from dpfast.accounting.budget import Budget, Epsilon, Rho
+from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.arguments import Threads
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer
+from dpfast.randomness import Random
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
 from dpfast.strategies.matrix_mechanism import draw_cells
@@ -16,7 +18,8 @@ from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
 from dpfast.synthesis.preparing import Prepared, Task
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["estimate_histogram"]
 
@@ -28,17 +31,17 @@ _MOST_AXES = 2
 
 
 def estimate_histogram(
-    histogram: Any,
-    workload: Workload | None = None,
+    histogram: Counts,
+    workload: OwnQueries = None,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
-    neighbors: str = "add_remove",
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbors: Neighbors = "add_remove",
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> Estimate:
     """Estimate a histogram by what promises the least error for its queries and its number of records.
 

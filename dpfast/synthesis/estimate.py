@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dpfast.arguments import Special
+from dpfast.charts.drawing import ChartPath, Title
+from dpfast.domain.domain import LARGEST_RECORDS, RECORDS, Records
 from dpfast.domain.records import label_cells
-from dpfast.errors import ParameterError, Words
-from dpfast.randomness import Keystream, Purpose, random_source
+from dpfast.errors import ParameterError
+from dpfast.randomness import Keystream, Purpose, Random, random_source
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import no_arrays
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dpfast.accounting.budget import Amounts, ConcentratedAmounts
     from dpfast.synthesis.fitted.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
 
-_MOST_RECORDS = 2**31
 #: Totals beyond these are scaled before anything is divided by them.
 _SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-500, 2.0**500
 #: Cells are rounded so many at a time.
 _CHUNK = 2**17
+
+
+def _no_labels() -> Iterator[object]:
+    yield from (5, True, "values", [], [1], object(), {"none such": [1]}, np.ones(2))
+    yield from (
+        {"x0": wrong} for wrong in (5, None, 0.5, [], [1], {"a", "b"}, {"a": 1}, range(99), object(), np.array(2))
+    )
+
+
+#: A name for each attribute.
+Columns: TypeAlias = Annotated[
+    Sequence[str] | None, Special(lambda: (5, True, 0.5, b"a", object(), [], [1], ["a"] * 9, [None]), optional=True)
+]
+#: What stands for the cells along attributes, by the names of columns.
+Labels: TypeAlias = Annotated[
+    Mapping[str, Sequence[Any] | NDArray[Any] | pl.Series] | None,  # of any types: they are shown, nothing else
+    Special(_no_labels, optional=True),
+]
 
 
 class Estimate:
@@ -116,7 +138,7 @@ class Estimate:
             self._table = fit_table(self.histogram, self.workload, self.answers, self._records, deviations)
         return self._table
 
-    def counts(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
+    def counts(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
         """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.
 
         Shares are those of `table`. Their rounding (`dpfast.kernels.histograms.dependent_rounding`) keeps the mean of
@@ -139,10 +161,7 @@ class Estimate:
         weights = self.table.histogram.reshape(-1)
         with np.errstate(over="ignore"):
             total = float(weights.sum())
-        if n is None:
-            n = round(min(total, _MOST_RECORDS))
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= _MOST_RECORDS:
-            raise ParameterError("n", n, f"a whole number from 0 to {_MOST_RECORDS}", "write for example n=50_000")
+        n = round(min(total, LARGEST_RECORDS)) if n is None else RECORDS.read("n", n)
         source = random_source(random)
         if not total > 0.0:
             weights = np.maximum(self.histogram.reshape(-1), 0.0)
@@ -154,15 +173,15 @@ class Estimate:
         words = Keystream(source.key()).words(Purpose.NOISE)
         counts, held = np.empty(weights.size, np.int64), np.zeros(2)
         for chunk, first in enumerate(range(0, weights.size, _CHUNK)):
-            expected = weights[first : first + _CHUNK] * (int(n) / total)
+            expected = weights[first : first + _CHUNK] * (n / total)
             drawn = np.empty(expected.size, np.uint64)
             words.fill(chunk, drawn)
             round_in_order(expected, drawn, first, counts, held)
         # The last cell that was held gets what is left: a record or none.
-        counts[int(held[0])] += int(n) - int(counts.sum())
+        counts[int(held[0])] += n - int(counts.sum())
         return counts.reshape(self.histogram.shape)
 
-    def draw_cells(self, n: int | None = None, *, random: object = None) -> NDArray[np.int64]:
+    def draw_cells(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
         """Return the cell of each of ``n`` records, a number of the flattened histogram, in random order.
 
         Each cell has its share of the records, rounded down or up: see `counts`, also for the parameters.
@@ -178,11 +197,11 @@ class Estimate:
 
     def to_frame(
         self,
-        n: int | None = None,
+        n: Records = None,
         *,
-        columns: Sequence[str] | None = None,
-        values: Mapping[str, Sequence[Any] | pl.Series] | None = None,
-        random: object = None,
+        columns: Columns = None,
+        values: Labels = None,
+        random: Random = None,
     ) -> pl.DataFrame:
         """Return synthetic records, one a row, in random order.
 
@@ -214,19 +233,21 @@ class Estimate:
 
         """
         shape = self.histogram.shape
-        names = [f"x{place}" for place in range(len(shape))] if columns is None else list(columns)
+        names = [f"x{place}" for place in range(len(shape))]
+        if columns is not None:
+            names = list(columns) if isinstance(columns, Iterable) else []
         if len(names) != len(shape) or len(set(names)) < len(names) or not all(type(name) is str for name in names):
             raise ParameterError("columns", columns, f"{len(shape)} different names, one for each attribute")
-        labels = _labels(names, shape, values or {})
+        labels = _labels(names, shape, {} if values is None else values)
         return label_cells(self.draw_cells(n, random=random), labels)
 
     def plot(
         self,
-        path: str | os.PathLike[str] | None = None,
-        histogram: Any = None,
+        path: ChartPath = None,
+        histogram: Annotated[ArrayLike | None, Special(lambda: (*no_arrays(), [1.5] * 20), optional=True)] = None,
         *,
-        title: str | None = None,
-    ) -> Any:
+        title: Title = None,
+    ) -> Figure:
         """Draw how far the answers are from those of a histogram, query by query; without one, the answers.
 
         The chart shows the true histogram's answers: give one that is public.
@@ -264,18 +285,26 @@ class Estimate:
         return f"Estimate({self.workload!r}; spent {self.spent}{ended})"
 
 
+def _length(values: object) -> int:
+    """Return how many values there are; -1 where they are none."""
+    if isinstance(values, np.ndarray):
+        return len(values) if values.ndim == 1 else -1
+    return len(values) if isinstance(values, (Sequence, pl.Series)) else -1
+
+
 def _labels(
-    names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any] | pl.Series]
+    names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any] | NDArray[Any] | pl.Series]
 ) -> list[pl.Series]:
     """Return what stands for the cells along each axis: the values given for it, or the numbers of the cells."""
+    if not isinstance(values, Mapping):
+        raise ParameterError("values", values, "a dictionary by the names of columns", 'write {"x0": ["a", "b"]}')
     if unknown := [name for name in values if name not in names]:
         raise ParameterError("values", unknown[0], f"for columns of the estimate: {', '.join(names)}")
     labels = []
     for name, size in zip(names, shape, strict=True):
         given = values.get(name, range(size))
+        if _length(given) != size:
+            raise ParameterError(f"values[{name!r}]", given, f"{size} values, one for each cell of the attribute")
         series = given if isinstance(given, pl.Series) else pl.Series(name, list(given), strict=False)
-        if series.len() != size:
-            allowed = f"{size}, one for each cell of the attribute"
-            raise ParameterError(f"values[{name!r}]", Words(f"{series.len()} values"), allowed)
         labels.append(series.alias(name))
     return labels

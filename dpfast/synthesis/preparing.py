@@ -24,7 +24,7 @@ from dpfast.synthesis.shares import noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.histograms import clamped, counted, records
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import WORKLOAD, Workload
 
 __all__ = ["PARTS", "Prepared", "Task"]
 
@@ -63,8 +63,7 @@ class Task:
         relation = read_neighbors(neighbors)
         if workload is None:
             workload = Identity(histogram_shape(histogram))
-        elif not isinstance(workload, Workload):
-            raise ParameterError("workload", workload, "of dpfast.workloads, or None", "write dpf.workloads.prefix(n)")
+        WORKLOAD.read("workload", workload)
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
         budget = read_budget(epsilon, None, rho)
         if budget.units < PARTS:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from dpfast.accounting.events import (
     Pure,
     Single,
 )
+from dpfast.arguments import Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 
-__all__ = ["Selection", "noise_for", "read_share", "selection_for"]
+__all__ = ["SHARE", "Selection", "Share", "noise_for", "read_share", "selection_for"]
 
 _MEND = "raise it, or measure less often"
 _EVENTS: dict[str, Callable[[float], Single]] = {
@@ -44,7 +45,12 @@ class Selection:
     charge: Charge
 
 
-def read_share(share: Any, argument: str) -> Fraction:
+#: A part of a whole, as `read_share` reads it.
+SHARE = Special(lambda: (*no_numbers(), 0, 1, 0.0, 1.0, -0.5, 1e-7, 1 - 1e-7, 2.5, [0.5], np.array([0.5]), Fraction(1)))
+Share: TypeAlias = Annotated[float | np.floating[Any] | Fraction, SHARE]
+
+
+def read_share(share: object, argument: str) -> Fraction:
     """Read a part of a whole, above 0 and below 1, as it was written."""
     if isinstance(share, (float, np.floating)) and math.isfinite(share):
         share = as_written(float(share))

@@ -16,18 +16,19 @@ array([3, 4, 8, 9, 5])
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
+from dpfast.arguments import Whole
 from dpfast.domain import Domain, histogram
 from dpfast.workloads.bounds import draw_bounds
 from dpfast.workloads.cells import Identity, Total
 from dpfast.workloads.kronecker import Kronecker
-from dpfast.workloads.marginals import Marginals
-from dpfast.workloads.matrix import Matrix, SparseMatrix
+from dpfast.workloads.marginals import Marginals, Sets, Together
+from dpfast.workloads.matrix import Matrix, Rows, SparseMatrix, is_sparse
 from dpfast.workloads.ranges import AllRanges, Prefixes, Ranges
 from dpfast.workloads.rectangles import Rectangles
-from dpfast.workloads.shapes import check_size, checked_integer, checked_shape
-from dpfast.workloads.workload import Union, Workload
+from dpfast.workloads.shapes import CELLS, SHAPE, Bounds, Cells, OwnShape, Shape, check_size
+from dpfast.workloads.workload import Asked, Union, Workload
 
 __all__ = [
     "Domain",
@@ -47,8 +48,10 @@ __all__ = [
     "total",
 ]
 
+_COUNT, _SEED = Whole(1), Whole(0)
 
-def identity(shape: Any) -> Identity:
+
+def identity(shape: Shape) -> Identity:
     """Ask for every cell's own count.
 
     Parameters
@@ -65,7 +68,7 @@ def identity(shape: Any) -> Identity:
     return Identity(shape)
 
 
-def total(shape: Any) -> Total:
+def total(shape: Shape) -> Total:
     """Ask for the sum of all cells.
 
     Examples
@@ -77,7 +80,7 @@ def total(shape: Any) -> Total:
     return Total(shape)
 
 
-def prefix(n: int) -> Prefixes:
+def prefix(n: Cells) -> Prefixes:
     """Ask for the sums of the first 1, 2, ..., n cells: a cumulative distribution.
 
     Examples
@@ -89,7 +92,7 @@ def prefix(n: int) -> Prefixes:
     return Prefixes(n)
 
 
-def all_range(n: int) -> AllRanges:
+def all_range(n: Cells) -> AllRanges:
     """Ask for the sums over all n(n+1)/2 ranges, by their lower bound, then by their upper bound.
 
     Examples
@@ -101,7 +104,7 @@ def all_range(n: int) -> AllRanges:
     return AllRanges(n)
 
 
-def ranges(n: int, lower: Any, upper: Any) -> Ranges:
+def ranges(n: Cells, lower: Bounds, upper: Bounds) -> Ranges:
     """Ask for the sums over the cells lower[i] to upper[i] - 1.
 
     Parameters
@@ -120,7 +123,7 @@ def ranges(n: int, lower: Any, upper: Any) -> Ranges:
     return Ranges(n, lower, upper)
 
 
-def random_ranges(n: int, count: int, seed: int) -> Ranges:
+def random_ranges(n: Cells, count: Annotated[int, _COUNT], seed: Annotated[int, _SEED]) -> Ranges:
     """Ask for the sums over so many ranges, any of the n(n+1)/2 being as likely; the seed is public.
 
     Examples
@@ -129,11 +132,11 @@ def random_ranges(n: int, count: int, seed: int) -> Ranges:
     [(812, 2635), (263, 4087), (328, 394)]
 
     """
-    drawn = random_rectangles(checked_integer(n, "n", 1), count, seed)
+    drawn = random_rectangles(CELLS.read("n", n), count, seed)
     return Ranges(n, drawn.lower[:, 0], drawn.upper[:, 0])
 
 
-def rectangles(shape: Any, lower: Any, upper: Any) -> Rectangles:
+def rectangles(shape: Shape, lower: Bounds, upper: Bounds) -> Rectangles:
     """Ask for the sums over the cells from lower[i] up to, not including, upper[i] along every axis.
 
     Parameters
@@ -152,7 +155,7 @@ def rectangles(shape: Any, lower: Any, upper: Any) -> Rectangles:
     return Rectangles(shape, lower, upper)
 
 
-def random_rectangles(shape: Any, count: int, seed: int) -> Rectangles:
+def random_rectangles(shape: Shape, count: Annotated[int, _COUNT], seed: Annotated[int, _SEED]) -> Rectangles:
     """Ask for the sums over so many rectangles, any of the n(n+1)/2 ranges along each axis being as likely.
 
     Examples
@@ -161,12 +164,12 @@ def random_rectangles(shape: Any, count: int, seed: int) -> Rectangles:
     Rectangles(2000 queries over 64 x 64 cells)
 
     """
-    sizes = checked_shape(shape)
-    check_size(checked_integer(count, "count", 1) * len(sizes), "count", "bounds")
-    return Rectangles(sizes, *draw_bounds(sizes, count, checked_integer(seed, "seed")))
+    sizes = SHAPE.read("shape", shape)
+    check_size(_COUNT.read("count", count) * len(sizes), "count", "bounds")
+    return Rectangles(sizes, *draw_bounds(sizes, count, _SEED.read("seed", seed)))
 
 
-def marginals(shape: Any, k: int | None = None, attributes: Any = None) -> Marginals:
+def marginals(shape: Shape, k: Together | None = None, attributes: Sets | None = None) -> Marginals:
     """Ask for the counts of all combinations of values of some attributes, for many sets of attributes.
 
     Parameters
@@ -190,7 +193,7 @@ def marginals(shape: Any, k: int | None = None, attributes: Any = None) -> Margi
     return Marginals(shape, k, attributes)
 
 
-def matrix(rows: Any, shape: Any = None) -> Matrix | SparseMatrix:
+def matrix(rows: Rows, shape: OwnShape = None) -> Matrix | SparseMatrix:
     """Ask the rows of a matrix.
 
     Parameters
@@ -208,10 +211,10 @@ def matrix(rows: Any, shape: Any = None) -> Matrix | SparseMatrix:
     array([7, 5])
 
     """
-    return SparseMatrix(rows, shape) if hasattr(rows, "tocsr") else Matrix(rows, shape)
+    return SparseMatrix(rows, shape) if is_sparse(rows) else Matrix(rows, shape)
 
 
-def kronecker(*workloads: Workload) -> Kronecker:
+def kronecker(*workloads: Asked) -> Kronecker:
     """Ask all products of a query of each workload, every one over attributes of its own.
 
     Examples
@@ -223,7 +226,7 @@ def kronecker(*workloads: Workload) -> Kronecker:
     return Kronecker(*workloads)
 
 
-def stack(*workloads: Workload) -> Union:
+def stack(*workloads: Asked) -> Union:
     """Ask the queries of several workloads over one histogram, one after another: ``a + b`` for many.
 
     Examples

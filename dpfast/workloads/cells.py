@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.workloads.histograms import checked_histogram
-from dpfast.workloads.shapes import check_sums, checked_coefficients, checked_shape
+from dpfast.workloads.histograms import Numbers, checked_histogram
+from dpfast.workloads.shapes import SHAPE, Coefficients, Shape, check_sums, checked_coefficients
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Identity", "Total", "coordinates"]
@@ -32,17 +32,17 @@ class Identity(Workload):
 
     """
 
-    def __init__(self, shape: Any) -> None:
-        self.shape = checked_shape(shape)
+    def __init__(self, shape: Shape) -> None:
+        self.shape = SHAPE.read("shape", shape)
 
     def __len__(self) -> int:
         return self.cells
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return a copy of the counts."""
         return checked_histogram(histogram, self.shape).copy()
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return a copy of the coefficients, of `shape`."""
         return checked_coefficients(coefficients, len(self)).reshape(self.shape).copy()
 
@@ -95,19 +95,19 @@ class Total(Workload):
 
     """
 
-    def __init__(self, shape: Any) -> None:
-        self.shape = checked_shape(shape)
+    def __init__(self, shape: Shape) -> None:
+        self.shape = SHAPE.read("shape", shape)
 
     def __len__(self) -> int:
         return 1
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the sum of all counts."""
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
         return np.asarray(cells.sum(keepdims=True))
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the coefficient everywhere."""
         return np.full(self.shape, checked_coefficients(coefficients, 1)[0])
 

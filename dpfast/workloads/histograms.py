@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dpfast.arguments import Special
 from dpfast.errors import DataError, ParameterError, Words
 
-__all__ = ["array_of", "check_cells_of", "checked_histogram", "clamped", "counted", "records"]
+__all__ = [
+    "Counts",
+    "CountsOfAnyShape",
+    "Numbers",
+    "array_of",
+    "check_cells_of",
+    "checked_histogram",
+    "clamped",
+    "counted",
+    "no_arrays",
+    "records",
+]
+
+
+def no_arrays() -> Iterator[object]:
+    """Yield what no argument takes for an array of numbers, and what is none of any shape that is asked for."""
+    yield from (True, 10**400, "", "text", b"text", object(), {}, {"a": 1}, {1, 2}, pl.LazyFrame())
+    yield from (["a", "b"], [None], [1, None], [object()], [[1, 2], [3]], [1, [2]], [1j], [np.datetime64("2024-01-01")])
+    yield from (np.array(3), np.ones((7, 0), np.int64), np.array([1j]), np.ma.masked_array([1, 2], [True, False]))
+    yield from (pl.Series([1, None]), pl.Series(["a"]), pl.DataFrame({"a": ["b"]}), np.array([{}], dtype=object))
+
+
+def _no_counts() -> Iterator[object]:
+    yield from no_arrays()
+    yield from ([1.5] * 4, np.ones(4), [True] * 4, np.ones(4, np.bool_), [0.5, "a"], np.array([np.nan] * 4))
+
+
+#: Counts of the cells: integers of a shape, or as many in one dimension.
+Counts: TypeAlias = Annotated[ArrayLike, Special(lambda: (*_no_counts(), [1, 2, 3, 4] * 5, np.ones((7, 3), np.int64)))]
+#: Counts that say themselves what their shape is.
+CountsOfAnyShape: TypeAlias = Annotated[ArrayLike, Special(_no_counts)]
+#: Integers or floats of a shape, or as many in one dimension.
+Numbers: TypeAlias = Annotated[ArrayLike, Special(lambda: (*no_arrays(), [1.5] * 20, np.ones((7, 3))))]
 
 
 def array_of(histogram: Any, argument: str) -> NDArray[Any]:
@@ -33,8 +67,10 @@ def array_of(histogram: Any, argument: str) -> NDArray[Any]:
         raise ParameterError(argument, Words("a masked array"), "a count for every cell", "write .filled(0) behind")
     try:
         return np.asarray(histogram)
-    except ValueError:
-        raise ParameterError(argument, Words("of rows of different lengths"), "an array of integers") from None
+    except (TypeError, ValueError, OverflowError):
+        pass
+    # Out here no traceback holds what NumPy says, which may show a value.
+    raise ParameterError(argument, Words("of rows of different lengths, or of other things"), "an array of numbers")
 
 
 def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[Any]:

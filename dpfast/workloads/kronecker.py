@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
-from dpfast.workloads.histograms import checked_histogram
-from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape
+from dpfast.workloads.histograms import Numbers, checked_histogram
+from dpfast.workloads.shapes import SHAPE, Coefficients, check_size, check_sums, checked_coefficients
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Kronecker"]
@@ -34,13 +34,13 @@ class Kronecker(Workload):
         if not factors or not all(isinstance(factor, Workload) for factor in factors):
             raise ParameterError("workloads", factors, "one workload or more", "write kronecker(prefix(8), total(3))")
         self.factors = factors
-        self.shape = checked_shape(sum((factor.shape for factor in factors), ()))
+        self.shape = SHAPE.read("shape", sum((factor.shape for factor in factors), ()))
         check_size(len(self), "workloads", "queries")
 
     def __len__(self) -> int:
         return math.prod(len(factor) for factor in self.factors)
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return all answers, by one factor after the other."""
         cells = checked_histogram(histogram, self.shape)
         largest = math.prod(max(1, math.ceil(max(map(abs, factor.range)))) for factor in self.factors)
@@ -55,7 +55,7 @@ class Kronecker(Workload):
         # Factors of identities alone hand the histogram on.
         return table.copy() if np.shares_memory(table, cells) else table
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the queries, each times its coefficient, by one factor after the other."""
         table = given = checked_coefficients(coefficients, len(self))
         lengths = [len(factor) for factor in self.factors]

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.arguments import Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.histograms.marginals import spread_marginals, sum_marginals
-from dpfast.workloads.histograms import checked_histogram
+from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.marginal_tree import MarginalTree
 from dpfast.workloads.shapes import (
+    SHAPE,
+    Coefficients,
+    Shape,
     check_size,
     check_sums,
     checked_coefficients,
-    checked_integer,
-    checked_shape,
     read_only,
 )
 from dpfast.workloads.workload import Workload
 
-__all__ = ["Marginals"]
+__all__ = ["Marginals", "Sets", "Together"]
+
+_SIZE = Whole(0)
+_NO_SETS = ([(-1,)], [(99,)], [(0, 0)], [(0,), None])
+#: How many attributes each marginal has, where it is all of so many.
+Together: TypeAlias = Annotated[int, replace(_SIZE, optional=True)]
+#: Sets of attributes, counted from 0.
+Sets: TypeAlias = Annotated[
+    Iterable[Iterable[int]],
+    Special(
+        lambda: (True, 3, 0.5, "ab", b"ab", object(), {0: 1}, [], [0], ["a"], [(0.5,)], [(True,)], *_NO_SETS),
+        optional=True,
+    ),
+]
 
 
 class Marginals(Workload):
@@ -51,8 +67,8 @@ class Marginals(Workload):
 
     """
 
-    def __init__(self, shape: Any, k: Any = None, attributes: Any = None) -> None:
-        self.shape = checked_shape(shape)
+    def __init__(self, shape: Shape, k: Together | None = None, attributes: Sets | None = None) -> None:
+        self.shape = SHAPE.read("shape", shape)
         self.attributes = _checked_marginals(len(self.shape), k, attributes)
         sizes = [math.prod(self.shape[a] for a in marginal) for marginal in self.attributes]
         check_size(sum(sizes), "attributes" if k is None else "k", "queries")
@@ -66,16 +82,16 @@ class Marginals(Workload):
         """Return how many values each attribute of a marginal has."""
         return tuple(self.shape[attribute] for attribute in self.attributes[index])
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return all marginals, one after another, in a few passes over the histogram."""
         return self._sum(self._tree, histogram, len(self))
 
-    def answer_one(self, histogram: Any, index: int) -> NDArray[Any]:
+    def answer_one(self, histogram: Numbers, index: int) -> NDArray[Any]:
         """Return one marginal, of `marginal_shape`."""
         shape = self.marginal_shape(index)
         return self._sum(self._tree_of_one(index), histogram, math.prod(shape)).reshape(shape)
 
-    def _sum(self, tree: MarginalTree, histogram: Any, answers: int) -> NDArray[Any]:
+    def _sum(self, tree: MarginalTree, histogram: Numbers, answers: int) -> NDArray[Any]:
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
         tables = np.empty(tree.size, cells.dtype)
@@ -89,7 +105,7 @@ class Marginals(Workload):
             answers[start:stop].reshape(self.marginal_shape(index)) for index, start, stop in self._parts(0, len(self))
         ]
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of all marginals' coefficients in every cell."""
         tables = np.zeros(self._tree.size)
         tables[: len(self)] = checked_coefficients(coefficients, len(self))
@@ -97,7 +113,7 @@ class Marginals(Workload):
         spread_marginals(self._tree.steps, tables, out)
         return out.reshape(self.shape)
 
-    def transposed_one(self, coefficients: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+    def transposed_one(self, coefficients: Coefficients, index: int) -> NDArray[np.float64]:
         """Return one marginal's coefficients in every cell."""
         shape = self.marginal_shape(index)
         given = checked_coefficients(np.reshape(coefficients, -1), math.prod(shape))
@@ -193,19 +209,19 @@ def _along(inner: int) -> NDArray[np.int64]:
     return np.array([inner, inner, 1, 1, inner], np.int64)
 
 
-def _checked_marginals(axes: int, k: Any, attributes: Any) -> tuple[tuple[int, ...], ...]:
+def _checked_marginals(axes: int, k: object, attributes: Iterable[Iterable[int]] | None) -> tuple[tuple[int, ...], ...]:
     """Return the attributes of each marginal in ascending order."""
     if (k is None) == (attributes is None):
         given = Words("neither" if k is None else "both")
         raise ParameterError("k or attributes", given, "one of the two", "write for example k=2")
     if attributes is None:
-        size = checked_integer(k, "k")
+        size = _SIZE.read("k", k)
         if size > axes:
             raise ParameterError("k", size, f"at most the {axes} attributes of the shape")
         check_size(math.comb(axes, size), "k", "marginals")
         return tuple(combinations(range(axes), size))
     try:
-        marginals = [tuple(checked_integer(a, "attributes") for a in marginal) for marginal in attributes]
+        marginals = [tuple(_SIZE.read("attributes", a) for a in marginal) for marginal in attributes]
     except TypeError:
         raise ParameterError(
             "attributes", attributes, "a list of tuples of attributes", "write for example [(0, 3), (1,)]"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.histograms.products import (
     LANES,
@@ -16,14 +18,45 @@ from dpfast.kernels.histograms.products import (
     multiply_sparse_columns,
     multiply_sparse_rows,
 )
-from dpfast.workloads.histograms import checked_histogram
-from dpfast.workloads.shapes import check_size, check_sums, checked_coefficients, checked_shape, read_only
+from dpfast.workloads.histograms import Numbers, array_of, checked_histogram, no_arrays
+from dpfast.workloads.shapes import (
+    SHAPE,
+    Coefficients,
+    OwnShape,
+    Shape,
+    check_size,
+    check_sums,
+    checked_coefficients,
+    read_only,
+)
 from dpfast.workloads.workload import Workload
 
-__all__ = ["LARGEST_COEFFICIENT", "Matrix", "SparseMatrix"]
+__all__ = ["LARGEST_COEFFICIENT", "Matrix", "Rows", "Sparse", "SparseMatrix", "is_sparse"]
 
 #: Errors are sums of squares.
 LARGEST_COEFFICIENT = 1e60
+
+
+class Sparse(Protocol):
+    """A sparse array or matrix of SciPy, which is not needed here."""
+
+    def tocsr(self) -> Any:
+        """Return it by rows; SciPy's own types are not known here."""
+
+
+def _no_rows() -> Iterator[object]:
+    yield from no_arrays()
+    yield from (3, [1, 2], np.ones((0, 3)), [["a", "b"]], [[1j, 2]], [[1.0, np.nan]], [[1.0, 1e300]])
+    yield from (np.ones((2, 2), np.uint64), np.ones((2, 2), np.longdouble), np.zeros((1, 1), "M8[s]"))
+
+
+#: Queries by cells, or queries by the axes of a histogram.
+Rows: TypeAlias = Annotated[ArrayLike | Sparse, Special(_no_rows)]
+
+
+def is_sparse(rows: Rows) -> TypeGuard[Sparse]:
+    """Whether a matrix is sparse."""
+    return hasattr(rows, "tocsr") and not isinstance(rows, type)
 
 
 class _Numbers(Workload):
@@ -39,34 +72,34 @@ class _Numbers(Workload):
     numbers: NDArray[Any]
     _range: tuple[float, float]
 
-    def _take(self, numbers: NDArray[Any], width: int, shape: Any) -> None:
+    def _take(self, numbers: NDArray[Any], width: int, shape: Shape) -> None:
         """Check a matrix of so many columns and keep its numbers."""
         if numbers.dtype.kind not in "biuf" or numbers.dtype.itemsize > 8 or numbers.dtype == np.uint64:
             raise ParameterError(
-                "matrix",
+                "rows",
                 Words(f"of type {numbers.dtype}"),
                 "of Booleans, integers that int64 holds, or floats of 64 bits",
             )
-        self.shape = checked_shape(shape)
+        self.shape = SHAPE.read("shape", shape)
         if width != self.cells:
             raise ParameterError(
-                "matrix", Words(f"{width:,} cells wide"), f"{self.cells:,} cells wide, as its shape says"
+                "rows", Words(f"{width:,} cells wide"), f"{self.cells:,} cells wide, as its shape says"
             )
         if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            raise ParameterError("matrix", Words("NaN or infinite somewhere"), "finite")
+            raise ParameterError("rows", Words("NaN or infinite somewhere"), "finite")
         if (
             numbers.dtype.kind == "f"
             and numbers.size
             and max(float(numbers.max()), -float(numbers.min())) > LARGEST_COEFFICIENT
         ):
-            raise ParameterError("matrix", Words("larger somewhere"), "of numbers up to 1e60, whose squares add up")
+            raise ParameterError("rows", Words("larger somewhere"), "of numbers up to 1e60, whose squares add up")
         if numbers.dtype == np.bool_:
             numbers = numbers.view(np.uint8)
         if numbers.dtype == np.float16 or not numbers.dtype.isnative:
             numbers = numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64)
         self.numbers = read_only(numbers)
 
-    def _answering(self, histogram: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _answering(self, histogram: Numbers) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the histogram in the type of the answers, and room for these."""
         cells = checked_histogram(histogram, self.shape)
         if self.numbers.dtype.kind == "f":
@@ -97,10 +130,10 @@ class Matrix(_Numbers):
 
     """
 
-    def __init__(self, rows: Any, shape: Any = None) -> None:
-        array = np.asarray(rows)
+    def __init__(self, rows: Rows, shape: OwnShape = None) -> None:
+        array = array_of(rows, "rows")
         if array.ndim < 2 or array.size == 0:
-            raise ParameterError("matrix", Words(f"of shape {array.shape}"), "of queries by cells, at least one by one")
+            raise ParameterError("rows", Words(f"of shape {array.shape}"), "of queries by cells, at least one by one")
         table = np.ascontiguousarray(array).reshape(len(array), -1)
         self._take(table, table.shape[1], array.shape[1:] if shape is None else shape)
         self._range = float(self.numbers.min()), float(self.numbers.max())
@@ -108,7 +141,7 @@ class Matrix(_Numbers):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the matrix times the histogram."""
         cells, out = self._answering(histogram)
         if self.numbers.dtype == np.float64:
@@ -121,7 +154,7 @@ class Matrix(_Numbers):
         """Return the matrix times the middle axis of a table."""
         return np.asarray(np.matmul(self.numbers, table))
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the coefficients times the matrix."""
         given = checked_coefficients(coefficients, len(self))
         if self.numbers.dtype == np.float64:
@@ -160,17 +193,15 @@ class SparseMatrix(_Numbers):
 
     """
 
-    def __init__(self, rows: Any, shape: Any = None) -> None:
+    def __init__(self, rows: Sparse, shape: OwnShape = None) -> None:
         matrix = rows.tocsr()
         if len(matrix.shape) != 2 or 0 in matrix.shape:
-            raise ParameterError(
-                "matrix", Words(f"of shape {matrix.shape}"), "of queries by cells, at least one by one"
-            )
+            raise ParameterError("rows", Words(f"of shape {matrix.shape}"), "of queries by cells, at least one by one")
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         self._queries, width = (int(length) for length in matrix.shape)
-        check_size(self._queries, "matrix", "queries")
+        check_size(self._queries, "rows", "queries")
         self._offsets = read_only(matrix.indptr.astype(np.int64))
         self._places = read_only(matrix.indices.astype(np.int64))
         self._take(np.ascontiguousarray(matrix.data), width, width if shape is None else shape)
@@ -183,13 +214,13 @@ class SparseMatrix(_Numbers):
     def __len__(self) -> int:
         return self._queries
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the matrix times the histogram."""
         cells, out = self._answering(histogram)
         multiply_sparse_rows(self._offsets, self._places, self.numbers, cells, out)
         return out
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the coefficients times the matrix."""
         given = checked_coefficients(coefficients, len(self))
         out = np.zeros(self.cells)

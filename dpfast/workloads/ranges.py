@@ -21,14 +21,17 @@ from dpfast.kernels.histograms.prefixes import (
     sum_suffixes,
 )
 from dpfast.workloads.bounds import check_bounds, count_both
-from dpfast.workloads.histograms import checked_histogram
+from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import (
+    CELLS,
+    SHAPE,
+    Bounds,
+    Cells,
+    Coefficients,
     check_size,
     check_sums,
     checked_coefficients,
     checked_indices,
-    checked_integer,
-    checked_shape,
     read_only,
 )
 from dpfast.workloads.workload import Workload
@@ -39,9 +42,9 @@ __all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges"]
 class Intervals(Workload):
     """Queries that count the cells from a lower bound up to, not including, an upper bound, of one attribute."""
 
-    def __init__(self, n: Any) -> None:
-        size = checked_integer(n, "n", 1)
-        self.shape = checked_shape(size, "n")
+    def __init__(self, n: Cells) -> None:
+        size = CELLS.read("n", n)
+        self.shape = SHAPE.read("n", size)
 
     def bounds(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the lower and the upper bounds of queries start to stop (exclusive)."""
@@ -63,7 +66,7 @@ class Intervals(Workload):
         lower, upper = self.bounds()
         return pl.DataFrame({"lower": lower, "upper": upper})
 
-    def _prefixes(self, histogram: Any) -> NDArray[Any]:
+    def _prefixes(self, histogram: Numbers) -> NDArray[Any]:
         """Return the sums of the first 0, 1, ..., n cells."""
         prefixes = fresh_array(self.cells + 1, np.dtype(np.int64))
         prefixes[0] = 0
@@ -98,11 +101,11 @@ class Prefixes(Intervals):
         upper = np.arange(start + 1, (len(self) if stop is None else stop) + 1)
         return np.zeros_like(upper), upper
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the running sums."""
         return _sum_cells(checked_histogram(histogram, self.shape), fresh_array(self.cells, np.dtype(np.int64)), 0)
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the running sums from the end."""
         given = checked_coefficients(coefficients, len(self))
         out = fresh_array(given.size, given.dtype)
@@ -145,7 +148,7 @@ class AllRanges(Intervals):
 
     """
 
-    def __init__(self, n: Any) -> None:
+    def __init__(self, n: Cells) -> None:
         super().__init__(n)
         check_size(len(self), "n", "queries")
 
@@ -162,14 +165,14 @@ class AllRanges(Intervals):
         lower = np.searchsorted(first, queries, side="right") - 1
         return lower, lower + 1 + queries - first[lower]
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the sums over all ranges."""
         prefixes = self._prefixes(histogram)
         out = fresh_array(len(self), prefixes.dtype)
         answer_all_ranges(prefixes, out)
         return out
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
         differences = fresh_array(self.cells + 1, given.dtype)
@@ -212,7 +215,7 @@ class Ranges(Intervals):
 
     """
 
-    def __init__(self, n: Any, lower: Any, upper: Any) -> None:
+    def __init__(self, n: Cells, lower: Bounds, upper: Bounds) -> None:
         super().__init__(n)
         self.lower = checked_indices(lower, "lower", (None,))
         self.upper = checked_indices(upper, "upper", (self.lower.size,))
@@ -225,14 +228,14 @@ class Ranges(Intervals):
         """Return the lower and the upper bounds of queries start to stop (exclusive)."""
         return self.lower[start:stop], self.upper[start:stop]
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the sums over the ranges."""
         prefixes = self._prefixes(histogram)
         out = np.empty(len(self), prefixes.dtype)
         answer_ranges(prefixes, self.lower, self.upper, out)
         return out
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the ranges, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self))
         differences = fresh_array(self.cells + 1, given.dtype)

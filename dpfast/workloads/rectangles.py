@@ -18,13 +18,16 @@ from dpfast.kernels.histograms.prefixes import (
     sum_prefixes_along,
 )
 from dpfast.workloads.bounds import check_bounds, count_both
-from dpfast.workloads.histograms import checked_histogram
+from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import (
+    SHAPE,
+    Bounds,
+    Coefficients,
+    Shape,
     check_size,
     check_sums,
     checked_coefficients,
     checked_indices,
-    checked_shape,
     read_only,
 )
 from dpfast.workloads.workload import Workload
@@ -47,8 +50,8 @@ class Rectangles(Workload):
 
     """
 
-    def __init__(self, shape: Any, lower: Any, upper: Any) -> None:
-        self.shape = checked_shape(shape)
+    def __init__(self, shape: Shape, lower: Bounds, upper: Bounds) -> None:
+        self.shape = SHAPE.read("shape", shape)
         axes = len(self.shape)
         self.lower = checked_indices(lower, "lower", (None, axes))
         self.upper = checked_indices(upper, "upper", (len(self.lower), axes))
@@ -66,7 +69,7 @@ class Rectangles(Workload):
     def __len__(self) -> int:
         return len(self.lower)
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the sums over the rectangles."""
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
@@ -75,7 +78,7 @@ class Rectangles(Workload):
         answer_rectangles(read_only(self._prefixes(cells)), low, high, strides, out)
         return out if self._long else out * self._filled
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the rectangles, each times its coefficient."""
         given = checked_coefficients(coefficients, len(self)) * self._filled
         low, high, strides = self._corners

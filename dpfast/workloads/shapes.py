@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dpfast.domain.shapes import LARGEST_ARRAY, check_size, checked_integer, checked_shape
+from dpfast.arguments import Special
+from dpfast.domain.shapes import CELLS, LARGEST_ARRAY, SHAPE, Cells, OwnShape, Shape, check_size
 from dpfast.errors import DataError, ParameterError, Words
 from dpfast.kernels.histograms.prefixes import cover_magnitudes
+from dpfast.workloads.histograms import array_of, no_arrays
 
 __all__ = [
+    "CELLS",
     "LARGEST_ARRAY",
+    "SHAPE",
+    "Bounds",
+    "Cells",
+    "Coefficients",
+    "OwnShape",
+    "Shape",
     "check_size",
     "check_sums",
     "checked_coefficients",
     "checked_indices",
-    "checked_integer",
-    "checked_shape",
     "read_only",
 ]
 
 
+def _no_bounds() -> Iterator[object]:
+    yield from no_arrays()
+    yield from (3, [0.0], [True], np.array([0.0]), [-1], [10**30], [2**63], [2**40], [[[0]]])
+
+
+#: Lower or upper bounds, one for each query.
+Bounds: TypeAlias = Annotated[ArrayLike, Special(_no_bounds)]
+#: A number for each query.
+Coefficients: TypeAlias = Annotated[ArrayLike, Special(lambda: (*no_arrays(), 3.0, [1.0] * 99, [[1.0]]))]
+
+
 def checked_indices(given: Any, argument: str, shape: tuple[int | None, ...]) -> NDArray[np.int64]:
     """Return an int64 copy of an array of integers of a shape, None standing for any length."""
-    array = np.asarray(given)
+    array = array_of(given, argument)
     fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits or (array.dtype.kind not in "iu" and array.size):
         wanted = " by ".join("queries" if length is None else f"{length}" for length in shape)
@@ -37,7 +56,7 @@ def checked_indices(given: Any, argument: str, shape: tuple[int | None, ...]) ->
 
 def checked_coefficients(coefficients: Any, queries: int) -> NDArray[np.float64]:
     """Return coefficients, one for each query, as contiguous float64."""
-    array = np.asarray(coefficients)
+    array = array_of(coefficients, "coefficients")
     if array.shape != (queries,) or array.dtype.kind not in "biuf":
         raise ParameterError(
             "coefficients",

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.arguments import Instance
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.histograms.products import square_block_sums
-from dpfast.workloads.histograms import checked_histogram
-from dpfast.workloads.shapes import check_size, checked_coefficients, read_only
+from dpfast.workloads.histograms import Numbers, checked_histogram
+from dpfast.workloads.shapes import Coefficients, check_size, checked_coefficients, read_only
 
-__all__ = ["LARGEST_GRAM", "Union", "Workload", "check_workload"]
+__all__ = ["LARGEST_GRAM", "WORKLOAD", "Asked", "OwnQueries", "Union", "Workload"]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
@@ -51,14 +53,14 @@ class Workload(ABC):
         """Return the number of queries."""
 
     @abstractmethod
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return all answers W h: int64, exact, for a histogram of integers and queries of integers, else float64.
 
         Takes an array of `shape` or of as many cells in one dimension.
         """
 
     @abstractmethod
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the queries, each times its coefficient: W' c, of `shape`."""
 
     @abstractmethod
@@ -173,13 +175,15 @@ class Workload(ABC):
         return f"{type(self).__name__}({len(self)} queries over {' x '.join(map(str, self.shape))} cells)"
 
 
-def check_workload(workload: object) -> Workload:
-    """Return a workload, or refuse what is none."""
-    if not isinstance(workload, Workload):
-        raise ParameterError(
-            "workload", workload, "a workload of dpfast.workloads", "write for example dpf.workloads.prefix(100)"
-        )
-    return workload
+WORKLOAD = Instance(
+    Workload,  # type: ignore[type-abstract]  # no workload is made of it
+    "a workload of dpfast.workloads",
+    mend="write for example dpf.workloads.prefix(100)",
+)
+#: The queries that are asked.
+Asked: TypeAlias = Annotated[Workload, WORKLOAD]
+#: None asks for every cell.
+OwnQueries: TypeAlias = Annotated[Workload | None, replace(WORKLOAD, optional=True)]
 
 
 class Union(Workload):
@@ -210,12 +214,12 @@ class Union(Workload):
     def __len__(self) -> int:
         return int(self.offsets[-1])
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the answers of all parts: float64 if those of one are."""
         cells = checked_histogram(histogram, self.shape)
         return np.concatenate([part.answer(cells) for part in self.parts])
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum over all parts."""
         given = checked_coefficients(coefficients, len(self))
         out = np.zeros(self.shape)

@@ -43,8 +43,11 @@ class Call:
         function = self.function.__init__ if inspect.isclass(self.function) else self.function
         while isinstance(function, (types.MethodType, staticmethod)):
             function = function.__func__
-        hints = typing.get_type_hints(inspect.unwrap(function), include_extras=True)
-        return next((part for part in _parts(hints.get(name)) if isinstance(part, Declaration)), None)
+        function = inspect.unwrap(function)
+        # One by one: what is returned may be of a library that is not imported before it is used.
+        annotated = types.SimpleNamespace(__annotations__={name: function.__annotations__.get(name)})
+        hints = typing.get_type_hints(annotated, function.__globals__, include_extras=True)
+        return next((part for part in _parts(hints[name]) if isinstance(part, Declaration)), None)
 
     def __call__(self, **changed: Any) -> Any:
         """Call it with some arguments changed."""

@@ -290,36 +290,12 @@ def test_cells_of_what_was_not_declared_are_null_keys():
 FRAME = pl.DataFrame({"a": ["x"], "b": [1]})
 
 
-@pytest.mark.parametrize(
-    ("attributes", "told"),
-    [
-        ({}, "attributes must be a dictionary of names and values"),
-        ([("a", 2)], "attributes must be a dictionary of names and values"),
-        ({"a": []}, "the attribute 'a' must be a number of codes, a list of values"),
-        ({"a": ["x", "x"]}, "the attribute 'a' must be a number of codes"),
-        ({"a": [None]}, "the attribute 'a' must be a number of codes"),
-        ({"a": [1, "x"]}, "the attribute 'a' must be a number of codes"),
-        ({"a": "abc"}, "the attribute 'a' must be a number of codes"),
-        ({"a": 0}, "the attribute 'a' must be an integer of at least 1, but was 0"),
-        ({2: ["x"]}, "attributes must be a dictionary with a column's name"),
-        ({"a": 2**20, "b": 2**20}, "attributes must be of at most"),
-        ({name: list(range(100)) for name in "abcde"}, "80,000,000,000 bytes"),
-    ],
-)
-def test_domains_that_cannot_be(attributes, told):
-    with pytest.raises(ParameterError, match=told) as caught:
-        dpf.Domain(attributes)
-    assert "\n" not in str(caught.value)
+def test_a_domain_of_too_many_cells():
+    with pytest.raises(ParameterError, match="80,000,000,000 bytes"):
+        dpf.Domain({name: list(range(100)) for name in "abcde"})
 
 
 def test_arguments_that_cannot_be():
-    with pytest.raises(ParameterError, match="outside must be 'drop', 'null' or 'clamp', but was 'wrap'"):
-        dpf.Domain({"a": 2}, outside="wrap")
-    for cells in ([2], [-1], [0.5], [[0]], None):
-        with pytest.raises(ParameterError, match="cells must be integers from 0 to 1"):
-            dpf.Domain({"a": 2}).records(cells)
-    with pytest.raises(ParameterError, match="threads must be an integer of at least 1, but was 0"):
-        dpf.Domain({"a": 2}).count({"a": [1]}, threads=0)
     with pytest.raises(ParameterError, match="n must be left out"):
         dpf.Domain({"a": 2}).records([0], 5)
     with pytest.raises(ColumnError, match="a name that Polars takes for a pattern"):
@@ -348,10 +324,9 @@ def test_columns_of_another_type_are_refused_by_their_type_alone(attribute, colu
             dpf.Domain({"a": attribute}).open(rows.to_frame())
 
 
-@pytest.mark.parametrize("data", [5, {"a": [1, "private"]}, {"a": [1], "b": [1, 2]}, object()])
-def test_what_is_no_frame_is_refused_without_its_values(data):
-    with pytest.raises((ColumnError, ParameterError), match="data must be") as caught:
-        dpf.Domain({"a": 3}).count(data)
+def test_what_is_no_frame_is_refused_without_its_values():
+    with pytest.raises(ColumnError, match="data must be") as caught:
+        dpf.Domain({"a": 3}).count({"a": [1, "private"]})
     assert "private" not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 from dpfast.accounting import zcdp
 from dpfast.accounting.events import Event, Repeated
 from dpfast.accounting.pld import PLD
+from dpfast.arguments import Choice
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import round_up_root
@@ -27,9 +28,10 @@ from dpfast.mechanisms.noise.integer_noise import (
 )
 from dpfast.synthesis.fitted.exact_answers import Change
 
-__all__ = ["AnswerNoise", "Calibration", "noise_of_epsilon", "noise_of_rho"]
+__all__ = ["CALIBRATION", "AnswerNoise", "Calibration", "noise_of_epsilon", "noise_of_rho"]
 
-Calibration = Literal["tight", "zcdp", "book"]
+CALIBRATION = Choice(("tight", "zcdp", "book"))
+Calibration: TypeAlias = Annotated[Literal["tight", "zcdp", "book"], CALIBRATION]
 
 _CLOSE = 1e-3
 
@@ -90,8 +92,7 @@ def noise_of_epsilon(
         "tight", "zcdp" or "book".
 
     """
-    if calibration not in ("tight", "zcdp", "book"):
-        raise ParameterError("calibration", calibration, '"tight", "zcdp" or "book"')
+    CALIBRATION.read("calibration", calibration)
     budget, slack = Fraction(epsilon, UNITS_PER_ONE), Fraction(delta, UNITS_PER_ONE)
     if mechanism == "gaussian" and delta == 0:
         raise ParameterError("delta", 0, "above 0 for Gaussian noise", 'write delta=1e-6, or mechanism="laplace"')

@@ -8,16 +8,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Choice, Number
 from dpfast.errors import ParameterError, Words
 from dpfast.synthesis.fitted.projection import project_answers
 from dpfast.workloads import Workload
 
 __all__ = [
+    "GENERATOR",
     "GENERATORS",
     "Fit",
     "Generator",
@@ -28,7 +30,9 @@ __all__ = [
     "round_to_multiples",
 ]
 
-Generator = Literal["projection", "linear", "brute_force"]
+GENERATOR = Choice(("projection", "linear", "brute_force"))
+Generator: TypeAlias = Annotated[Literal["projection", "linear", "brute_force"], GENERATOR]
+_SHARE = Number(0, 1, above=True, mend="write for example {name}=0.01")
 #: From queries, their noisy answers, the number of records, lambda and the histogram before to a histogram, or None.
 Fit: TypeAlias = Callable[
     [Workload, NDArray[np.float64], float, float, NDArray[np.float64] | None], NDArray[np.float64] | None
@@ -208,8 +212,7 @@ def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
 
     """
     array = np.asarray(histogram, np.float64)
-    if isinstance(accuracy, bool) or not isinstance(accuracy, (int, float)) or not 0 < accuracy <= 1:
-        raise ParameterError("accuracy", accuracy, "a number above 0 and at most 1", "write for example accuracy=0.01")
+    accuracy = _SHARE.read("accuracy", accuracy)
     if not array.size or not np.isfinite(array).all() or array.min() < 0 or not array.sum() > 0:
         raise ParameterError("histogram", Words("with other cells"), "finite, without negative cells and not all 0")
     multiples: NDArray[np.int64] = np.floor(array / array.sum() * (array.size / accuracy)).astype(np.int64)

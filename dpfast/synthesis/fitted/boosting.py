@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, read_budget
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import Event
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.arguments import Choice, Flag, Number, Threads, Whole
 from dpfast.errors import ParameterError, Words
-from dpfast.ledger import Ledger
-from dpfast.ledger.payment import read_payment
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.selection.exponential_draws import exponential_draws
-from dpfast.randomness import RandomSource, random_source
+from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.base_generators import (
+    GENERATOR,
     GENERATORS,
     Fit,
     Generator,
@@ -29,18 +31,18 @@ from dpfast.synthesis.fitted.base_generators import (
     check_search,
     linear_solver,
 )
-from dpfast.synthesis.fitted.boosting_bounds import book_rounds, rounds_needed, step_size
+from dpfast.synthesis.fitted.boosting_bounds import ADVANTAGE, book_rounds, rounds_needed, step_size
 from dpfast.synthesis.fitted.boosting_privacy import BoostingPrivacy, Size, boosting_privacy, boosting_privacy_of_book
 from dpfast.synthesis.fitted.exact_answers import ExactAnswers
 from dpfast.synthesis.fitted.exact_queries import public_steps
-from dpfast.synthesis.fitted.projection import project_answers
-from dpfast.synthesis.fitted.projection_mechanism import check_total
+from dpfast.synthesis.fitted.projection import Iterations, Tolerance, project_answers
+from dpfast.synthesis.fitted.projection_mechanism import TOTAL, check_total
 from dpfast.synthesis.fitted.sampled import Sampled
 from dpfast.threads import thread_count
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import counted
+from dpfast.workloads.histograms import Counts, counted
 from dpfast.workloads.histograms import records as records_of
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["BoostedAnswers", "boost_queries", "verdicts"]
 
@@ -49,6 +51,13 @@ _BETA = 0.05
 _MOST_ANSWERS = 2**27
 #: With answers below 2**62 the differences stay within an int64.
 _LARGEST = 2**61
+
+ROUNDS = Whole(1, 10**6)
+ACCURACY = Number(0, 2**40, below=True, optional=True, mend="leave it out for one that fits the noise")
+REMEMBER = Flag(optional=True)
+MECHANISM = Choice(("laplace", "gaussian"), optional=True)
+CALIBRATION = Choice(("tight", "book"))
+SHARE = Number(0, 1, above=True, below=True, mend="write for example {name}=0.5")
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class BoostedAnswers:
     spent: Amounts | ConcentratedAmounts
     entry: int | None = None
 
-    def estimate(self, tolerance: float | None = None, iterations: int = 1000) -> Estimate:
+    def estimate(self, tolerance: Tolerance = None, iterations: Iterations = 1000) -> Estimate:
         """Return the histogram without negative cells whose answers are nearest, for records: see `project_answers`."""
         fitted = project_answers(
             self.answers, self.workload, total=self.total, tolerance=tolerance, iterations=iterations
@@ -105,28 +114,28 @@ class BoostedAnswers:
 
 
 def boost_queries(
-    histogram: Any,
-    workload: Workload,
+    histogram: Counts,
+    workload: Asked,
     *,
-    epsilon: Any = None,
-    delta: Any = 0,
-    rho: Any = None,
-    rounds: int | None = None,
-    samples: int = 100,
-    advantage: float = 1 / 3,
-    accuracy: float | None = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 0,
+    rho: Rho = None,
+    rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,
+    samples: Annotated[int, ROUNDS] = 100,
+    advantage: Annotated[float, ADVANTAGE] = 1 / 3,
+    accuracy: Annotated[float | None, ACCURACY] = None,
     generator: Generator = "projection",
-    remember: bool | None = None,
-    mechanism: Literal["laplace", "gaussian"] | None = None,
-    calibration: Literal["tight", "book"] = "tight",
-    share: float = 0.5,
+    remember: Annotated[bool | None, REMEMBER] = None,
+    mechanism: Annotated[Literal["laplace", "gaussian"] | None, MECHANISM] = None,
+    calibration: Annotated[Literal["tight", "book"], CALIBRATION] = "tight",
+    share: Annotated[float, SHARE] = 0.5,
     neighbors: Neighbors = "add_remove",
-    total: int | None = None,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    total: Annotated[int | None, TOTAL] = None,
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> BoostedAnswers:
     """Answer all queries of a workload by boosting: each round fits a histogram to a few noisy answers.
 
@@ -217,7 +226,7 @@ def boost_queries(
     (13, True, True)
 
     """
-    exact = ExactAnswers(check_workload(workload))
+    exact = ExactAnswers(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
@@ -226,24 +235,20 @@ def boost_queries(
     source = random_source(random)
     thread_count(threads, 1)
     step = step_size(advantage)
-    book = _checked_calibration(calibration)
+    book = CALIBRATION.read("calibration", calibration) == "book"
     if rounds is None:
         rounds = (book_rounds if book else rounds_needed)(len(workload), advantage)
-    _check_whole("rounds", rounds)
-    _check_whole("samples", samples)
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-        raise ParameterError("share", share, "a number above 0 and below 1", "write for example share=0.5")
-    if type(generator) is not str or generator not in GENERATORS:
-        raise ParameterError("generator", generator, '"projection", "linear" or "brute_force"')
+    rounds, samples = ROUNDS.read("rounds", rounds), ROUNDS.read("samples", samples)
+    share = SHARE.read("share", share)
+    GENERATOR.read("generator", generator)
     if rounds * len(workload) > _MOST_ANSWERS:
         allowed = f"at most {_MOST_ANSWERS:,} answers in all rounds (8 bytes each)"
         raise ParameterError("rounds", Words(f"{rounds:,} of {len(workload):,} queries"), allowed, "ask fewer queries")
     counts = exact.counts(cells, charged=ledger is not None)
     measured = relation == "add_remove" and total is None
     known = None if measured else max(records_of(histogram), 0) if total is None else total
-    if not isinstance(remember, (bool, np.bool_, type(None))):
-        raise ParameterError("remember", remember, "True, False or None")
-    keeps = generator == "projection" if remember is None else bool(remember)
+    remembers = REMEMBER.read_optional("remember", remember)
+    keeps = generator == "projection" if remembers is None else remembers
     _check_generator(generator, samples * rounds if keeps else samples, workload.cells, known)
     size = Size(rounds, samples, step, exact.change(relation).largest, exact.largest if measured else 0)
     kind = _kind(mechanism, budget.kind == "rho" or budget.delta_units > 0)
@@ -269,24 +274,9 @@ def boost_queries(
     )
 
 
-def _checked_calibration(calibration: object) -> bool:
-    """Return whether it is the book's."""
-    if type(calibration) is not str or calibration not in ("tight", "book"):
-        raise ParameterError("calibration", calibration, '"tight" or "book"')
-    return calibration == "book"
-
-
-def _check_whole(argument: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 10**6:
-        raise ParameterError(argument, value, "a whole number from 1 to 10**6")
-
-
 def _kind(mechanism: object, concentrated: bool) -> Literal["laplace", "gaussian"]:
-    if mechanism is None:
-        return "gaussian" if concentrated else "laplace"
-    if type(mechanism) is str and mechanism in ("laplace", "gaussian"):
-        return "laplace" if mechanism == "laplace" else "gaussian"
-    raise ParameterError("mechanism", mechanism, '"laplace", "gaussian" or None')
+    read = MECHANISM.read_optional("mechanism", mechanism) or ("gaussian" if concentrated else "laplace")
+    return "laplace" if read == "laplace" else "gaussian"
 
 
 def _check_generator(generator: Generator, samples: int, cells: int, total: int | None) -> None:
@@ -305,9 +295,7 @@ def _tolerance(accuracy: object, exact: ExactAnswers, privacy: BoostingPrivacy, 
     """Return lambda in steps, a whole number."""
     if accuracy is None:
         return 2 * privacy.noise.largest(size.samples, _BETA / size.rounds)
-    if isinstance(accuracy, bool) or not isinstance(accuracy, (int, float, np.number)) or not 0 <= accuracy < 2.0**40:
-        raise ParameterError("accuracy", accuracy, "a number of at least 0", "leave it out for one that fits the noise")
-    return math.ceil(float(accuracy) / exact.step)
+    return math.ceil(ACCURACY.read("accuracy", accuracy) / exact.step)
 
 
 def verdicts(synopsis: NDArray[np.int64], answers: NDArray[np.int64], tolerance: int, margin: int) -> NDArray[np.int64]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
-from dpfast.errors import ParameterError
+from dpfast.arguments import Number
 
 __all__ = [
+    "ADVANTAGE",
     "book_rounds",
     "brute_force_samples",
     "generalization",
@@ -25,6 +26,8 @@ __all__ = [
     "subsample_size",
 ]
 
+ADVANTAGE = Number(1e-6, 0.5, below=True, mend="write for example {name}=1/3")
+
 
 def step_size(advantage: float) -> float:
     """Return alpha = ln((1 + 2 eta) / (1 - 2 eta)) / 2, by which weights of queries are moved.
@@ -38,11 +41,7 @@ def step_size(advantage: float) -> float:
     0.8047189562
 
     """
-    if isinstance(advantage, bool) or not isinstance(advantage, (int, float)) or not 1e-6 <= advantage < 0.5:
-        raise ParameterError(
-            "advantage", advantage, "a number from 1e-6 to below 1/2", "write for example advantage=1/3"
-        )
-    return math.atanh(2 * advantage)
+    return math.atanh(2 * ADVANTAGE.read("advantage", advantage))
 
 
 def naive_factor(weights: int = 10) -> float:

@@ -8,18 +8,41 @@ and 25).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.arguments import Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import array_of, clamped, counted
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.histograms import array_of, clamped, counted, no_arrays
+from dpfast.workloads.workload import WORKLOAD
 
-__all__ = ["LARGEST_DOMAIN", "ExactQueries", "check_cells"]
+__all__ = ["LARGEST_DOMAIN", "PRIOR", "REPLAYS", "TOTAL", "ExactQueries", "Prior", "Replays", "Total", "check_cells"]
+
+#: How often measurements are fitted again.
+REPLAYS = Whole(1, 10**6, mend="write for example {name}=100")
+Replays: TypeAlias = Annotated[int, REPLAYS]
+#: How many records there are, where that is public.
+TOTAL = Whole(0, 2**60, optional=True, mend="write for example {name}=10_000")
+Total: TypeAlias = Annotated[int | None, TOTAL]
+#: Weights to start with.
+PRIOR = Special(
+    lambda: (
+        *no_arrays(),
+        3.0,
+        [1.0, 2.0],
+        [0.0] * 4,
+        [-1.0] * 4,
+        [math.nan] * 4,
+        [math.inf] * 4,
+        [1e-300, 1, 1, 1e300],
+    ),
+    optional=True,
+)
+Prior: TypeAlias = Annotated[ArrayLike | None, PRIOR]
 
 #: Cells for which weights are held in memory.
 LARGEST_DOMAIN = 2**28
@@ -78,7 +101,7 @@ class ExactQueries:
     """
 
     def __init__(self, workload: Workload, neighbors: Neighbors, *, whatever: bool = False) -> None:
-        check_workload(workload)
+        WORKLOAD.read("workload", workload)
         check_cells(workload.cells, "workload")
         if len(workload) == 0 or workload.cells == 0:
             raise ParameterError("workload", repr(workload), "of at least one query and one cell")
@@ -207,7 +230,7 @@ def histogram_shape(histogram: Any) -> tuple[int, ...]:
     return shape
 
 
-def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
+def public_weights(prior: Prior, cells: int) -> NDArray[np.float64]:
     """Return public weights to start with, in one dimension: those of the prior in proportion, or all alike.
 
     The largest is from 1/2 to 1 and none is below 2**-500, so that sums and quotients of them with the number of
@@ -215,10 +238,8 @@ def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
     """
     if prior is None:
         return np.ones(cells)
-    try:
-        weights = np.array(prior, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
+    given = array_of(prior, "prior")
+    weights = given.astype(np.float64).reshape(-1) if given.dtype.kind in "biuf" else np.empty(0)
     if weights.size != cells or not np.isfinite(weights).all() or not weights.min() > 0.0:
         allowed = f"{cells:,} positive finite public weights, one for each cell"
         raise ParameterError("prior", Words(f"of {weights.size} numbers"), allowed)
@@ -227,11 +248,3 @@ def public_weights(prior: Any, cells: int) -> NDArray[np.float64]:
         allowed = "of weights within a factor of 2**499 of each other"
         raise ParameterError("prior", Words("of weights further apart"), allowed, "raise the smallest ones")
     return weights
-
-
-def whole(given: Any, argument: str, least: int, most: int, example: int) -> int:
-    """Read a whole number within bounds, or refuse it."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not least <= given <= most:
-        allowed = f"a whole number from {least} to {most}"
-        raise ParameterError(argument, given, allowed, f"write for example {argument}={example}")
-    return int(given)

@@ -3,46 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, TypeAlias
 
-from dpfast.accounting.budget import read_budget
-from dpfast.accounting.privacy_unit import read_neighbors
+from numpy.typing import ArrayLike
+
+from dpfast.accounting.budget import Epsilon, Rho, read_budget
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.arguments import Special, Threads
 from dpfast.errors import ParameterError
-from dpfast.ledger import Ledger
-from dpfast.ledger.payment import read_payment
-from dpfast.randomness import random_source
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer, read_payment
+from dpfast.randomness import Random, random_source
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.exact_queries import ExactQueries, public_weights
-from dpfast.synthesis.fitted.rounds import PaymentByRounds, Rounds
+from dpfast.synthesis.fitted.exact_queries import ExactQueries, Prior, Replays, Total, public_weights
+from dpfast.synthesis.fitted.rounds import PAY, REPEAT, ROUNDS, SELECTION, PaymentByRounds, Rounds
+from dpfast.synthesis.shares import SHARE, Share
 from dpfast.threads import thread_count
-from dpfast.workloads import Workload
-from dpfast.workloads.histograms import counted, records
+from dpfast.workloads.histograms import Counts, counted, records
+from dpfast.workloads.workload import Asked
 
 __all__ = ["mwem"]
 
+Progress: TypeAlias = Annotated[
+    Callable[[int], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
+]
+
 
 def mwem(
-    histogram: Any,
-    workload: Workload,
+    histogram: Counts | Callable[[], ArrayLike],
+    workload: Asked,
     *,
-    epsilon: Any = None,
-    rounds: int = 30,
-    rho: Any = None,
-    selection: str = "exponential",
-    neighbors: str = "add_remove",
-    total: int | None = None,
-    prior: Any = None,
-    replays: int = 100,
-    selection_share: Any = None,
-    total_share: Any = 0.05,
-    repeat: bool = False,
-    ledger: Ledger | None = None,
-    pay: str = "at_once",
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    epsilon: Epsilon = None,
+    rounds: Annotated[int, ROUNDS] = 30,
+    rho: Rho = None,
+    selection: Annotated[str, SELECTION] = "exponential",
+    neighbors: Neighbors = "add_remove",
+    total: Total = None,
+    prior: Prior = None,
+    replays: Replays = 100,
+    selection_share: Annotated[Share | None, replace(SHARE, optional=True)] = None,
+    total_share: Share = 0.05,
+    repeat: Annotated[bool, REPEAT] = False,
+    ledger: Payer = None,
+    pay: Annotated[str, PAY] = "at_once",
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
+    progress: Progress = None,
 ) -> Estimate:
     """Estimate a histogram so that many linear queries on it are answered well, measuring few of them.
 

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dpfast.accounting.budget import Budget, read_budget
-from dpfast.accounting.privacy_unit import read_neighbors
+from dpfast.accounting.budget import Budget, Epsilon, Rho, read_budget
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.arguments import Flag, Number, Special, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
-from dpfast.ledger import Ledger
-from dpfast.ledger.payment import read_payment
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
-from dpfast.synthesis.fitted.exact_queries import ExactQueries, histogram_shape, public_steps, public_weights, whole
-from dpfast.synthesis.shares import noise_for, read_share, selection_for
+from dpfast.synthesis.fitted.exact_queries import (
+    REPLAYS,
+    TOTAL,
+    ExactQueries,
+    Prior,
+    Replays,
+    Total,
+    histogram_shape,
+    public_steps,
+    public_weights,
+)
+from dpfast.synthesis.shares import Share, noise_for, read_share, selection_for
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import clamped, counted, records
+from dpfast.workloads.histograms import CountsOfAnyShape, array_of, clamped, counted, no_arrays, records
 from dpfast.workloads.matrix import Matrix
+from dpfast.workloads.workload import Asked
 
 __all__ = ["Answer", "PrivateMultiplicativeWeights"]
 
@@ -33,6 +45,13 @@ _BITS = 20
 _LARGEST_SUM_BITS = 60
 #: Rows of measured queries may take so many bytes.
 _MOST_BYTES = 2**32
+UPDATES = Whole(1, 10**6, mend="write for example {name}=20")
+SIGNED = Flag()
+#: An error, or a softness.
+POSITIVE = Number(0, 2**40, above=True, below=True)
+QUERY = Special(lambda: (*no_arrays(), 3.0, [1.0] * 5, [2.0] * 4, [-2.0] * 4, [np.nan] * 4, [np.inf] * 4))
+QUERIES = Whole(1, 2**62, mend="write for example {name}=1000")
+BETA = Number(0, 1, above=True, below=True, mend="write for example {name}=0.05")
 #: A query without any error is measured with this probability, where no threshold is given.
 _FALSE_ALARM = 1e-3
 
@@ -148,37 +167,36 @@ class PrivateMultiplicativeWeights:
 
     def __init__(
         self,
-        histogram: Any,
+        histogram: CountsOfAnyShape,
         *,
-        epsilon: Any = None,
-        rho: Any = None,
-        updates: int = 20,
-        threshold: float | None = None,
-        signed: bool = False,
-        neighbors: str = "add_remove",
-        total: int | None = None,
-        prior: Any = None,
-        test_share: Any = 0.5,
-        total_share: Any = 0.05,
-        softness: float = 0.3,
-        replays: int = 100,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-        privacy_unit: str | None = None,
+        epsilon: Epsilon = None,
+        rho: Rho = None,
+        updates: Annotated[int, UPDATES] = 20,
+        threshold: Annotated[float | None, replace(POSITIVE, optional=True)] = None,
+        signed: Annotated[bool, SIGNED] = False,
+        neighbors: Neighbors = "add_remove",
+        total: Total = None,
+        prior: Prior = None,
+        test_share: Share = 0.5,
+        total_share: Share = 0.05,
+        softness: Annotated[float, POSITIVE] = 0.3,
+        replays: Replays = 100,
+        ledger: Payer = None,
+        dataset: OwnName = None,
+        privacy_unit: OwnName = None,
         random: Random = None,
     ) -> None:
         self._neighbors = read_neighbors(neighbors)
         budget = read_budget(epsilon, None, rho)
         kind, units = budget.kind, budget.units
-        self.updates = whole(updates, "updates", 1, 10**6, 20)
-        self._replays = whole(replays, "replays", 1, 10**6, 100)
-        if not isinstance(signed, (bool, np.bool_)):
-            raise ParameterError("signed", signed, "True or False")
-        self._softness = _positive(softness, "softness")
+        self.updates = UPDATES.read("updates", updates)
+        self._replays = REPLAYS.read("replays", replays)
+        self._signed = SIGNED.read("signed", signed)
+        self._softness = POSITIVE.read("softness", softness)
         self.shape = histogram_shape(histogram)
         cells = math.prod(self.shape)
         start = public_weights(prior, cells)
-        public = None if total is None else whole(total, "total", 0, 2**60, 10_000)
+        public = TOTAL.read_optional("total", total)
         self._public_total = neighbors == "replace" or total is not None
         charges, total_noise, name = [], None, f"multiplicative weights over {cells:,} cells"
         if not self._public_total:
@@ -189,15 +207,14 @@ class PrivateMultiplicativeWeights:
         testing = _share(int(units * read_share(test_share, "test_share")), budget)
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
         measuring = _share((units - testing) // self.updates, budget)
-        self._signed = bool(signed)
-        width = (2 if signed and neighbors == "replace" else 1) << _BITS
+        width = (2 if self._signed and neighbors == "replace" else 1) << _BITS
         self._noise, charge = noise_for(kind, measuring, width, width**2, self.updates, f"{name}: measurements")
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self._noise.deviation, self._noise.scale)
         charges += [test.charge, charge]
         scales = calibrate(test.epsilon, width, False, self.updates, None).scales
         self._scales = scales[0] * 2.0**-_BITS, scales[1] * 2.0**-_BITS
-        self.threshold = self._default_threshold() if threshold is None else _positive(threshold, "threshold")
+        self.threshold = self._default_threshold() if threshold is None else POSITIVE.read("threshold", threshold)
         payment = read_payment(
             ledger, budget, random, neighbors=self._neighbors, dataset=dataset, privacy_unit=privacy_unit
         )
@@ -239,7 +256,7 @@ class PrivateMultiplicativeWeights:
         """The weights of all cells as they are now: public."""
         return self._fitted.weights.reshape(self.shape).copy()
 
-    def answer(self, query: Any) -> Answer:
+    def answer(self, query: Annotated[ArrayLike, QUERY]) -> Answer:
         """Answer one query.
 
         Parameters
@@ -258,7 +275,7 @@ class PrivateMultiplicativeWeights:
             The query has another length or a coefficient out of range.
 
         """
-        row = np.asarray(query)
+        row = array_of(query, "query")
         cells = math.prod(self.shape)
         if row.shape not in {self.shape, (cells,)} or row.dtype.kind not in "biuf":
             raise ParameterError(
@@ -268,19 +285,17 @@ class PrivateMultiplicativeWeights:
             )
         if row.dtype.kind == "f" and not np.isfinite(row).all():
             raise ParameterError("query", Words("NaN or infinite somewhere"), "finite")
-        frame = self.answer_all(Matrix(row.reshape(1, *self.shape)), argument="query")
+        frame = self._answer_all(Matrix(row.reshape(1, *self.shape)), "query")
         value, source, exhausted = frame.row(0)
         return Answer(value, source, exhausted)
 
-    def answer_all(self, workload: Workload, *, argument: str = "workload") -> pl.DataFrame:
+    def answer_all(self, workload: Asked) -> pl.DataFrame:
         """Answer all queries of a workload, in their order.
 
         Parameters
         ----------
         workload
             Queries over the histogram's shape, with coefficients from 0 to 1.
-        argument
-            What errors call it.
 
         Returns
         -------
@@ -293,6 +308,10 @@ class PrivateMultiplicativeWeights:
             The workload has another shape or a coefficient out of range.
 
         """
+        return self._answer_all(workload, "workload")
+
+    def _answer_all(self, workload: Workload, argument: str) -> pl.DataFrame:
+        """Answer all queries of what errors call by this name."""
         queries = ExactQueries(workload, self._neighbors, whatever=True)
         if workload.shape != self.shape:
             raise ParameterError(argument, Words(f"over the shape {workload.shape}"), f"over the shape {self.shape}")
@@ -348,7 +367,7 @@ class PrivateMultiplicativeWeights:
         self._fitted.replay(self._replays)
         return float(noisy[0])
 
-    def utility(self, queries: int, beta: float = 0.05) -> float:
+    def utility(self, queries: Annotated[int, QUERIES], beta: Annotated[float, BETA] = 0.05) -> float:
         """Return an error that no answer to so many queries exceeds, with probability 1 - beta; infinity if none.
 
         Guarantee
@@ -375,9 +394,7 @@ class PrivateMultiplicativeWeights:
         with softness = n / (the deviation of the noise) it takes about 6 n**2 ln(cells) / T**2 of them.
 
         """
-        count = whole(queries, "queries", 1, 2**62, 1000)
-        if not isinstance(beta, (int, float)) or not 0.0 < beta < 1.0:
-            raise ParameterError("beta", beta, "a number between 0 and 1", "write for example beta=0.05")
+        count, beta = QUERIES.read("queries", queries), BETA.read("beta", beta)
         if not self._public_total:
             raise ParameterError("total", None, "public for this bound", "make the object with total=")
         base, scale = self._scales
@@ -399,14 +416,6 @@ class PrivateMultiplicativeWeights:
     def __repr__(self) -> str:
         """Show what is left."""
         return f"PrivateMultiplicativeWeights({self.remaining} of {self.updates} updates left; spent {self.spent})"
-
-
-def _positive(given: Any, argument: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating, np.integer)):
-        raise ParameterError(argument, given, "a positive finite number")
-    if not 0.0 < float(given) < 2.0**40:
-        raise ParameterError(argument, given, "a positive number below 2**40")
-    return float(given)
 
 
 def _share(units: int, budget: Budget) -> int:

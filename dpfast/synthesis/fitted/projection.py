@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dpfast.arguments import Choice, Number, Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import checked_histogram
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.histograms import array_of, checked_histogram, no_arrays
+from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["Body", "Projection", "check_limits", "project_answers"]
 
-Body = Literal["simplex", "capped", "ball"]
+BODY = Choice(("simplex", "capped", "ball"))
+Body: TypeAlias = Annotated[Literal["simplex", "capped", "ball"], BODY]
+TOLERANCE = Number(0, above=True, optional=True, mend="write for example {name}=0.1")
+Tolerance: TypeAlias = Annotated[float | None, TOLERANCE]
+ITERATIONS = Whole(1)
+Iterations: TypeAlias = Annotated[int, ITERATIONS]
+TOTAL = Number(0, mend="give the number of records")
 
 #: An int64 has so many bits for columns of zeros and ones; of other columns each costs a pass over the histogram.
 _BINARY_COLUMNS, _OTHER_COLUMNS = 62, 4
@@ -62,15 +70,24 @@ class Projection:
     complete: bool
 
 
+def _no_answers() -> Iterator[object]:
+    yield from no_arrays()
+    yield from (3.0, [1.0] * 99, ["1"] * 4, [math.nan] * 4, [math.inf] * 4)
+
+
+def _no_start() -> Iterator[object]:
+    yield from (*_no_answers(), [-1.0] * 4, [True] * 4)
+
+
 def project_answers(
-    answers: Any,
-    workload: Workload,
+    answers: Annotated[ArrayLike, Special(_no_answers)],
+    workload: Asked,
     *,
-    total: float,
+    total: Annotated[float, TOTAL],
     body: Body = "simplex",
-    tolerance: float | None = None,
-    iterations: int = 1000,
-    start: Any = None,
+    tolerance: Tolerance = None,
+    iterations: Iterations = 1000,
+    start: Annotated[ArrayLike | None, Special(_no_start, optional=True)] = None,
 ) -> Projection:
     """Move noisy answers to the nearest that a histogram can have, and return that histogram.
 
@@ -132,15 +149,15 @@ def project_answers(
     ([3.5, 3.5, 9.0, 10.0], [3.5, 0.0, 5.5, 1.0])
 
     """
-    check_workload(workload)
-    target = np.asarray(answers, np.float64)
-    if target.shape != (len(workload),):
+    WORKLOAD.read("workload", workload)
+    given = array_of(answers, "answers")
+    if given.shape != (len(workload),) or given.dtype.kind not in "biuf":
         allowed = f"one number for each of the {len(workload):,} queries"
-        raise ParameterError("answers", Words(f"of shape {target.shape}"), allowed)
+        raise ParameterError("answers", Words(f"of shape {given.shape} and type {given.dtype}"), allowed)
+    target = given.astype(np.float64)
     if not np.isfinite(target).all():
         raise ParameterError("answers", Words("with NaN or infinities"), "finite numbers")
-    if isinstance(total, bool) or not isinstance(total, (int, float, np.number)) or not 0 <= total < math.inf:
-        raise ParameterError("total", total, "a finite number of at least 0", "give the number of records")
+    total = TOTAL.read("total", total)
     check_limits(body, tolerance, iterations)
     if tolerance is None:
         tolerance = 1e-3 * math.sqrt(float(np.square(target).mean()))
@@ -154,16 +171,11 @@ def project_answers(
     return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
 
 
-def check_limits(body: object, tolerance: Any, iterations: Any) -> None:
+def check_limits(body: Body, tolerance: float | None, iterations: int) -> None:
     """Refuse what no projection can be told to do."""
-    if body not in ("simplex", "capped", "ball"):
-        raise ParameterError("body", body, '"simplex", "capped" or "ball"')
-    if tolerance is not None and (
-        isinstance(tolerance, bool) or not isinstance(tolerance, (int, float, np.number)) or not tolerance > 0
-    ):
-        raise ParameterError("tolerance", tolerance, "a number above 0", "write for example tolerance=0.1")
-    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
-        raise ParameterError("iterations", iterations, "a whole number of at least 1")
+    BODY.read("body", body)
+    TOLERANCE.read_optional("tolerance", tolerance)
+    ITERATIONS.read("iterations", iterations)
 
 
 def _project(

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import Event
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.arguments import Choice, Threads, Whole
 from dpfast.errors import ParameterError, Words
-from dpfast.ledger import Ledger
-from dpfast.ledger.payment import read_payment
-from dpfast.randomness import random_source
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer, read_payment
+from dpfast.randomness import Random, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.answer_noise import AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
+from dpfast.synthesis.fitted.answer_noise import CALIBRATION, AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.exact_answers import Change, ExactAnswers
-from dpfast.synthesis.fitted.projection import Body, Projection, check_limits, project_answers
+from dpfast.synthesis.fitted.projection import Body, Iterations, Projection, Tolerance, check_limits, project_answers
 from dpfast.synthesis.fitted.sampled import WithTotal
 from dpfast.threads import thread_count
-from dpfast.workloads import Workload
-from dpfast.workloads.histograms import counted
+from dpfast.workloads.histograms import Counts, counted
 from dpfast.workloads.histograms import records as records_of
-from dpfast.workloads.workload import check_workload
+from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
 
@@ -34,6 +34,10 @@ __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_err
 _TOLERANCE = 0.05
 #: The probability that a histogram has more records than the fitted one may have.
 _MISSED = 1e-6
+
+MECHANISM = Choice(("auto", "laplace", "gaussian"))
+#: How many records there are, where that is public.
+TOTAL = Whole(1, 2**53 - 1, optional=True)
 
 
 class ProjectedAnswers(Estimate):
@@ -66,10 +70,8 @@ class ProjectedAnswers(Estimate):
 
 def calibrate_noise(change: Change, budget: Budget, mechanism: object, calibration: Calibration) -> AnswerNoise:
     """Return noise for a budget; "auto" takes the one of less variance: Gaussian, or Laplace by basic composition."""
-    if type(calibration) is not str or calibration not in ("tight", "zcdp", "book"):
-        raise ParameterError("calibration", calibration, '"tight", "zcdp" or "book"')
-    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
-        raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
+    CALIBRATION.read("calibration", calibration)
+    MECHANISM.read("mechanism", mechanism)
     if mechanism == "auto":
         kinds: list[Literal["laplace", "gaussian"]] = ["laplace", "gaussian"]
         if budget.kind == "rho":
@@ -87,35 +89,31 @@ def calibrate_noise(change: Change, budget: Budget, mechanism: object, calibrati
 
 def check_total(total: object, neighbors: Neighbors) -> None:
     """Refuse a number of records that is none, or given where the histogram has it."""
-    if total is None:
-        return
-    if isinstance(total, bool) or not isinstance(total, (int, np.integer)) or not 0 < total < 2**53:
-        raise ParameterError("total", total, "a whole number of records above 0, or None")
-    if neighbors == "replace":
+    if TOTAL.read_optional("total", total) is not None and neighbors == "replace":
         raise ParameterError(
             "total", total, 'left out for neighbors="replace"', "the histogram has it, and it is public"
         )
 
 
 def projection_mechanism(
-    histogram: Any,
-    workload: Workload,
+    histogram: Counts,
+    workload: Asked,
     *,
-    epsilon: Any = None,
-    delta: Any = 0,
-    rho: Any = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    epsilon: Epsilon = None,
+    delta: Delta = 0,
+    rho: Rho = None,
+    mechanism: Annotated[Literal["auto", "laplace", "gaussian"], MECHANISM] = "auto",
     calibration: Calibration = "tight",
     neighbors: Neighbors = "add_remove",
-    total: int | None = None,
+    total: Annotated[int | None, TOTAL] = None,
     body: Body = "simplex",
-    tolerance: float | None = None,
-    iterations: int = 1000,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    tolerance: Tolerance = None,
+    iterations: Iterations = 1000,
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> ProjectedAnswers:
     """Answer all queries of a workload with noise, and move the answers to the nearest that a histogram can have.
 
@@ -206,7 +204,7 @@ def projection_mechanism(
     dpfast.errors.ParameterError: epsilon must be a number from 1e-18 to 1e6, but was -1; write for example epsilon=0.5
 
     """
-    exact = ExactAnswers(check_workload(workload))
+    exact = ExactAnswers(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)

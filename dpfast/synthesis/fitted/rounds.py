@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.arguments import Choice, Flag, Whole
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.ledger import Charge
@@ -21,20 +21,25 @@ from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.exact_queries import ExactQueries, whole
-from dpfast.synthesis.shares import Selection, noise_for, read_share, selection_for
+from dpfast.synthesis.fitted.exact_queries import REPLAYS, TOTAL, ExactQueries
+from dpfast.synthesis.shares import Selection, Share, noise_for, read_share, selection_for
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.cells import Total as TotalCount
 from dpfast.workloads.marginals import Marginals
 
-__all__ = ["PaymentByRounds", "Rounds"]
+__all__ = ["PAY", "REPEAT", "ROUNDS", "SELECTION", "PaymentByRounds", "Rounds"]
+
+PAY = Choice(("at_once", "by_round"))
+REPEAT = Flag()
+SELECTION = Choice(("exponential", "permute_and_flip"))
 
 #: How softly a measurement holds the estimate, in deviations of its noise; found by experiment (see `mwem`).
 SOFTNESS = 0.4
 _SHARE_OF_ONE, _SHARE_OF_GROUPS = Fraction(3, 10), Fraction(3, 20)
 _MOST = 10**6
+ROUNDS = Whole(1, _MOST, mend="write for example {name}=30")
 #: Rows of measured queries, where they are held, may take so many bytes.
 _MOST_BYTES = 2**32
 
@@ -43,8 +48,7 @@ class PaymentByRounds:
     """How a ledger pays: for everything before anything is drawn, or for each round before it."""
 
     def __init__(self, payment: Payment, pay: object) -> None:
-        if pay not in ("at_once", "by_round"):
-            raise ParameterError("pay", pay, '"at_once" or "by_round"')
+        PAY.read("pay", pay)
         if pay == "by_round" and payment.ledger is None:
             raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
         self._payment, self._by_round = payment, pay == "by_round"
@@ -83,27 +87,25 @@ class Rounds:
         self,
         queries: ExactQueries,
         budget: Budget,
-        rounds: Any,
+        rounds: int,
         *,
         selection: str,
         neighbors: Neighbors,
-        total: Any,
-        replays: Any,
-        selection_share: Any,
-        total_share: Any,
+        total: int | None,
+        replays: int,
+        selection_share: Share | None,
+        total_share: Share,
         repeat: bool,
     ) -> None:
         groups = len(queries.offsets) - 1
-        self.rounds = min(whole(rounds, "rounds", 1, _MOST, 30), _MOST if repeat else groups)
-        self.replays = whole(replays, "replays", 1, _MOST, 100)
-        if selection not in ("exponential", "permute_and_flip"):
-            raise ParameterError("selection", selection, '"exponential" or "permute_and_flip"')
-        if not isinstance(repeat, (bool, np.bool_)):
-            raise ParameterError("repeat", repeat, "True or False")
+        repeat = REPEAT.read("repeat", repeat)
+        self.rounds = min(ROUNDS.read("rounds", rounds), _MOST if repeat else groups)
+        self.replays = REPLAYS.read("replays", replays)
+        SELECTION.read("selection", selection)
         _check_rows(queries, self.rounds)
-        self.queries, self.budget, self.repeat = queries, budget, bool(repeat)
+        self.queries, self.budget, self.repeat = queries, budget, repeat
         self._draw = exponential if selection == "exponential" else permute_and_flip
-        self.total = None if total is None else whole(total, "total", 0, 2**60, 10_000)
+        self.total = TOTAL.read_optional("total", total)
         self.total_noise: IntegerNoise | None = None
         self.total_charges: list[Charge] = []
         name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units

@@ -9,6 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import Numbers
+from dpfast.workloads.shapes import Coefficients, checked_coefficients
 
 __all__ = ["Sampled", "WithTotal"]
 
@@ -25,14 +27,14 @@ class Sampled(Workload):
         """Return the number of queries."""
         return self.queries.size
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Answer all queries and keep these."""
         return self._workload.answer(histogram)[self.queries]
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Add up coefficients of one query, and leave the other queries out."""
         every = np.zeros(len(self._workload))
-        np.add.at(every, self.queries, coefficients)
+        np.add.at(every, self.queries, checked_coefficients(coefficients, len(self)))
         return self._workload.transposed(every)
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
@@ -67,13 +69,14 @@ class WithTotal(Workload):
         """Return the number of queries."""
         return len(self._workload) + 1
 
-    def answer(self, histogram: Any) -> NDArray[Any]:
+    def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Answer all queries and add up the cells."""
         return np.append(self._workload.answer(histogram), np.sum(histogram) * self._weight)
 
-    def transposed(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the queries, each times its coefficient."""
-        cells: NDArray[np.float64] = self._workload.transposed(coefficients[:-1]) + coefficients[-1] * self._weight
+        given = checked_coefficients(coefficients, len(self))
+        cells: NDArray[np.float64] = self._workload.transposed(given[:-1]) + given[-1] * self._weight
         return cells
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:

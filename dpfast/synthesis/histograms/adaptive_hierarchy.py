@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from dpfast.ledger import Ledger
+from dpfast.accounting.budget import Epsilon, Rho
+from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.arguments import Threads
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer
+from dpfast.randomness import Random
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import Tree
 from dpfast.synthesis.preparing import Task
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["adaptive_hierarchy"]
 
 
 def adaptive_hierarchy(
-    histogram: Any,
-    workload: Workload | None = None,
+    histogram: Counts,
+    workload: OwnQueries = None,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
-    neighbors: str = "add_remove",
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbors: Neighbors = "add_remove",
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> Estimate:
     """Estimate a histogram by a tree of boxes that grows where the records are.
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from dpfast.accounting.budget import Epsilon, Rho
+from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.arguments import Threads
 from dpfast.kernels.histograms.clusters import cluster_sorted
-from dpfast.ledger import Ledger
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer
+from dpfast.randomness import Random
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import PARTS, Task
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["ahp"]
 
@@ -21,17 +26,17 @@ _THRESHOLD = 0.35
 
 
 def ahp(
-    histogram: Any,
-    workload: Workload | None = None,
+    histogram: Counts,
+    workload: OwnQueries = None,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
-    neighbors: str = "add_remove",
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbors: Neighbors = "add_remove",
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> Estimate:
     """Estimate a histogram by clusters of cells with about the same count, in any order: AHP.
 

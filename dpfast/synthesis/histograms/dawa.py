@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Budget
-from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.accounting.budget import Budget, Epsilon, Rho
+from dpfast.accounting.privacy_unit import Neighbors, PrivacyUnit
+from dpfast.arguments import Threads
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import to_float
 from dpfast.exact.balls import as_written
 from dpfast.kernels.histograms.interval_partitions import choose_partition, merge_halves
-from dpfast.ledger import Ledger
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import Payer
 from dpfast.mechanisms.noise.calibration import laplace_scale
 from dpfast.mechanisms.noise.half_widths import grid_of_integers
 from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.randomness import Random
 from dpfast.strategies import hierarchy, identity
 from dpfast.strategies.choosing import Considered, consider
 from dpfast.strategies.matrix_mechanism import draw_cells
@@ -27,7 +29,8 @@ from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.bucketed import bucketed
 from dpfast.synthesis.preparing import Prepared, Task
 from dpfast.synthesis.shares import selection_for
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["dawa", "interval_deviations", "partition"]
 
@@ -94,17 +97,17 @@ def partition_scale(epsilon: float, moved: int) -> float:
 
 
 def dawa(
-    histogram: Any,
-    workload: Workload | None = None,
+    histogram: Counts,
+    workload: OwnQueries = None,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
-    neighbors: str = "add_remove",
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    random: object = None,
-    threads: int | None = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbors: Neighbors = "add_remove",
+    ledger: Payer = None,
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> Estimate:
     """Estimate a histogram of one attribute by buckets of cells that hold about the same: DAWA.
 

@@ -1,0 +1,123 @@
+"""Right calls of workloads, domains, strategies and synthesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+
+from .calls import Call
+
+COUNTS = np.array([5, 0, 2, 1])
+LINE = dpf.workloads.prefix(4)
+DOMAIN = dpf.Domain({"a": 2, "b": ["x", "y"]})
+RECORDS = pl.DataFrame({"a": [0, 1], "b": ["x", "y"]})
+FILE = Path(mkdtemp()) / "records.csv"
+RECORDS.write_csv(FILE)
+
+
+def of(call: str, function: Callable[..., Any], /, **given: Any) -> Call:
+    """Return a call of what changes none of its arguments."""
+    return Call(call, function, lambda: dict(given))
+
+
+WORKLOADS = [
+    of("identity", dpf.workloads.identity, shape=(2, 2)),
+    of("total", dpf.workloads.total, shape=4),
+    of("prefix", dpf.workloads.prefix, n=4),
+    of("all_range", dpf.workloads.all_range, n=4),
+    of("ranges", dpf.workloads.ranges, n=4, lower=[1], upper=[2]),
+    of("random_ranges", dpf.workloads.random_ranges, n=4, count=2, seed=1),
+    of("rectangles", dpf.workloads.rectangles, shape=(2, 2), lower=[[0, 1]], upper=[[1, 2]]),
+    of("random_rectangles", dpf.workloads.random_rectangles, shape=(2, 2), count=2, seed=1),
+    of("marginals", dpf.workloads.marginals, shape=(2, 2), k=1),
+    of("marginals of sets", dpf.workloads.marginals, shape=(2, 2), attributes=[(0,)]),
+    of("matrix", dpf.workloads.matrix, rows=[[1, 0, 1, 0]], shape=(2, 2)),
+    *[
+        of(f"{type(workload).__name__}.{method}", getattr(workload, method), **{argument: given})
+        for workload in [
+            dpf.workloads.identity(4),
+            dpf.workloads.total(4),
+            LINE,
+            dpf.workloads.all_range(4),
+            dpf.workloads.ranges(4, [0, 1], [1, 4]),
+            dpf.workloads.rectangles(4, [[0]], [[2]]),
+            dpf.workloads.marginals((2, 2), k=1),
+            dpf.workloads.matrix(np.eye(4)),
+            dpf.workloads.kronecker(dpf.workloads.prefix(2), dpf.workloads.total(2)),
+            LINE + LINE,
+        ]
+        for method, argument, given in [
+            ("answer", "histogram", COUNTS),
+            ("transposed", "coefficients", np.ones(len(workload))),
+        ]
+    ],
+]
+DOMAINS = [
+    of("Domain", dpf.Domain, attributes={"a": 2, "b": ["x", None]}, outside="drop"),
+    of("Domain.open", DOMAIN.open, data=RECORDS),
+    of("Domain.count", DOMAIN.count, data=RECORDS),
+    Call(
+        "Domain.count of a file",
+        DOMAIN.count,
+        lambda: {"data": FILE, "schema": {"a": pl.Int64, "b": pl.String}},
+        skipped=frozenset({"data"}),
+    ),
+    of("Domain.records", DOMAIN.records, cells=[0, 3]),
+    of("histogram", dpf.workloads.histogram, data=RECORDS, attributes={"a": 2}, outside="null"),
+]
+BUDGET = {"workload": LINE, "epsilon": 1.0}
+MATRIX = dpf.matrix_mechanism(COUNTS, **BUDGET)
+STRATEGIES = [
+    of("choose", dpf.strategies.choose, **BUDGET, among=[dpf.strategies.identity(4)]),
+    of("hierarchy", dpf.strategies.hierarchy, cells=4, branching=2, weights=[1, 1]),
+    of("strategies.identity", dpf.strategies.identity, shape=(2, 2)),
+    of("strategies.marginals", dpf.strategies.marginals, shape=(2, 2), attributes=[(0,), (1,)], weights=[1, 2]),
+    of("strategies.matrix", dpf.strategies.matrix, rows=[[1, 0], [0, 1]], shape=2),
+    of("optimal", dpf.strategies.optimal, workload=LINE),
+    of("p_identity", dpf.strategies.p_identity, workload=LINE),
+    of("square_root", dpf.strategies.square_root, cells=4),
+    of("wavelet", dpf.strategies.wavelet, cells=4),
+    of("Strategy.norm", dpf.strategies.identity(4).norm, order=1),
+    of("matrix_mechanism", dpf.matrix_mechanism, histogram=COUNTS, **BUDGET),
+    of("matrix_mechanism by rho", dpf.matrix_mechanism, histogram=COUNTS, workload=LINE, rho=0.5),
+    of("MatrixRelease.half_width", MATRIX.half_width, confidence=0.9),
+    of("MatrixRelease.frame", MATRIX.frame, confidence=0.9),
+]
+ESTIMATE = dpf.ahp(COUNTS, **BUDGET)
+ONLINE = dpf.PrivateMultiplicativeWeights(COUNTS, epsilon=1.0, updates=2, total=8)
+BOOSTED = dpf.boost_queries(COUNTS, **BUDGET, rounds=2, samples=2, total=8)
+SYNTHESIS = [
+    *[
+        of(f"{function.__name__}{' by rho' * ('rho' in budget)}", function, histogram=COUNTS, **budget, **more)
+        for function, more in [
+            (dpf.adaptive_hierarchy, {}),
+            (dpf.ahp, {}),
+            (dpf.dawa, {}),
+            (dpf.estimate_histogram, {}),
+            (dpf.mwem, {"rounds": 2}),
+            (dpf.projection_mechanism, {}),
+            (dpf.boost_queries, {"rounds": 2, "samples": 2}),
+        ]
+        for budget in [BUDGET, {"workload": LINE, "rho": 0.5}]
+    ],
+    of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),
+    of("PrivateMultiplicativeWeights", dpf.PrivateMultiplicativeWeights, histogram=COUNTS, epsilon=1.0),
+    of("PrivateMultiplicativeWeights.answer", ONLINE.answer, query=[1, 0, 0, 1]),
+    of("PrivateMultiplicativeWeights.answer_all", ONLINE.answer_all, workload=LINE),
+    of("PrivateMultiplicativeWeights.utility", ONLINE.utility, queries=10),
+    of("project_answers", dpf.project_answers, answers=[4.0, 3, 9, 10], workload=LINE, total=10),
+    of("BoostedAnswers.estimate", BOOSTED.estimate, iterations=10),
+    of("Estimate.counts", ESTIMATE.counts, n=10),
+    of("Estimate.draw_cells", ESTIMATE.draw_cells, n=10),
+    of("Estimate.to_frame", ESTIMATE.to_frame, columns=["x0"], values={"x0": list("abcd")}),
+    of("Estimate.plot", ESTIMATE.plot, histogram=COUNTS, title="Errors"),
+    of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE),
+]
+CALLS = [*WORKLOADS, *DOMAINS, *STRATEGIES, *SYNTHESIS]
