@@ -179,8 +179,8 @@ class BoxQuery(_InShape):
             object.__setattr__(self, name, ends)
             if ends is None or len(ends) != len(self.shape):
                 raise ParameterError(name, given, f"{len(self.shape)} integers, one for each attribute")
-        if min(self.lower) < 0:
-            raise ParameterError("lower", self.lower, "made of numbers of 0 or more", "count cells from 0")
+        if any(not 0 <= start <= size for start, size in zip(self.lower, self.shape, strict=True)):
+            raise ParameterError("lower", self.lower, f"from 0 to {self.shape}", "count cells from 0")
         sides = zip(self.lower, self.upper, self.shape, strict=True)
         if any(not 0 <= start <= stop <= size for start, stop, size in sides):
             raise ParameterError("upper", self.upper, f"from {self.lower} to {self.shape}")
