@@ -108,7 +108,8 @@ def one_slope(epsilon: Any, sensitivity: Any, monotonic: object) -> float:
         if not isinstance(given, _SCALARS) and dimensions(given) != 0:
             raise ParameterError(argument, given, "one number", f"write for example {argument}=0.5")
     slope = slopes(epsilon, sensitivity, monotonic, 1)
-    return slope if isinstance(slope, float) else float(slope[0])
+    assert isinstance(slope, float)
+    return slope
 
 
 # Exact fractions take ten times as long as all else in a short call.

@@ -15,8 +15,8 @@ from dpfast.columns.saturating import borrow_integers
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.selection.argmax import GUMBEL
 from dpfast.kernels.selection.prices import count_bids
-from dpfast.mechanisms.parameters import Epsilon, Monotonic
-from dpfast.mechanisms.selection.argmax import one_slope, select
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
+from dpfast.mechanisms.selection.argmax import select
 from dpfast.randomness import Random
 
 __all__ = ["price_revenues", "select_price"]
@@ -94,7 +94,7 @@ def price_revenues(bids: WholeColumn, prices: Prices) -> NDArray[np.int64]:
 
 
 def select_price(
-    bids: WholeColumn, prices: Prices, epsilon: Epsilon, monotonic: Monotonic = False, *, random: Random = None
+    bids: WholeColumn, prices: Prices, epsilon: EpsilonPerRow, monotonic: Monotonic = False, *, random: Random = None
 ) -> int:
     """Choose one price for all that earns nearly as much as the best one.
 
@@ -141,7 +141,6 @@ def select_price(
 
     """
     grid = _borrow_prices(prices)
-    one_slope(epsilon, int(grid[-1]), monotonic)  # a column of one epsilon is refused
     revenues = price_revenues(bids, grid)
     won = select(revenues, epsilon, int(grid[-1]), monotonic, GUMBEL, random)
     return int(grid[won])

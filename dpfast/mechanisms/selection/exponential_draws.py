@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Threads, Whole
-from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
+from dpfast.columns.declarations import Scale
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.exponential_routes import draw_many
 from dpfast.mechanisms.selection.kinds import Score
 from dpfast.randomness import Random
@@ -20,9 +21,9 @@ _DRAWS = Whole(1, 10**12, mend="write for example {name}=1000")
 
 def exponential_draws(
     scores: Score,
-    epsilon: Epsilon,
+    epsilon: EpsilonPerRow,
     draws: Annotated[int, _DRAWS],
-    sensitivity: Sensitivity = 1.0,
+    sensitivity: Scale = 1.0,
     monotonic: Monotonic = False,
     *,
     threads: Threads = None,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ColumnError
 from dpfast.mechanisms.selection.alias_table import AliasTable
-from dpfast.mechanisms.selection.argmax import Slope, one_slope, select_rows
+from dpfast.mechanisms.selection.argmax import Slope, select_rows, slopes
 from dpfast.mechanisms.selection.candidates import Candidates, borrow_candidates
 from dpfast.mechanisms.selection.inversion import draw_from_sums
 from dpfast.randomness import RandomSource, random_source
@@ -69,7 +69,7 @@ def draw_many(
     if candidates.shape != "vector":
         raise ColumnError("scores must be one column, but had several rows; call exponential_draws once for each row")
     candidates.refuse_few(1)
-    a = one_slope(epsilon, sensitivity, monotonic)
+    a = _only(slopes(epsilon, sensitivity, monotonic, 1))
     source = random_source(random)
     thread_count(threads, 1)
     return candidates.places(_draw(candidates, a, draws, threads, source))

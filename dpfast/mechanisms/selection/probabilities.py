@@ -11,10 +11,11 @@ from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
 from dpfast.arguments import Choice
+from dpfast.columns.declarations import Scale
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.balls import PRECISION
-from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
-from dpfast.mechanisms.selection.argmax import one_slope
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
+from dpfast.mechanisms.selection.argmax import slopes
 from dpfast.mechanisms.selection.candidates import borrow_candidates
 from dpfast.mechanisms.selection.kinds import Score
 
@@ -26,8 +27,8 @@ _MECHANISM = Choice(("exponential", "permute_and_flip"))
 
 def selection_probabilities(
     scores: Score,
-    epsilon: Epsilon,
-    sensitivity: Sensitivity = 1.0,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
     monotonic: Monotonic = False,
     mechanism: Annotated[Literal["exponential", "permute_and_flip"], _MECHANISM] = "exponential",
 ) -> NDArray[np.float64]:
@@ -74,7 +75,8 @@ def selection_probabilities(
     if candidates.shape != "vector" or candidates.size > _LARGEST or candidates.nulls or not np.isfinite(given).all():
         shape = Words(f"{candidates.rows} rows of {candidates.size} scores and {candidates.nulls} nulls")
         raise ParameterError("scores", shape, f"one column of at most {_LARGEST} finite scores without nulls")
-    slope = Fraction(one_slope(epsilon, sensitivity, monotonic))
+    a = slopes(epsilon, sensitivity, monotonic, 1)
+    slope = Fraction(a if isinstance(a, float) else a.item())
     exact = [Fraction(score) for score in given.tolist()]
     highest = max(exact)
     # The polynomials' coefficients are as large as 2**n and of both signs.
