@@ -34,6 +34,8 @@ __all__ = [
     "Text",
     "Threads",
     "Whole",
+    "is_numeric",
+    "is_real",
     "no_numbers",
 ]
 
@@ -155,7 +157,7 @@ class Whole(Argument[int]):
 
     def accepts(self, given: Any) -> bool:
         """Return whether it is such a number."""
-        whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+        whole = isinstance(given, (int, np.integer)) and is_numeric(given)
         return whole and self.least <= given and (self.most is None or given <= self.most)
 
     def convert(self, given: Any) -> int:
@@ -164,11 +166,11 @@ class Whole(Argument[int]):
 
     def wrong(self) -> Iterator[object]:
         """Yield what is no whole number, or out of range."""
-        yield from (True, float(self.least + 1), self.least + 0.5, math.nan, str(self.least), [self.least], b"1", 1j)
-        yield from (np.float64(self.least), np.array([self.least, self.least]), object(), Fraction(self.least))
-        yield from (self.least - 1, -(10**30))
+        yield from (number for number in no_numbers() if type(number) is not int)
+        yield from (float(self.least + 1), self.least + 0.5, str(self.least), [self.least], Fraction(self.least))
+        yield from (np.float64(self.least), np.array([self.least, self.least]), self.least - 1, self.least - 10**30)
         if self.most is not None:
-            yield from (self.most + 1, 10**400)
+            yield from (self.most + 1, self.most + 10**400)
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,7 @@ class Flag(Argument[bool]):
 
 @dataclass(frozen=True)
 class Text(Argument[str]):
-    """A string that is not empty and that every encoding can hold.
+    """A string that is not empty, unless ``blank``, and that every encoding can hold.
 
     Examples
     --------
@@ -316,6 +318,7 @@ class Text(Argument[str]):
     """
 
     what: str = "a string that is not empty"
+    blank: bool = False
 
     @property
     def allowed(self) -> str:
@@ -324,7 +327,8 @@ class Text(Argument[str]):
 
     def accepts(self, given: Any) -> bool:
         """Return whether it is one."""
-        return isinstance(given, str) and given != "" and not any("\ud800" <= letter <= "\udfff" for letter in given)
+        text = isinstance(given, str) and (self.blank or given != "")
+        return text and not any("\ud800" <= letter <= "\udfff" for letter in given)
 
     def convert(self, given: Any) -> str:
         """Return it."""
@@ -332,7 +336,9 @@ class Text(Argument[str]):
 
     def wrong(self) -> Iterator[object]:
         """Yield what is no string, or an empty one."""
-        yield from ("", "\ud800", b"name", 1, True, ["name"], object(), 1.5)
+        yield from ("\ud800", b"name", 1, True, ["name"], object(), 1.5, str)
+        if not self.blank:
+            yield ""
 
 
 @dataclass(frozen=True)
@@ -376,6 +382,16 @@ def no_numbers() -> Iterator[object]:
     yield from (Decimal("nan"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e999999"), 10**400)
     yield from (np.float64("nan"), np.float32("inf"), np.bool_(True), np.complex64(1), np.array(np.nan))
     yield from (np.datetime64("2020-01-01"), np.timedelta64(1, "D"), np.array("1"), np.array(True), float)
+
+
+def is_numeric(given: object) -> bool:
+    """Return whether it is a number of `Numeric`; True and False are none, nor are NumPy's durations."""
+    return isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, (bool, np.timedelta64))
+
+
+def is_real(given: object) -> bool:
+    """Return whether it is a number of `Real`, of whatever size."""
+    return is_numeric(given) or isinstance(given, (Decimal, Fraction))
 
 
 def _number(given: Any) -> float:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.columns.candidates import read_candidates
-from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
-from dpfast.columns.ranks import PARTS, read_quantiles
+from dpfast.arguments import Numeric, Special, Text, is_real, no_numbers
+from dpfast.columns.candidates import Candidates, read_candidates
+from dpfast.columns.declarations import TypedColumn
+from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid, read_grid
+from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.errors import ParameterError
 
 __all__ = [
@@ -34,6 +37,19 @@ __all__ = [
     "sum",
     "sum_measure",
 ]
+
+
+#: A table may have a column without a name.
+NAME = Text("a column's name", blank=True)
+Name: TypeAlias = Annotated[str, NAME]
+
+
+def _no_edges() -> Iterator[object]:
+    yield from (5, 0.5, "01", b"01", object(), {0: 1}, [], [0], [0, 0], [1, 0], [0, "1"], [0, True], [0, 2**53 + 1])
+    yield from (np.zeros((2, 2)), ["a", "b"], *([0, number] for number in (*no_numbers(), None)))
+
+
+Edges: TypeAlias = Annotated[Sequence[Numeric] | TypedColumn, Special(_no_edges)]
 
 
 @dataclass(frozen=True)
@@ -67,13 +83,12 @@ class Bins:
 
     def __post_init__(self) -> None:
         allowed = "at least two finite, increasing numbers"
-        if not isinstance(self.column, str):
-            raise ParameterError("column", self.column, "a column's name")
+        NAME.read("column", self.column)
         if isinstance(self.edges, (str, bytes)):
             raise ParameterError("edges", self.edges, allowed)
         try:
             edges = tuple(self.edges)
-            exact = all(not isinstance(edge, (str, bytes, bool)) and float(edge) == edge for edge in edges)
+            exact = all(is_real(edge) and float(edge) == edge for edge in edges)
         except (TypeError, ValueError, OverflowError):
             exact = False
         if not exact or len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
@@ -203,7 +218,7 @@ def count() -> Query:
     return Query("count")
 
 
-def sum(column: str, *, bounds: tuple[float, float]) -> Query:
+def sum(column: Name, *, bounds: Bounds) -> Query:
     """Ask for the sum of a column in every group, each value clipped to the bounds.
 
     Parameters
@@ -220,10 +235,10 @@ def sum(column: str, *, bounds: tuple[float, float]) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", _checked_column(column), check_bounds(bounds), _are_computed(bounds))
+    return Query("sum", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
 
 
-def mean(column: str, *, bounds: tuple[float, float]) -> Query:
+def mean(column: Name, *, bounds: Bounds) -> Query:
     """Ask for the mean of a column's values in every group, each value clipped to the bounds.
 
     It is made of two answers that share the query's budget: the sum of the differences to the middle of the
@@ -240,10 +255,10 @@ def mean(column: str, *, bounds: tuple[float, float]) -> Query:
     (-60.0, 600.0)
 
     """
-    return Query("mean", _checked_column(column), check_bounds(bounds), _are_computed(bounds))
+    return Query("mean", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
 
 
-def quantile(column: str, q: Any, *, bounds: tuple[float, float], grid: float | None = None) -> QuantileQuery:
+def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
     """Ask for quantiles of a column's values in every group.
 
     Parameters
@@ -274,11 +289,11 @@ def quantile(column: str, q: Any, *, bounds: tuple[float, float], grid: float | 
 
     """
     parts, order, single = read_quantiles(q)
-    checked = _checked_column(column), check_bounds(bounds), _are_computed(bounds)
-    return QuantileQuery("quantile", *checked, parts, tuple(order), single, grid)
+    checked = NAME.read("column", column), check_bounds(bounds), _are_computed(bounds)
+    return QuantileQuery("quantile", *checked, parts, tuple(order), single, None if grid is None else read_grid(grid))
 
 
-def mode(column: str, *, candidates: Any) -> ModeQuery:
+def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
     """Ask for the most common value of a column in every group, among public candidates.
 
     Parameters
@@ -303,10 +318,10 @@ def mode(column: str, *, candidates: Any) -> ModeQuery:
     ('IAH', 'MIA')
 
     """
-    return ModeQuery("mode", _checked_column(column), candidates=read_candidates(candidates))
+    return ModeQuery("mode", NAME.read("column", column), candidates=read_candidates(candidates))
 
 
-def bins(column: str, edges: Any) -> Bins:
+def bins(column: Name, edges: Edges) -> Bins:
     """Group by the bins of a numeric column; see `Bins`.
 
     Examples
@@ -315,13 +330,7 @@ def bins(column: str, edges: Any) -> Bins:
     (0, 500, 1000)
 
     """
-    return Bins(column, edges)
-
-
-def _checked_column(column: object) -> str:
-    if not isinstance(column, str):
-        raise ParameterError("column", column, "a column's name")
-    return column
+    return Bins(column, edges)  # type: ignore[arg-type]  # which become a tuple there
 
 
 def _are_computed(bounds: tuple[object, object]) -> bool:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Annotated
+
+from dpfast.arguments import Whole
 
 __all__ = ["SeededRandom"]
+
+_SEED = Whole(-(2**256), 2**256)
 
 
 class SeededRandom:
@@ -16,7 +21,7 @@ class SeededRandom:
     Parameters
     ----------
     seed
-        Any integer.
+        An integer from -2**256 to 2**256.
 
     Examples
     --------
@@ -28,8 +33,8 @@ class SeededRandom:
 
     """
 
-    def __init__(self, seed: int) -> None:
-        self._seed = int(seed)
+    def __init__(self, seed: Annotated[int, _SEED]) -> None:
+        self._seed = _SEED.read("seed", seed)
         self._calls = 0
 
     def key(self) -> bytes:

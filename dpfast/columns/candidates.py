@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from dpfast.arguments import Special
+from dpfast.columns.declarations import TypedColumn
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["LARGEST_NUMBER", "as_series", "read_candidates"]
+__all__ = ["LARGEST_NUMBER", "Candidates", "as_series", "read_candidates"]
 
 #: More candidates than this are no list that anybody wrote down.
 LARGEST_NUMBER = 2**16
@@ -19,7 +22,17 @@ _ALLOWED = "a list of different strings, integers, Booleans or dates, all of one
 _MEND = 'write for example candidates=["AA", "UA"]'
 
 
-def read_candidates(candidates: Any) -> tuple[Any, ...]:
+def _no_candidates() -> Iterator[object]:
+    yield from ("AA", b"AA", 5, 0.5, True, object(), {"a": 1}, {"a"}, range(3), pl.DataFrame({"a": [1]}))
+    yield from ([], [None], ["a", "a"], ["a", 1], [1, True], [0.5], [[1]], [b"a"], [1j], [object()], [2**64])
+    yield from ([-1, 2**63], np.ones((2, 2), int), pl.Series([0.5]), list(range(LARGEST_NUMBER + 1)))
+
+
+#: Values of one kind, each once.
+Candidates: TypeAlias = Annotated[Sequence[Any] | TypedColumn, Special(_no_candidates)]
+
+
+def read_candidates(candidates: Candidates) -> tuple[Any, ...]:
     """Return candidates as plain Python values, checked.
 
     Parameters

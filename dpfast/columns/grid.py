@@ -11,16 +11,19 @@ their number, points are nearly uniform between the bounds, as Smith (2011) draw
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Numeric, Special, is_numeric, no_numbers
 from dpfast.errors import ParameterError
 
-__all__ = ["MANTISSA", "PublicGrid", "check_bounds", "public_grid"]
+__all__ = ["MANTISSA", "Bounds", "Grid", "PublicGrid", "check_bounds", "public_grid", "read_grid"]
 
 LARGEST_BOUND = 1e300
 #: Their numbers, and differences of these, fit into int64.
@@ -111,6 +114,20 @@ def number_of(value: Fraction, finest: int, doublings: int) -> int:
     return -steps if value < 0 else steps
 
 
+def _no_bounds() -> Iterator[object]:
+    yield from (5, "01", b"01", (), (1,), (0, 1, 2), {0: 1}, {0, 1}, object(), np.zeros(2), (5, 5), (9, 0))
+    yield from ((0, other) for other in (*no_numbers(), None, 1e301))
+
+
+def _no_grids() -> Iterator[object]:
+    yield from (*no_numbers(), 0, -1, 0.3, 3, [1], np.ones(2), 2.0**-961)
+
+
+Bounds: TypeAlias = Annotated[tuple[Numeric, Numeric], Special(_no_bounds)]
+#: A power of two, or None for one that suits the bounds.
+Grid: TypeAlias = Annotated[Numeric | None, Special(_no_grids, optional=True)]
+
+
 def check_bounds(bounds: object) -> tuple[float, float]:
     """Return two bounds as floats.
 
@@ -126,8 +143,7 @@ def check_bounds(bounds: object) -> tuple[float, float]:
         raise ParameterError("bounds", bounds, allowed, mend)
     numbers = []
     for bound in bounds:
-        kind = type(bound)
-        if kind is bool or not issubclass(kind, (int, float, np.integer, np.floating)):
+        if not is_numeric(bound):
             raise ParameterError("bounds", bounds, allowed, mend)
         try:
             numbers.append(float(bound))
@@ -139,7 +155,25 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     return lower, upper
 
 
-def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> PublicGrid:
+def read_grid(grid: Grid) -> float:
+    """Return the distance between points as a float.
+
+    Raises
+    ------
+    ParameterError
+        It is no power of two that floats hold.
+
+    """
+    mantissa, above = math.nan, 0
+    if grid is not None and is_numeric(grid):
+        with suppress(OverflowError):
+            mantissa, above = math.frexp(grid)
+    if not (mantissa == 0.5 and above > _FINEST_EXPONENT):
+        raise ParameterError("grid", grid, "a power of two from 2**-960, such as 1, 0.5 or 0.25")
+    return math.ldexp(mantissa, above)
+
+
+def public_grid(bounds: tuple[float, float], grid: Grid, *, whole: bool) -> PublicGrid:
     """Return the grid between two bounds, each rounded to the nearest point.
 
     Parameters
@@ -178,17 +212,7 @@ def public_grid(bounds: tuple[float, float], grid: Any, *, whole: bool) -> Publi
         if whole:
             exponent = max(0, exponent)
     else:
-        allowed = "a power of two from 2**-960, such as 1, 0.5 or 0.25"
-        kind = type(grid)
-        if kind is bool or not issubclass(kind, (int, float, np.integer, np.floating)):
-            raise ParameterError("grid", grid, allowed)
-        try:
-            mantissa, above = math.frexp(grid)
-        except OverflowError:
-            mantissa, above = math.nan, 0
-        exponent = above - 1
-        if not (mantissa == 0.5 and exponent >= _FINEST_EXPONENT):
-            raise ParameterError("grid", grid, allowed)
+        exponent = math.frexp(read_grid(grid))[1] - 1
     while True:
         step = Fraction(2) ** exponent
         low, high = round(lower / step), round(upper / step)

@@ -78,7 +78,7 @@ def borrow_scale(scale: Any, length: int, argument: str = "scale") -> float | ND
         return _number_rounded_up(scale, argument)
     column = borrow(scale, argument)
     if column.length != length:
-        mend = "pass one number, or one scale for each row"
+        mend = "pass one number, or one for each row"
         raise _error(argument, f"the length of {argument}", column.length, f"{length}, as the column's", mend)
     if column.null_count:
         row = next(row for row in range(length) if column.missing(row, row + 1) is not None)

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.accounting.budget import DELTA, Epsilon
 from dpfast.accounting.events import ExponentialMechanism, Repeated
+from dpfast.arguments import Number, Real, Special, Threads, Whole
+from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
+from dpfast.exact.amounts import budget_units
 from dpfast.kernels.weights.losses import UNITS, score_rounds
-from dpfast.learning.regret import checked_count, private_eta
+from dpfast.learning.regret import private_eta
 from dpfast.ledger import Charge
 from dpfast.mechanisms.selection.exponential import exponential
+from dpfast.randomness import Random, RandomSource
 
-__all__ = ["LOSS_UNITS", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
+__all__ = ["LOSS_UNITS", "Losses", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
 
 LOSS_UNITS = UNITS
 """What a loss of 1 counts: losses are rounded to multiples of 2**-30, and add up exactly in 64 bits."""
-_MOST_ROUNDS = 2**32
+_EXPERTS, _ROUNDS, _GROUPS = Whole(1, 2**40), Whole(1, 2**32), Whole(1, 2**40, optional=True)
+_ETA = Number(5e-19, 5e5, optional=True)
+
+
+def _no_losses() -> Iterator[object]:
+    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [], [0.5] * 17, np.zeros(17), np.zeros((17, 2)))
+    yield from (["a", "b"], [[0.5], [0.5, 0.5]], [None, 0.5], [1j, 0], [object()] * 2, np.zeros((2, 2, 2)))
+
+
+#: Numbers of a shape that was declared before; what lies outside of their range is clamped.
+Losses: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_losses)]
 #: So many scores are held at once, or those of one round.
 _SCORES = 2**20
 
 
-def checked_losses(losses: Any, argument: str = "losses") -> NDArray[Any]:
+def checked_losses(losses: Losses, argument: str = "losses") -> NDArray[Any]:
     """Return losses as an array that kernels read, whatever their values."""
-    array = np.asarray(losses)
+    array = as_array(losses, argument)
     if array.dtype.kind not in "biuf":
         raise ParameterError(argument, Words(f"of type {array.dtype}"), "of bool, integers or floats")
     if array.dtype.kind == "b":
@@ -36,7 +51,7 @@ def checked_losses(losses: Any, argument: str = "losses") -> NDArray[Any]:
 
 
 def play_rounds(
-    sums: NDArray[np.int64], losses: NDArray[Any], epsilon: float, random: object, threads: int | None
+    sums: NDArray[np.int64], losses: NDArray[Any], epsilon: float, random: RandomSource | None, threads: int | None
 ) -> NDArray[np.int64]:
     """Return the plays of consecutive rounds, each from the losses before it, which are added to ``sums`` in turn."""
     experts = sums.shape[-1]
@@ -123,25 +138,26 @@ class RandomizedWeightedMajority:
 
     def __init__(
         self,
-        experts: int,
-        rounds: int,
+        experts: Annotated[int, _EXPERTS],
+        rounds: Annotated[int, _ROUNDS],
         *,
-        eta: Any = None,
-        epsilon: Any = None,
-        delta: Any = 0,
-        groups: int | None = None,
+        eta: Annotated[Real | None, _ETA] = None,
+        epsilon: Epsilon = None,
+        delta: Annotated[Real, DELTA] = 0,
+        groups: Annotated[int | None, _GROUPS] = None,
     ) -> None:
-        self.experts = checked_count(experts, "experts")
-        self.rounds = checked_count(rounds, "rounds")
-        if self.rounds > _MOST_ROUNDS:
-            raise ParameterError("rounds", rounds, f"at most {_MOST_ROUNDS}")
-        self.groups = None if groups is None else checked_count(groups, "groups")
-        if (eta is None) == (epsilon is None):
-            raise ParameterError("eta", eta, "given if epsilon is not, and only then")
-        if eta is None:
+        self.experts = _EXPERTS.read("experts", experts)
+        self.rounds = _ROUNDS.read("rounds", rounds)
+        self.groups = _GROUPS.read_optional("groups", groups)
+        budget_units(delta, "delta")
+        if epsilon is not None:
+            budget_units(epsilon, "epsilon")
+        if epsilon is not None and eta is None:
             self.eta = private_eta(rounds, epsilon, delta)
+        elif epsilon is None and eta is not None:
+            self.eta = _ETA.read("eta", eta)
         else:
-            self.eta = _checked_eta(eta)
+            raise ParameterError("eta", eta, "given if epsilon is not, and only then")
         shape = (self.experts,) if self.groups is None else (self.groups, self.experts)
         self._losses = np.zeros(shape, np.int64)
         self._epsilon = 2.0 * self.eta
@@ -153,7 +169,7 @@ class RandomizedWeightedMajority:
         self._played = 0
         self._seen = 0
 
-    def play(self, *, random: object = None, threads: int | None = None) -> Any:
+    def play(self, *, random: Random = None, threads: Threads = None) -> int | NDArray[np.int64]:
         """Return the expert to follow in this round: an int, or an int64 for each group.
 
         Raises
@@ -166,7 +182,7 @@ class RandomizedWeightedMajority:
         choice = exponential(-self._losses, self._epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads)
         return int(choice) if self.groups is None else choice
 
-    def update(self, losses: Any) -> None:
+    def update(self, losses: Losses) -> None:
         """Learn what every expert lost in this round.
 
         Parameters
@@ -185,7 +201,7 @@ class RandomizedWeightedMajority:
         score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
         self._seen += 1
 
-    def run(self, losses: Any, *, random: object = None, threads: int | None = None) -> NDArray[np.int64]:
+    def run(self, losses: Losses, *, random: Random = None, threads: Threads = None) -> NDArray[np.int64]:
         """Play a round for each entry of ``losses``, learning from it afterwards; return all plays.
 
         Parameters
@@ -208,19 +224,20 @@ class RandomizedWeightedMajority:
             More rounds than are left; nothing is played.
 
         """
-        rounds = np.shape(losses)[0] if np.ndim(losses) else 0
+        rounds = next(iter(as_array(losses, "losses").shape), 0)
         given = self._checked(losses, (rounds, *self._losses.shape), rounds)
         self._spend(rounds)
         self._seen += rounds
         return play_rounds(self._losses, given, self._epsilon, random, threads)
 
-    def _checked(self, losses: Any, shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
-        if np.shape(losses) != shape:
-            raise ParameterError("losses", Words(f"of shape {np.shape(losses)}"), f"of shape {shape}")
+    def _checked(self, losses: Losses, shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
+        array = as_array(losses, "losses")
+        if array.shape != shape:
+            raise ParameterError("losses", Words(f"of shape {array.shape}"), f"of shape {shape}")
         # More losses than rounds would leave the 64 bits that sums are exact in.
         if self._seen + rounds > self.rounds:
             raise BudgetExceededError(f"losses of {self._seen + rounds} rounds do not fit into {self.rounds} rounds")
-        return checked_losses(losses)
+        return checked_losses(array)
 
     def _spend(self, plays: int) -> None:
         if self._played + plays > self.rounds:
@@ -234,13 +251,3 @@ class RandomizedWeightedMajority:
     def __repr__(self) -> str:
         """Show the parameters, never the losses."""
         return f"RandomizedWeightedMajority(experts={self.experts}, rounds={self.rounds}, eta={self.eta!r})"
-
-
-def _checked_eta(eta: Any) -> float:
-    try:
-        number = float(eta)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(eta, (bool, str)) or not 5e-19 <= number <= 5e5:
-        raise ParameterError("eta", eta, "a number from 5e-19 to 5e5")
-    return number

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
+from dpfast.arguments import Threads
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
-from dpfast.learning.experts import checked_losses, play_rounds
-from dpfast.learning.regret import checked_count, checked_fraction, private_eta, regret_bound
+from dpfast.learning.experts import Losses, checked_losses, play_rounds
+from dpfast.learning.regret import (
+    BETA,
+    EXPERTS,
+    ROUNDS,
+    Beta,
+    Delta,
+    Epsilon,
+    Experts,
+    Rounds,
+    private_eta,
+    regret_bound,
+)
 from dpfast.ledger import Charge
+from dpfast.randomness import Random
 
 __all__ = ["LinearLearner"]
 
@@ -76,16 +89,16 @@ class LinearLearner:
 
     """
 
-    def __init__(self, features: int, examples: int, *, epsilon: Any, delta: Any = 0) -> None:
-        self.features = checked_count(features, "features", 2)
-        self.examples = checked_count(examples, "examples")
+    def __init__(self, features: Experts, examples: Rounds, *, epsilon: Epsilon, delta: Delta = 0) -> None:
+        self.features = EXPERTS.read("features", features)
+        self.examples = ROUNDS.read("examples", examples)
         self.eta = private_eta(self.examples, epsilon, delta)
         self._epsilon = 2.0 * self.eta
         play = ExponentialMechanism(self._epsilon)
         self.event: Repeated = play.times(self.examples)
         self.charge = Charge.of(self._epsilon, description="linear learner", event=play, count=self.examples)
 
-    def learn(self, examples: Any, *, random: object = None, threads: int | None = None) -> NDArray[np.float64]:
+    def learn(self, examples: Losses, *, random: Random = None, threads: Threads = None) -> NDArray[np.float64]:
         """Return theta: d numbers of 0 or more that add up to 1. Every call costs the budget again.
 
         Parameters
@@ -102,7 +115,7 @@ class LinearLearner:
             The array has another shape, or is not one of numbers.
 
         """
-        array = np.asarray(examples)
+        array = as_array(examples, "examples")
         if array.shape != (self.examples, self.features) or array.dtype.kind not in "biuf":
             raise ParameterError(
                 "examples",
@@ -113,7 +126,7 @@ class LinearLearner:
         plays = play_rounds(np.zeros(self.features, np.int64), losses, self._epsilon, random, threads)
         return np.bincount(plays, minlength=self.features) / self.examples
 
-    def excess_bound(self, beta: float = 0.05) -> float:
+    def excess_bound(self, beta: Beta = 0.05) -> float:
         """Return what <theta, mean> exceeds the mean's least coordinate by, with a probability of beta at most.
 
         In losses (1 + x) / 2, with p_t what play t is drawn from and m their mean: the sum of <p_t, l_t> exceeds that
@@ -122,6 +135,6 @@ class LinearLearner:
         (Azuma), and the best coordinate's losses exceed their mean by sqrt(ln(2/beta) / 2T) as rarely (Hoeffding). x
         is twice as wide.
         """
-        slack = math.log(2.0 / checked_fraction(beta, "beta")) / self.examples
+        slack = math.log(2.0 / BETA.read("beta", beta)) / self.examples
         regret = regret_bound(self.features, self.examples, self.eta)
         return 2.0 * (regret + math.sqrt(2.0 * slack) + math.sqrt(slack / 2.0))

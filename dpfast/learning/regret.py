@@ -7,20 +7,21 @@ losses lie in [0, 1]. All bounds hold for k experts, whoever chooses the losses,
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.accountants.zcdp import largest_rho
+from dpfast.accounting.budget import DELTA, EPSILON
+from dpfast.arguments import Choice, Number, Real, Whole
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import ball, float_above, working_precision
 
 __all__ = [
     "best_eta",
-    "checked_count",
-    "checked_fraction",
     "likely_regret_bound",
     "private_eta",
     "private_regret_bound",
@@ -28,31 +29,21 @@ __all__ = [
     "rounds_for_regret",
 ]
 
+EXPERTS, ROUNDS = Whole(2, 2**40), Whole(1, 2**63)
+ETA = Number(0, above=True, optional=True)
+_REGRET, _METHOD = replace(ETA, optional=False), Choice(("bounded_range", "advanced"))
+#: A probability of failure.
+BETA = Number(0, 1, above=True, below=True, mend="write for example {name}=0.05")
 
-def checked_count(value: Any, argument: str, smallest: int = 1) -> int:
-    """Return a whole number that is large enough, or refuse it."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__") or value.__index__() < smallest:
-        raise ParameterError(argument, value, f"a whole number of at least {smallest}")
-    count: int = value.__index__()
-    return count
-
-
-def _positive(value: Any, argument: str, largest: float = math.inf) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, (bool, str)) or not 0.0 < number < largest:
-        raise ParameterError(argument, value, f"a number above 0 and below {largest:g}")
-    return number
+Experts: TypeAlias = Annotated[int, EXPERTS]
+Rounds: TypeAlias = Annotated[int, ROUNDS]
+Eta: TypeAlias = Annotated[Real | None, ETA]
+Beta: TypeAlias = Annotated[Real, BETA]
+Epsilon: TypeAlias = Annotated[Real, EPSILON]
+Delta: TypeAlias = Annotated[Real, DELTA]
 
 
-def checked_fraction(value: Any, argument: str) -> float:
-    """Return a number above 0 and below 1, or refuse it."""
-    return _positive(value, argument, 1.0)
-
-
-def best_eta(experts: int, rounds: int) -> float:
+def best_eta(experts: Experts, rounds: Rounds) -> float:
     """Return the eta that makes `regret_bound` least: sqrt(ln k / T).
 
     Examples
@@ -61,10 +52,10 @@ def best_eta(experts: int, rounds: int) -> float:
     0.02145966
 
     """
-    return math.sqrt(math.log(checked_count(experts, "experts", 2)) / checked_count(rounds, "rounds"))
+    return math.sqrt(math.log(EXPERTS.read("experts", experts)) / ROUNDS.read("rounds", rounds))
 
 
-def regret_bound(experts: int, rounds: int, eta: float | None = None) -> float:
+def regret_bound(experts: Experts, rounds: Rounds, eta: Eta = None) -> float:
     """Return a bound on the expected regret: eta + ln k / (eta T), at `best_eta` 2 sqrt(ln k / T).
 
     Theorem 11.1. (With losses in [0, 1] eta / 8 could stand for eta, by Hoeffding's lemma.)
@@ -75,11 +66,11 @@ def regret_bound(experts: int, rounds: int, eta: float | None = None) -> float:
     0.0429193
 
     """
-    eta = best_eta(experts, rounds) if eta is None else _positive(eta, "eta")
-    return eta + math.log(checked_count(experts, "experts", 2)) / (eta * checked_count(rounds, "rounds"))
+    rate = best_eta(experts, rounds) if eta is None else ETA.read("eta", eta)
+    return rate + math.log(EXPERTS.read("experts", experts)) / (rate * ROUNDS.read("rounds", rounds))
 
 
-def rounds_for_regret(experts: int, regret: float) -> int:
+def rounds_for_regret(experts: Experts, regret: Annotated[Real, _REGRET]) -> int:
     """Return after how many rounds `regret_bound` is at most a given one: 4 ln k / regret**2, rounded up.
 
     Examples
@@ -88,10 +79,10 @@ def rounds_for_regret(experts: int, regret: float) -> int:
     7369
 
     """
-    return math.ceil(4.0 * math.log(checked_count(experts, "experts", 2)) / _positive(regret, "regret") ** 2)
+    return math.ceil(4.0 * math.log(EXPERTS.read("experts", experts)) / _REGRET.read("regret", regret) ** 2)
 
 
-def likely_regret_bound(experts: int, rounds: int, eta: float, beta: float) -> float:
+def likely_regret_bound(experts: Experts, rounds: Rounds, eta: Annotated[Real, _REGRET], beta: Beta) -> float:
     """Return a bound that the regret exceeds with a probability of beta at most: by sqrt(ln(k / beta) / T) more.
 
     Theorem 11.4, for the actual losses of what was played.
@@ -102,11 +93,11 @@ def likely_regret_bound(experts: int, rounds: int, eta: float, beta: float) -> f
     0.07049
 
     """
-    slack = math.log(experts / checked_fraction(beta, "beta")) / rounds
-    return regret_bound(experts, rounds, eta) + math.sqrt(slack)
+    bound = regret_bound(experts, rounds, _REGRET.read("eta", eta))
+    return bound + math.sqrt(math.log(experts / BETA.read("beta", beta)) / rounds)
 
 
-def private_regret_bound(experts: int, rounds: int, epsilon: float, delta: float) -> float:
+def private_regret_bound(experts: Experts, rounds: Rounds, epsilon: Annotated[Real, _REGRET], delta: Beta) -> float:
     """Return the bound of the theorem on private play: sqrt(128 ln(1/delta)) ln k / (epsilon sqrt T).
 
     Theorem 11.3, whose eta comes from advanced composition and whose proof needs epsilon**2 <= 32 ln(1/delta) ln k.
@@ -120,16 +111,21 @@ def private_regret_bound(experts: int, rounds: int, epsilon: float, delta: float
     0.400726
 
     """
-    log_experts = math.log(checked_count(experts, "experts", 2))
-    log_delta = -math.log(checked_fraction(delta, "delta"))
+    log_experts = math.log(EXPERTS.read("experts", experts))
+    log_delta = -math.log(BETA.read("delta", delta))
     largest = math.sqrt(32.0 * log_delta * log_experts)
-    if not _positive(epsilon, "epsilon") <= largest:
+    given = _REGRET.read("epsilon", epsilon)
+    if not given <= largest:
         raise ParameterError("epsilon", epsilon, f"at most {largest:.6g}, as the theorem supposes", "use regret_bound")
-    return math.sqrt(128.0 * log_delta) * log_experts / (epsilon * math.sqrt(checked_count(rounds, "rounds")))
+    return math.sqrt(128.0 * log_delta) * log_experts / (given * math.sqrt(ROUNDS.read("rounds", rounds)))
 
 
 def private_eta(
-    rounds: int, epsilon: Any, delta: Any = 0, *, method: Literal["bounded_range", "advanced"] = "bounded_range"
+    rounds: Rounds,
+    epsilon: Epsilon,
+    delta: Delta = 0,
+    *,
+    method: Annotated[Literal["bounded_range", "advanced"], _METHOD] = "bounded_range",
 ) -> float:
     """Return the largest eta at which all plays together are (epsilon, delta)-private, rounded down.
 
@@ -167,13 +163,12 @@ def private_eta(
     0.0002378
 
     """
-    rounds = checked_count(rounds, "rounds")
+    rounds = ROUNDS.read("rounds", rounds)
     budget = budget_units(epsilon, "epsilon")
+    budget_units(delta, "delta")
     slack = checked_delta(delta)
-    if method not in ("bounded_range", "advanced"):
-        raise ParameterError("method", method, '"bounded_range" or "advanced"')
     # Shares are whole units, as ledgers charge them play by play; and step = 2 eta is what a play is charged for.
-    if method == "advanced":
+    if _METHOD.read("method", method) == "advanced":
         if not (budget < UNITS_PER_ONE and slack > 0):
             raise ParameterError("method", method, "bounded_range unless epsilon is below 1 and delta above 0")
         with working_precision():

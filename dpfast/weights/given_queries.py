@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, TypeAlias, cast
 
 import numpy as np
 
+from dpfast.arguments import Special, is_numeric
+from dpfast.columns.declarations import TypedColumn
+from dpfast.errors import ParameterError
 from dpfast.weights.linear_queries import DenseQuery, LinearQuery
-from dpfast.weights.slab_queries import RangeQuery
+from dpfast.weights.slab_queries import BoxQuery, RangeQuery
 
-__all__ = ["linear_query"]
+__all__ = ["GivenQuery", "OptionalQuery", "linear_query"]
 
 
-def linear_query(query: Any, shape: tuple[int, ...]) -> LinearQuery:
+def _no_queries() -> Iterator[object]:
+    yield from (True, 5, 0.5, "01", b"01", object(), len, DenseQuery, {0: 1}, [], ["a"], [None], [1j], [[1], [0, 1]])
+    yield from (np.ones(17), [2.0] * 4, [-1.0] * 4, [math.nan] * 4, (0, 99), (-1, 1), (2, 1), (True, True), (0, "1"))
+    yield from (RangeQuery(0, 99), BoxQuery((7, 11), (0, 0), (1, 1)), np.zeros(4, "datetime64[s]"), np.zeros(4, "S1"))
+
+
+_QUERY = Special(_no_queries)
+#: A `LinearQuery`, an array of coefficients, or a pair (start, stop) of a range.
+GivenQuery: TypeAlias = Annotated[LinearQuery | TypedColumn | Sequence[Any], _QUERY]
+OptionalQuery: TypeAlias = Annotated[LinearQuery | TypedColumn | Sequence[Any] | None, replace(_QUERY, optional=True)]
+
+
+def linear_query(query: GivenQuery, shape: tuple[int, ...], argument: str = "query") -> LinearQuery:
     """Return a query over a shape: a `LinearQuery`, an array of coefficients, or a pair (start, stop) of a range."""
-    if not isinstance(query, LinearQuery):
-        pair = isinstance(query, tuple) and len(query) == 2 and all(isinstance(end, (int, np.integer)) for end in query)
-        query = RangeQuery(*query) if pair else DenseQuery(query)
-    asked: LinearQuery = query
-    asked.check(shape)
-    return asked
+    try:
+        if not isinstance(query, LinearQuery):
+            pair = isinstance(query, tuple) and len(query) == 2 and all(map(is_numeric, query))
+            query = RangeQuery(*cast("tuple[int, int]", query)) if pair else DenseQuery(query)
+        query.check(shape)
+    except ParameterError as error:
+        if error.argument != argument:
+            error.argument, error.args = argument, (f"{argument}: {error}",)
+        raise
+    return query

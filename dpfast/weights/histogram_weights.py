@@ -7,20 +7,21 @@ import sys
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.arguments import Number, Threads
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.threads import thread_count
-from dpfast.weights.given_queries import linear_query
+from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total
+from dpfast.weights.given_queries import GivenQuery, OptionalQuery, linear_query
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, sum_of, total_of
 from dpfast.weights.slab_queries import checked_shape
 
 __all__ = [
     "Weights",
     "checked_eta",
-    "checked_positive",
     "checked_weights",
     "inspected_sum",
     "refuse_weights",
@@ -34,37 +35,20 @@ _LONGEST_UNSUMMED = 4096
 _LOWEST_SUM, _HIGHEST_SUM = 1e-80, 1e80
 
 
-def checked_positive(value: object, argument: str) -> float:
-    """Return a positive finite number."""
-    number = _number(value)
-    if not 0.0 < number < math.inf:
-        raise ParameterError(argument, value, "a positive finite number")
-    return number
-
-
-def _number(value: object) -> float:
-    if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
-        return math.nan
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def checked_eta(eta: object, table: tuple[int, ...] | None, largest: float, argument: str = "eta") -> Any:
+def checked_eta(eta: Eta, table: tuple[int, ...] | None, largest: float, argument: str = "eta") -> Any:
     """Return eta as a float, or those of a table as an array of its shape."""
     allowed = "a finite number" if largest == math.inf else f"a number from {-largest:g} to {largest:g}"
     mend = "" if largest == math.inf else "use dpfast.weights.log_weights.LogWeights for larger ones"
     limit = min(largest, sys.float_info.max)
     if table is None:
-        number = _number(eta)
-        if not abs(number) <= limit:
-            raise ParameterError(argument, eta, allowed, mend)
-        return number
+        return Number(-limit, limit, mend=mend).read(argument, eta)
+    array = as_array(eta, argument)
     try:
-        etas = np.broadcast_to(np.asarray(eta, np.float64), table)
-    except (TypeError, ValueError):
-        raise ParameterError(argument, eta, f"one number, or an array of shape {table}") from None
+        etas = np.broadcast_to(array.astype(np.float64), table) if array.dtype.kind in "iuf" else None
+    except ValueError:
+        etas = None
+    if etas is None:
+        raise ParameterError(argument, eta, f"one number, or an array of shape {table}")
     # No comparison holds for NaN.
     if not (etas.min(initial=0.0) >= -limit and etas.max(initial=0.0) <= limit):
         raise ParameterError(argument, Words("an array"), f"{allowed} everywhere", mend)
@@ -73,7 +57,7 @@ def checked_eta(eta: object, table: tuple[int, ...] | None, largest: float, argu
 
 def checked_weights(given: Any, argument: str) -> NDArray[np.float64]:
     """Return a copy of a histogram of numbers of 0 or more, not all of them 0, as float64 in C order."""
-    array = given.to_numpy() if isinstance(given, pl.Series) else np.asarray(given)
+    array = as_array(given, argument)
     if array.dtype.kind not in "biuf":
         raise ParameterError(argument, Words(f"of type {array.dtype}"), "of integers or floats")
     weights = np.array(array, np.float64, order="C")
@@ -139,9 +123,9 @@ class Weights:
 
     """
 
-    def __init__(self, shape: Any, total: object = 1.0, *, initial: Any = None, threads: object = None) -> None:
+    def __init__(self, shape: Shape, total: Total = 1.0, *, initial: Histogram = None, threads: Threads = None) -> None:
         self.shape = checked_shape(shape)
-        self.total = checked_positive(total, "total")
+        self.total = TOTAL.read("total", total)
         cells = math.prod(self.shape)
         self._workers = thread_count(threads, cells, CELLS_PER_THREAD)
         if initial is None:
@@ -159,7 +143,9 @@ class Weights:
         """How many cells there are."""
         return self._weights.size
 
-    def update(self, query: Any, eta: Any, then: Any = None) -> Any:
+    def update(
+        self, query: GivenQuery, eta: Eta, then: OptionalQuery = None
+    ) -> Any:  # a number, an array for a table, or None: as ``then`` is
         """Multiply every cell by exp(eta * its coefficient), and all of them so that their total stays.
 
         Parameters
@@ -186,20 +172,20 @@ class Weights:
 
         """
         query = linear_query(query, self.shape)
-        eta = checked_eta(eta, query.table, LARGEST_ETA)
-        following = None if then is None else linear_query(then, self.shape)
+        etas = checked_eta(eta, query.table, LARGEST_ETA)
+        following = None if then is None else linear_query(then, self.shape, "then")
         answer = None
         if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
             self._normalise()
         if query.is_sparse:
-            self._update_few(query, eta)
+            self._update_few(query, etas)
             if following is not None:
                 answer = following.answer(self._weights, self._workers)
         elif following is None:
-            self._sum = query.multiply(self._weights, self._sum, eta, self._workers)
+            self._sum = query.multiply(self._weights, self._sum, etas, self._workers)
             self._unsummed = 0
         else:
-            self._sum, answer = query.multiply_and_answer(self._weights, self._sum, eta, following, self._workers)
+            self._sum, answer = query.multiply_and_answer(self._weights, self._sum, etas, following, self._workers)
             self._unsummed = 0
         if not 0.0 < self._sum < math.inf:
             raise ParameterError("eta", eta, "such that some weight is left", "use LogWeights, or smaller etas")
@@ -217,7 +203,7 @@ class Weights:
         self._sum = sum_of(self._weights, self._workers)
         self._unsummed = 0
 
-    def answer(self, query: Any) -> Any:
+    def answer(self, query: GivenQuery) -> Any:  # as the query is
         """Return the query's answer to the histogram: a float, or an array for a table of queries."""
         query = linear_query(query, self.shape)
         return query.answer(self._weights, self._workers) * (self.total / self._sum)

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.arguments import Numeric, Special
+from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.kernels.weights import logarithms as logarithm_kernels
 from dpfast.kernels.weights.cells import BLOCK, WORD
 from dpfast.threads import in_parts
+from dpfast.weights.declarations import CELLS, Cells
 
 __all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "blocks_of", "sum_of", "total_of"]
 
@@ -180,8 +183,22 @@ class _EveryCell(LinearQuery):
         in_parts(work, blocks_of(logarithms.size), workers)
 
 
-def _refuse_coefficients(given: object) -> ParameterError:
-    return ParameterError("query", given, "made of coefficients from 0 to 1", "divide them by the largest")
+def _no_coefficients() -> Iterator[object]:
+    yield from ("01", b"01", object(), len, {0: 1}, ["a"], [1j], [object()], [[1.0], [0.5, 1.0]], [2, 0], [-1, 0])
+    yield from ([1.5], [-0.5], [math.nan], np.zeros(2, "datetime64[s]"), np.zeros(2, np.longdouble))
+
+
+def _no_bytes() -> Iterator[object]:
+    yield from (5, True, "01", b"01", object(), len, {0: 1}, [0, 1], ["a"], [[0], [1, 2]], np.zeros(3))
+
+
+def _no_values() -> Iterator[object]:
+    yield from ("01", b"01", object(), len, {0: 1}, ["a"], [True], [None], [1j], [[0.5]], [], [0.5] * 257)
+    yield from ([2.0], [-1.0], [math.nan], np.zeros(2, "datetime64[s]"))
+
+
+def _refuse_coefficients(given: str) -> ParameterError:
+    return ParameterError("query", Words(given), "made of coefficients from 0 to 1", "divide them by the largest")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,12 +215,12 @@ class DenseQuery(_EveryCell):
 
     """
 
-    array: Any
+    query: Annotated[TypedColumn | Sequence[Any], Special(_no_coefficients)]
     _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        given = self.array.to_numpy() if isinstance(self.array, pl.Series) else np.asarray(self.array)
+        given = as_array(self.query, "query")
         if given.dtype.kind not in "biuf" or given.dtype == np.longdouble:
             raise ParameterError("query", Words(f"of type {given.dtype}"), "of bool, integers or floats")
         if given.dtype.kind == "f":
@@ -240,19 +257,20 @@ class BitQuery(_EveryCell):
 
     """
 
-    packed: Any
-    cells: int
+    packed: Annotated[TypedColumn, Special(_no_bytes)]
+    cells: Cells
     _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
     _cells_per_entry = WORD
 
     def __post_init__(self) -> None:
-        packed = np.ascontiguousarray(self.packed)
-        if packed.dtype != np.uint8 or packed.ndim != 1 or packed.size != -(-self.cells // 8):
+        cells = CELLS.read("cells", self.cells)
+        packed = np.ascontiguousarray(as_array(self.packed, "packed"))
+        if packed.dtype != np.uint8 or packed.ndim != 1 or packed.size != -(-cells // 8):
             raise ParameterError(
                 "packed",
                 Words(f"of {packed.size} entries of type {packed.dtype}"),
-                f"of {-(-self.cells // 8)} bytes for {self.cells} cells",
+                f"of {-(-cells // 8)} bytes for {cells} cells",
                 'write np.packbits(cells, bitorder="little")',
             )
         words = -(-packed.size // 8)
@@ -262,7 +280,7 @@ class BitQuery(_EveryCell):
             padded[: packed.size] = packed
             packed = padded
         object.__setattr__(self, "_data", packed.view("<u8").astype(np.uint64, copy=False))
-        object.__setattr__(self, "_shape", (int(self.cells),))
+        object.__setattr__(self, "_shape", (cells,))
 
     @property
     def words(self) -> NDArray[np.uint64]:
@@ -287,21 +305,24 @@ class LevelQuery(_EveryCell):
 
     """
 
-    levels: Any
-    values: Any = None
+    levels: Annotated[TypedColumn, Special(_no_bytes)]
+    values: Annotated[TypedColumn | Sequence[Numeric] | None, Special(_no_values, optional=True)] = None
     _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
     _table: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
-        levels = np.ascontiguousarray(self.levels)
+        levels = np.ascontiguousarray(as_array(self.levels, "levels"))
         if levels.dtype != np.uint8:
             raise ParameterError("levels", Words(f"of type {levels.dtype}"), "of type uint8")
-        values = np.arange(256) / 255.0 if self.values is None else np.asarray(self.values, np.float64)
+        values = np.arange(256) / 255.0 if self.values is None else as_array(self.values, "values")
+        if values.dtype.kind not in "iuf":
+            raise ParameterError("values", Words(f"of type {values.dtype}"), "numbers from 0 to 1")
+        values = values.astype(np.float64)
         if values.ndim != 1 or not 1 <= values.size <= 256:
             raise ParameterError("values", Words(f"of shape {values.shape}"), "one column of at most 256 numbers")
         if kernels.check_coefficients(values):
-            raise ParameterError("values", None, "numbers from 0 to 1")
+            raise ParameterError("values", Words("one below 0, above 1 or NaN"), "numbers from 0 to 1")
         if levels.size and values.size <= (largest := int(levels.max())):
             raise ParameterError("levels", Words(f"up to {largest}"), f"below {values.size}, the number of values")
         # The kernel looks up whatever byte it reads.

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import logarithms as kernels
 from dpfast.kernels.weights.cells import BLOCK
 from dpfast.threads import in_parts, thread_count
-from dpfast.weights.given_queries import linear_query
-from dpfast.weights.histogram_weights import CELLS_PER_THREAD, checked_eta, checked_positive, checked_weights
+from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total
+from dpfast.weights.given_queries import GivenQuery, OptionalQuery, linear_query
+from dpfast.weights.histogram_weights import CELLS_PER_THREAD, checked_eta, checked_weights
 from dpfast.weights.linear_queries import blocks_of
 from dpfast.weights.slab_queries import checked_shape
 
@@ -49,9 +51,9 @@ class LogWeights:
 
     """
 
-    def __init__(self, shape: Any, total: object = 1.0, *, initial: Any = None, threads: object = None) -> None:
+    def __init__(self, shape: Shape, total: Total = 1.0, *, initial: Histogram = None, threads: Threads = None) -> None:
         self.shape = checked_shape(shape)
-        self.total = checked_positive(total, "total")
+        self.total = TOTAL.read("total", total)
         self.cells = math.prod(self.shape)
         self._workers = thread_count(threads, self.cells, CELLS_PER_THREAD)
         if initial is None:
@@ -63,18 +65,18 @@ class LogWeights:
             with np.errstate(divide="ignore"):
                 self._logarithms = np.log(weights.reshape(-1))
 
-    def update(self, query: Any, eta: Any, then: Any = None) -> Any:
+    def update(self, query: GivenQuery, eta: Eta, then: OptionalQuery = None) -> Any:  # as ``then`` is
         """Multiply every cell by exp(eta * its coefficient), and all of them so that their total stays.
 
         The parameters, the result and the errors are those of `Weights.update`; eta may be any finite number.
         """
         query = linear_query(query, self.shape)
-        eta = checked_eta(eta, query.table, math.inf)
-        following = None if then is None else linear_query(then, self.shape)
-        query.add(self._logarithms, eta, self._workers)
+        etas = checked_eta(eta, query.table, math.inf)
+        following = None if then is None else linear_query(then, self.shape, "then")
+        query.add(self._logarithms, etas, self._workers)
         return None if following is None else self.answer(following)
 
-    def answer(self, query: Any) -> Any:
+    def answer(self, query: GivenQuery) -> Any:  # as the query is
         """Return the query's answer to the histogram: a float, or an array for a table of queries."""
         query = linear_query(query, self.shape)
         return query.answer(self.histogram().reshape(-1), self._workers)

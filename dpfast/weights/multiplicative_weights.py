@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Special
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.kernels.weights import rows as kernels_of_rows
-from dpfast.weights.given_queries import linear_query
+from dpfast.weights.declarations import Eta
+from dpfast.weights.given_queries import GivenQuery, linear_query
 from dpfast.weights.histogram_weights import checked_eta, inspected_sum, refuse_weights
 from dpfast.weights.linear_queries import LARGEST_ETA, BitQuery, DenseQuery, LinearQuery, blocks_of, total_of
 
@@ -21,7 +25,16 @@ __all__ = ["multiplicative_weights"]
 _LEAST_SHARE = 1.0 / 16.0
 
 
-def multiplicative_weights(weights: NDArray[np.float64], query: Any, eta: Any) -> NDArray[np.float64]:
+def _no_weights() -> Iterator[object]:
+    read_only = np.ones(4)
+    read_only.setflags(write=False)
+    yield from (5, "1", object(), [1.0, 1.0], (1.0,), np.ones(4, np.float32), np.ones(4, int), np.ones((2, 2, 2)))
+    yield from (read_only, np.ones(8)[::2], np.empty(0), np.zeros(4), np.array([-1.0, 2.0]), np.full(4, math.nan))
+
+
+def multiplicative_weights(
+    weights: Annotated[NDArray[np.float64], Special(_no_weights)], query: GivenQuery, eta: Eta
+) -> NDArray[np.float64]:
     """Multiply weights by exp(eta * query) and divide them by their sum, in place.
 
     Guarantee
@@ -83,7 +96,7 @@ from 0; stop is the first one after the range
     if coefficients is None:
         _update_one(rows.reshape(-1), asked, checked_eta(eta, asked.table, LARGEST_ETA))
         return weights
-    etas = checked_eta(eta, (rows.shape[0],) if np.ndim(eta) else None, LARGEST_ETA)
+    etas = checked_eta(eta, (rows.shape[0],) if as_array(eta, "eta").ndim else None, LARGEST_ETA)
     outside, inside, totals = np.empty((3, rows.shape[0]))
     signed = kernels_of_rows.weigh_rows(rows, coefficients, outside, inside)
     sums = outside + inside
@@ -111,7 +124,7 @@ def _checked_query(
 ) -> tuple[LinearQuery, NDArray[np.number[Any]] | None]:
     """Return the query, and its coefficients in two dimensions if they are numbers for rows."""
     if not isinstance(query, (LinearQuery, tuple)):
-        array = np.asarray(query)
+        array = as_array(query, "query")
         if array.shape not in {rows[1:], shape}:
             raise ParameterError(
                 "query", Words(f"of shape {array.shape}"), f"of shape {shape}" + f" or {rows[1:]}" * (shape != rows[1:])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import marginals as kernels
 from dpfast.kernels.weights import slabs as kernels_of_slabs
+from dpfast.weights.declarations import INTEGERS, PLACES, SHAPE
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.weights.slab_queries import checked_attributes, checked_shape
 
@@ -36,8 +38,8 @@ class Marginal(LinearQuery):
 
     """
 
-    shape: tuple[int, ...]
-    attributes: tuple[int, ...]
+    shape: Annotated[tuple[int, ...], SHAPE]
+    attributes: Annotated[tuple[int, ...], PLACES]
     _walk: _Walk = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -131,15 +133,15 @@ class Ranges(LinearQuery):
 
     """
 
-    starts: Any
-    stops: Any
+    starts: Annotated[Any, INTEGERS]  # a column of any kind, kept as an array
+    stops: Annotated[Any, INTEGERS]
     _ends: NDArray[np.int64] = field(init=False, repr=False)
     _first: NDArray[np.int64] = field(init=False, repr=False)
     _last: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("starts", "stops"):
-            ends = np.asarray(getattr(self, name))
+            ends = as_array(getattr(self, name), name)
             if ends.ndim != 1 or ends.dtype.kind not in "iu" or not ends.size:
                 raise ParameterError(
                     name, Words(f"of shape {ends.shape} and type {ends.dtype}"), "one column of integers"
@@ -149,8 +151,10 @@ class Ranges(LinearQuery):
             raise ParameterError(
                 "stops", Words(f"{self.stops.size} of them"), f"{self.starts.size}, as many as the starts"
             )
-        if not ((self.starts >= 0) & (self.starts <= self.stops)).all():
-            raise ParameterError("stops", Words("an array"), "at least the starts, and these at least 0")
+        if self.starts.min() < 0:
+            raise ParameterError("starts", Words("one below 0"), "integers of 0 or more", "count cells from 0")
+        if not (self.starts <= self.stops).all():
+            raise ParameterError("stops", Words("one below its start"), "at least the starts")
         ends = np.unique(np.concatenate([[0], self.starts, self.stops]))
         object.__setattr__(self, "_ends", ends)
         object.__setattr__(self, "_first", np.searchsorted(ends, self.starts))

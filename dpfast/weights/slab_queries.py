@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Special, Whole, is_numeric
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import slabs as kernels
+from dpfast.weights.declarations import PLACES, SHAPE
 from dpfast.weights.linear_queries import LinearQuery, Weights, sum_of
 
 __all__ = ["BoxQuery", "MarginalCell", "RangeQuery", "SlabQuery", "checked_attributes", "checked_shape"]
@@ -25,28 +27,37 @@ _SHORT_RUN = 16
 #: A sum below this share of the old one is taken afresh.
 _LEAST_SHARE = 1.0 / 16.0
 
+_MOST_CELLS = 2**48
+_END = Whole(0, _MOST_CELLS, mend="count cells from 0; stop is the first one after the range")
+_ENDS = Special(lambda: [True, 0.5, "0", b"0", len, {0: 1}, (), (-1, -1), (99, 99), ("0", "0"), (None, 0), (1,) * 7])
+
 #: Where a slab begins, and the sizes and strides of its axes.
 Slab = tuple[int, NDArray[np.int64], NDArray[np.int64]]
 
 
 def checked_shape(shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of positive integers."""
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not sizes or any(
-        isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1 for size in sizes
-    ):
-        raise ParameterError("shape", shape, "a number of cells for each attribute, each at least 1")
-    return tuple(int(size) for size in sizes)
+    sizes = whole_numbers(shape)
+    if not sizes or min(sizes) < 1 or math.prod(sizes) > _MOST_CELLS:
+        allowed = "a number of cells for each attribute, each at least 1, and 2**48 at most in all"
+        raise ParameterError("shape", shape, allowed, "write for example (4, 3)")
+    return sizes
 
 
 def checked_attributes(attributes: Any, axes: int) -> tuple[int, ...]:
     """Return the attributes of a marginal: ascending places in the shape."""
-    places = (attributes,) if isinstance(attributes, (int, np.integer)) else tuple(attributes)
-    if any(not isinstance(place, (int, np.integer)) or not 0 <= place < axes for place in places) or any(
-        one >= other for one, other in pairwise(places)
-    ):
+    places = whole_numbers(attributes)
+    if places is None or any(not 0 <= place < axes for place in places) or any(a >= b for a, b in pairwise(places)):
         raise ParameterError("attributes", attributes, f"ascending places in the shape, from 0 to {axes - 1}")
-    return tuple(int(place) for place in places)
+    return places
+
+
+def whole_numbers(given: Any) -> tuple[int, ...] | None:
+    """Return whole numbers, or one alone, as a tuple; None for anything else."""
+    listed = tuple(given) if np.iterable(given) and not isinstance(given, (str, bytes, dict)) else (given,)
+    if not all(isinstance(number, (int, np.integer)) and is_numeric(number) for number in listed):
+        return None
+    return tuple(int(number) for number in listed)
 
 
 def _axes(starts: Sequence[int], stops: Sequence[int], shape: tuple[int, ...]) -> Slab:
@@ -114,8 +125,12 @@ class RangeQuery(SlabQuery):
 
     """
 
-    start: int
-    stop: int
+    start: Annotated[int, _END]
+    stop: Annotated[int, _END]
+
+    def __post_init__(self) -> None:
+        for name in ("start", "stop"):
+            _END.read(name, getattr(self, name))
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a histogram of a shape that the query is not over."""
@@ -152,21 +167,23 @@ class BoxQuery(_InShape):
 
     """
 
-    shape: tuple[int, ...]
-    lower: tuple[int, ...]
-    upper: tuple[int, ...]
+    shape: Annotated[tuple[int, ...], SHAPE]
+    lower: Annotated[tuple[int, ...], _ENDS]
+    upper: Annotated[tuple[int, ...], _ENDS]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", checked_shape(self.shape))
         for name in ("lower", "upper"):
-            object.__setattr__(self, name, tuple(int(end) for end in getattr(self, name)))
-            if len(getattr(self, name)) != len(self.shape):
-                raise ParameterError(name, getattr(self, name), f"{len(self.shape)} integers, one for each attribute")
-        ends = zip(self.lower, self.upper, self.shape, strict=True)
-        if any(not 0 <= start <= stop <= size for start, stop, size in ends):
-            raise ParameterError(
-                "upper", self.upper, f"from {self.lower} to {self.shape}, with no lower end below 0 or above it"
-            )
+            given = getattr(self, name)
+            ends = whole_numbers(given)
+            object.__setattr__(self, name, ends)
+            if ends is None or len(ends) != len(self.shape):
+                raise ParameterError(name, given, f"{len(self.shape)} integers, one for each attribute")
+        if any(not 0 <= start <= size for start, size in zip(self.lower, self.shape, strict=True)):
+            raise ParameterError("lower", self.lower, f"from 0 to {self.shape}", "count cells from 0")
+        sides = zip(self.lower, self.upper, self.shape, strict=True)
+        if any(not 0 <= start <= stop <= size for start, stop, size in sides):
+            raise ParameterError("upper", self.upper, f"from {self.lower} to {self.shape}")
 
     @cached_property
     def slab(self) -> Slab:
@@ -187,23 +204,21 @@ class MarginalCell(_InShape):
 
     """
 
-    shape: tuple[int, ...]
-    attributes: tuple[int, ...]
-    values: tuple[int, ...]
+    shape: Annotated[tuple[int, ...], SHAPE]
+    attributes: Annotated[tuple[int, ...], PLACES]
+    values: Annotated[tuple[int, ...], _ENDS]
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
         attributes = checked_attributes(self.attributes, len(shape))
-        values = (self.values,) if isinstance(self.values, (int, np.integer)) else tuple(self.values)
+        values = whole_numbers(self.values)
         sizes = [shape[place] for place in attributes]
-        if len(values) != len(sizes) or any(
-            not isinstance(value, (int, np.integer)) or not 0 <= value < size
-            for value, size in zip(values, sizes, strict=False)
-        ):
-            raise ParameterError("values", values, f"a value for each attribute, below {tuple(sizes)}")
+        within = values is not None and all(0 <= value < size for value, size in zip(values, sizes, strict=False))
+        if values is None or len(values) != len(sizes) or not within:
+            raise ParameterError("values", self.values, f"a value for each attribute, below {tuple(sizes)}")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "attributes", attributes)
-        object.__setattr__(self, "values", tuple(int(value) for value in values))
+        object.__setattr__(self, "values", values)
 
     @cached_property
     def slab(self) -> Slab:

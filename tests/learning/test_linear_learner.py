@@ -71,13 +71,9 @@ def test_the_eta_of_the_reference_would_cost_less_than_it_was_given():
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
-        (lambda: LinearLearner(1, 10, epsilon=1.0), "features"),
-        (lambda: LinearLearner(2, 0, epsilon=1.0), "examples"),
-        (lambda: LinearLearner(2, 10, epsilon=0), "epsilon"),
         (lambda: LinearLearner(2, 10, epsilon=1.0).learn(np.zeros((10, 3))), "examples"),
         (lambda: LinearLearner(2, 10, epsilon=1.0).learn(np.zeros((9, 2))), "examples"),
         (lambda: LinearLearner(2, 1, epsilon=1.0).learn([["a", "b"]]), "examples"),
-        (lambda: LinearLearner(2, 10, epsilon=1.0).excess_bound(0.0), "beta"),
     ],
 )
 def test_bad_input(call, argument):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -14,7 +12,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.columns import BLOCK_ROWS
-from dpfast.errors import ColumnError, DataError, DpfastError, ParameterError
+from dpfast.errors import DataError, DpfastError, ParameterError
 from dpfast.testing import SeededRandom
 
 
@@ -26,56 +24,12 @@ def without_address(value: object) -> str:
 MECHANISMS = [dpf.laplace, dpf.gaussian]
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 
-BAD_SCALES = {
-    "nan": math.nan,
-    "inf": math.inf,
-    "-inf": -math.inf,
-    "0": 0,
-    "0.0": 0.0,
-    "-0.0": -0.0,
-    "-1": -1,
-    "5e-324": 5e-324,
-    "1e-320": 1e-320,
-    "1e-290": 1e-290,
-    "1e308": 1e308,
-    "True": True,
-    "text": "0.1",
-    "NaN text": "NaN",
-    "bytes": b"1",
-    "complex": 1 + 0j,
-    "None": None,
-    "Decimal nan": Decimal("nan"),
-    "Decimal snan": Decimal("sNaN"),
-    "Decimal inf": Decimal("Infinity"),
-    "Decimal huge": Decimal("1e999999"),
-    "10**400": 10**400,
-    "Fraction 0": Fraction(0),
-    "-Fraction": Fraction(-1, 3),
-    "tiny Fraction": Fraction(1, 10**400),
-    "numpy nan": np.float64("nan"),
-    "float32 inf": np.float32("inf"),
-    "float16 0": np.float16(0),
-    "numpy True": np.bool_(True),
-    "complex64": np.complex64(1),
-    "datetime64": np.datetime64("2020-01-01"),
-    "0-d nan": np.array(np.nan),
-}
-
 
 def one_line(error) -> str:
     message = str(error.value)
     assert "\n" not in message
     assert 10 < len(message) < 300
     return message
-
-
-@both
-@pytest.mark.parametrize("scale", BAD_SCALES.values(), ids=BAD_SCALES)
-def test_bad_scale(mechanism, scale):
-    with pytest.raises(ParameterError) as error:
-        mechanism([1, 2, 3], scale)
-    assert one_line(error).startswith("scale must be")
-    assert error.value.argument == "scale"
 
 
 @both
@@ -223,45 +177,6 @@ def test_strides_read_only_and_unaligned(mechanism):
     scales.setflags(write=False)
     a = mechanism(values, scales[::2], random=SeededRandom(5))
     assert np.array_equal(a, mechanism(values, scales[::2].copy(), random=SeededRandom(5)))
-
-
-@both
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.zeros(3, np.int8),
-        np.zeros(3, np.uint64),
-        np.zeros(3, np.float16),
-        np.zeros(3, object),
-        np.zeros(3, complex),
-        np.zeros(3, bool),
-        np.array(["1"]),
-        np.zeros(3, "datetime64[s]"),
-        np.ma.masked_array([1.0, 2.0], [True, False]),
-        [1, "2"],
-        [[1, 2], [3]],
-        [True, False],
-        "123",
-        None,
-        {1: 2},
-        {1, 2},
-        True,
-        object(),
-    ],
-    ids=lambda values: f"{type(values).__name__} {getattr(values, 'dtype', '')}",
-)
-def test_columns_of_other_kinds(mechanism, values):
-    with pytest.raises((ColumnError, DataError)) as error:
-        mechanism(values, 1.0)
-    assert one_line(error).startswith("values must")
-
-
-@both
-@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2", math.nan])
-def test_bad_threads(mechanism, threads):
-    with pytest.raises(ParameterError) as error:
-        mechanism([1], 1.0, threads=threads)
-    assert one_line(error).startswith("threads must be")
 
 
 @both

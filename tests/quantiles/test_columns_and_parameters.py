@@ -106,36 +106,15 @@ def test_q_is_read_to_seven_decimals():
 
 
 BAD = [
-    ({"q": 1.5}, "q must be a number from 0 to 1"),
-    ({"q": float("nan")}, "q must be a number from 0 to 1"),
-    ({"q": True}, "q must be a number from 0 to 1"),
-    ({"q": "median"}, "q must be a number from 0 to 1"),
-    ({"q": Decimal("NaN")}, "q must be a number from 0 to 1"),
-    ({"q": [0.5, Decimal("sNaN")]}, "q must be a number from 0 to 1"),
-    ({"q": []}, "q must be a number from 0 to 1"),
     ({"q": [0.5, 0.5]}, "to seven decimals"),
-    ({"q": [0.5, 0.50000001]}, "to seven decimals"),
-    ({"bounds": (5, 5)}, "bounds must be two finite numbers"),
-    ({"bounds": (0, float("inf"))}, "bounds must be two finite numbers"),
     ({"bounds": (0, 1e19)}, "bounds must be such that all points are at least"),
     ({"bounds": (-1e300, 1e300)}, "bounds must be such that all points are at least"),
     ({"bounds": (0, 2**65), "grid": 2.0**64}, "bounds must be such that all points are at least"),
-    ({"bounds": None}, "bounds must be two finite numbers"),
-    ({"grid": 0.3}, "grid must be a power of two"),
-    ({"grid": 0}, "grid must be a power of two"),
-    ({"grid": -1}, "grid must be a power of two"),
-    ({"grid": "fine"}, "grid must be a power of two"),
     ({"grid": 2.0**-51}, "grid must be coarser"),
     ({"grid": 1024}, "grid must be such that"),
-    ({"epsilon": 0}, "epsilon must be"),
-    ({"epsilon": float("inf")}, "epsilon must be"),
-    ({"epsilon": 1e7}, "epsilon must be"),
-    ({"max_rows_per_group": 0}, "max_rows_per_group must be a whole number"),
-    ({"neighbors": "both"}, "neighbors must be"),
     ({"group_count": 3}, "group_count must be left out"),
     ({"groups": [0, 1, 1]}, "group_count must be a whole number"),
     ({"groups": [0, 1, 1], "group_count": -1}, "group_count must be a whole number"),
-    ({"random": 5}, "random must be"),
 ]
 
 

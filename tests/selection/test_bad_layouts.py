@@ -136,13 +136,6 @@ def test_candidates_of_another_shape(mechanism):
 
 
 @every
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True], ids=without_address)
-def test_bad_threads(mechanism, threads):
-    with pytest.raises(ParameterError, match=r"^threads must be a whole number of at least 1"):
-        mechanism(SCORES, 1.0, threads=threads)
-
-
-@every
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_not_finite(mechanism, bad):
     """Soundness rule 5; the place counts nulls and is that in what was given."""

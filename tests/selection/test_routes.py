@@ -384,19 +384,9 @@ def test_nulls_are_no_candidates(seed):
         assert np.array_equal(dpf.exponential_draws(column, 1.0, draws, random=SeededRandom(seed)), expected)
 
 
-@pytest.mark.parametrize("draws", [0, -1, 1.0, True, "5", None, math.nan, 10**13, np.float64(3)], ids=repr)
-def test_bad_number_of_draws(draws):
-    with pytest.raises(ParameterError, match=r"^draws must be a whole number from 1 to 10\*\*12, but was "):
-        dpf.exponential_draws([1, 2], 1.0, draws)
-
-
 def test_bad_parameters_and_scores_of_draws():
-    with pytest.raises(ParameterError, match=r"^epsilon must"):
-        dpf.exponential_draws([1, 2], -1.0, 5)
     with pytest.raises(ParameterError, match="length of epsilon must be 1"):
         dpf.exponential_draws([1, 2], [1.0, 1.0], 5)
-    with pytest.raises(ParameterError, match=r"^threads must"):
-        dpf.exponential_draws([1, 2], 1.0, 5, threads=0)
     with pytest.raises(ColumnError, match=r"^scores must be one column"):
         dpf.exponential_draws(np.zeros((2, 2)), 1.0, 5)
     with pytest.raises(DataError, match="at least one candidate"):

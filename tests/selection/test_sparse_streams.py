@@ -19,7 +19,7 @@ from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.accounting.events import Pure
-from dpfast.errors import ColumnError, DataError, LedgerError, ParameterError
+from dpfast.errors import DataError, LedgerError, ParameterError
 from dpfast.mechanisms.thresholds.runs import Runs, calibrate
 from dpfast.testing import SeededRandom
 
@@ -163,40 +163,12 @@ def test_columns_longer_than_a_chunk():
     assert np.abs(answers - 10**6).max() < 1000
 
 
-BAD = {
-    "threshold": [math.nan, math.inf, None, "1", 10**400, True, 1j],
-    "epsilon": [0, -1, math.nan, math.inf, None, "1", 1e7, 1e-19],
-    "sensitivity": [0, -1, math.nan, None, [1.0], "1", 1e300],
-    "monotonic": [1, None, "yes"],
-    "count": [0, -1, 1.0, True, None, 2**31 + 1, "3"],
-    "numeric": [0, 1, 0.0, 1.0, -0.5, math.nan, 2.0, "0.5", True, 1e-12],
-    "random": [7, "seed"],
-}
-
-
-@pytest.mark.parametrize(("argument", "bad"), [(name, bad) for name, all_bad in BAD.items() for bad in all_bad])
-def test_bad_parameters(argument, bad):
-    for call in (lambda **given: dpf.above_threshold([1, 2], **given), dpf.SparseVector):
-        with pytest.raises(ParameterError) as error:
-            call(**{"threshold": 1, "epsilon": 1.0, argument: bad})
-        message = str(error.value)
-        assert message.startswith(f"{argument} must be")
-        assert "\n" not in message
-        assert len(message) < 300
-
-
 def test_bad_values():
     for bad in (math.nan, math.inf, -math.inf):
         with pytest.raises(DataError, match=r"^values must be finite, but value 2 is"):
             dpf.above_threshold(pl.Series([1.0, None, bad]), 0, 1.0)
         with pytest.raises(DataError, match=r"^values must be finite, but value 1 is"):
             dpf.SparseVector(0, 1.0).test([1.0, bad])
-    for bad in (None, "text", 5, np.zeros((2, 2, 2)), ["a"], [True]):
-        with pytest.raises(ColumnError, match=r"^values must"):
-            dpf.above_threshold(bad, 0, 1.0)
-    for bad in (None, "text", np.zeros((2, 2)), [[1, 2]]):
-        with pytest.raises(ColumnError, match=r"^values must"):
-            dpf.SparseVector(0, 1.0).test(bad)
 
 
 def test_numeric_scales_beyond_a_type_are_refused_before_anything_is_drawn():
@@ -219,6 +191,3 @@ def test_a_call_ends_after_as_many_positives_as_it_may_report():
         assert (parts[-1].sum(), bool(parts[-1][-1]), stream.remaining) == (1, True, left)
     assert np.array_equal(np.concatenate(parts), whole)
     assert (stream.tested, stream.test(values, most=1).size) == (48, 0)
-    for bad in (0, 1.5, True):
-        with pytest.raises(ParameterError, match="most must be"):
-            stream.test(values, most=bad)

@@ -110,7 +110,7 @@ def read_only():
         (np.ones(3), [0.0, np.nan, 1.0], 1.0, "query", "NaN"),
         (np.ones(3), ["a", "b", "c"], 1.0, "query", "of type"),
         (np.ones(3), (2, 1), 1.0, "query", "start <= stop"),
-        (np.ones(3), (-1, 1), 1.0, "query", "start <= stop"),
+        (np.ones(3), (-1, 1), 1.0, "query", "start must be a whole number from 0"),
         (np.ones(3), BitQuery(np.array([5], np.uint8), 4), 1.0, "query", "(4,)"),
         (np.ones((2, 3)), Marginal((3,), (0,)), 1.0, "query", "table"),
         (np.ones(3), GOOD, np.inf, "eta", "-500 to 500"),

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
+from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.mechanisms.noise.additive import add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
+from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
-from dpfast.randomness import Keystream, RandomSource, Tail, random_source
+from dpfast.randomness import Keystream, Random, RandomSource, Tail, random_source
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise"]
 
@@ -100,7 +103,8 @@ def _part(parameter: Any, rows: slice) -> Any:
     return parameter[rows] if isinstance(parameter, np.ndarray) else parameter
 
 
-def gaussian(values: Any, scale: Any, *, random: object = None, threads: int | None = None) -> Any:
+@same_kind
+def gaussian(values: Values, scale: Scale, *, random: Random = None, threads: Threads = None) -> Any:  # see SameKind
     """Add Gaussian noise to every value of a column.
 
     Guarantee

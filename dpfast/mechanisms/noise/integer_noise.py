@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,8 +116,11 @@ class IntegerNoise:
         sums = 1 + log / 2.9 if log < 1e-3 else log / math.sqrt(2 - 2 * miss * (1 + log))
         return max(sums, (self.scale * log + half_a_step) / deviation)
 
-    def add(self, values: NDArray[np.int64], random: object, threads: int | None = 1) -> NDArray[np.int64]:
-        """Return whole numbers with fresh noise, exactly distributed; every call costs the event."""
+    def add(self, values: NDArray[np.int64], random: Any, threads: int | None = 1) -> NDArray[np.int64]:
+        """Return whole numbers with fresh noise, exactly distributed; every call costs the event.
+
+        ``random`` is of any type: the mechanism reads it.
+        """
         draw = laplace if self.mechanism == "laplace" else gaussian
         noisy: NDArray[np.int64] = draw(values, self.scale, random=random, threads=threads)
         return noisy

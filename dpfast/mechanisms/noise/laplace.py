@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
+from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
 from dpfast.mechanisms.noise.additive import Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
+from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
-from dpfast.randomness import Keystream, RandomSource, Tail, random_source
+from dpfast.randomness import Keystream, Random, RandomSource, Tail, random_source
 
 __all__ = ["laplace", "laplace_kernel", "laplace_noise"]
 
@@ -92,7 +95,8 @@ def _parts(words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDA
     return words[: 4 * rows].view(np.uint32), words[4 * rows :].view(np.uint16)
 
 
-def laplace(values: Any, scale: Any, *, random: object = None, threads: int | None = None) -> Any:
+@same_kind
+def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Threads = None) -> Any:  # see SameKind
     """Add Laplace noise to every value of a column.
 
     Guarantee

@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.privacy_unit import BOUND, read_neighbors
+from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, read_neighbors
 from dpfast.aggregation.grouped_points import Collector, GroupedPoints
-from dpfast.columns import BLOCK_ROWS, Column, borrow
-from dpfast.columns.grid import MANTISSA, PublicGrid, check_bounds, public_grid
-from dpfast.columns.ranks import read_quantiles
+from dpfast.arguments import Real, Special, Whole
+from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
+from dpfast.columns.declarations import WHOLE_COLUMN, AnyColumn, Numbers, wrong_columns
+from dpfast.columns.grid import MANTISSA, Bounds, Grid, PublicGrid, check_bounds, public_grid
+from dpfast.columns.ranks import Quantiles, read_quantiles
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.kernels.grouping.counting import clip_integers, number_floats, round_floats
+from dpfast.mechanisms.parameters import Epsilon
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles, joint_calibration, joint_pays
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
-from dpfast.randomness import random_source
+from dpfast.randomness import Random, random_source
 from dpfast.threads import in_stretches, thread_count
 
 __all__ = ["quantiles"]
 
-_MOST_GROUPS = 2**31 - 1
+_GROUP_COUNT = Whole(0, 2**31 - 1, optional=True, mend="groups are public: say how many there are")
+Values: TypeAlias = Annotated[Numbers, Special(lambda: wrong_columns(most=32))]
+Groups: TypeAlias = Annotated[AnyColumn | Sequence[int] | None, replace(WHOLE_COLUMN, optional=True)]
 #: Counters of all threads together that are worth the memory.
 _MOST_COUNTERS = 1 << 24
 
 
+@overload
 def quantiles(
-    values: Any,
-    q: Any,
+    values: Values,
+    q: Real,
     *,
-    bounds: tuple[float, float],
-    epsilon: Any,
-    groups: Any = None,
+    bounds: Bounds,
+    epsilon: Epsilon,
+    groups: None = None,
+    group_count: None = None,
+    grid: Grid = None,
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
+    random: Random = None,
+) -> float: ...
+@overload
+def quantiles(
+    values: Values,
+    q: Sequence[Real] | NDArray[Any],
+    *,
+    bounds: Bounds,
+    epsilon: Epsilon,
+    groups: Groups = None,
     group_count: int | None = None,
-    grid: float | None = None,
-    max_rows_per_group: int = 1,
-    neighbors: str = "add_remove",
-    random: object = None,
-) -> Any:
+    grid: Grid = None,
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
+    random: Random = None,
+) -> NDArray[Any]: ...
+@overload
+def quantiles(
+    values: Values,
+    q: Real,
+    *,
+    bounds: Bounds,
+    epsilon: Epsilon,
+    groups: AnyColumn | Sequence[int],
+    group_count: int,
+    grid: Grid = None,
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
+    random: Random = None,
+) -> NDArray[Any]: ...
+def quantiles(
+    values: Values,
+    q: Quantiles,
+    *,
+    bounds: Bounds,
+    epsilon: Epsilon,
+    groups: Groups = None,
+    group_count: Annotated[int | None, _GROUP_COUNT] = None,
+    grid: Grid = None,
+    max_rows_per_group: Bound = 1,
+    neighbors: Neighbors = "add_remove",
+    random: Random = None,
+) -> float | NDArray[Any]:
     """Draw quantiles of a column, or of every group of its values, by the exponential mechanism.
 
     Guarantee
@@ -148,8 +197,10 @@ def quantiles(
     parts, order, single = read_quantiles(q)
     rows = BOUND.read("max_rows_per_group", max_rows_per_group)
     relation = read_neighbors(neighbors)
-    units = _read_epsilon(epsilon)
+    units = budget_units(epsilon, "epsilon")
     column = borrow(values, "values")
+    if dimensions(values) == 0:
+        raise ColumnError("values must be a column, but was a number; pass a list of numbers")
     whole = column.dtype.kind in "iu"
     points = public_grid(check_bounds(bounds), grid, whole=whole)
     grouped = _group(column, _borrow_groups(groups, group_count, column.length), group_count, points)
@@ -169,25 +220,17 @@ def quantiles(
     return released if groups is not None else released[0].item() if single else released[0]
 
 
-def _read_epsilon(epsilon: Any) -> int:
-    units = budget_units(epsilon, "epsilon")
-    if units > 10**6 * UNITS_PER_ONE:
-        raise ParameterError("epsilon", epsilon, "a number from 1e-18 to 1e6")
-    return units
-
-
 def _borrow_groups(groups: Any, group_count: Any, length: int) -> Column | None:
     if groups is None:
         if group_count is not None:
             raise ParameterError("group_count", group_count, "left out without groups", "give groups= as well")
         return None
-    whole = isinstance(group_count, (int, np.integer)) and not isinstance(group_count, bool)
-    if not whole or not 0 <= group_count <= _MOST_GROUPS:
-        allowed = "a whole number up to 2**31 - 1 where groups are given"
-        raise ParameterError("group_count", group_count, allowed, "groups are public: say how many there are")
+    _GROUP_COUNT.read("group_count", group_count)
     column = borrow(groups, "groups")
     if column.dtype.kind not in "iu":
         raise ColumnError(f"groups must be a column of integers, but was one of {column.dtype}; number the groups")
+    if dimensions(groups) != 1:
+        raise ColumnError("groups must be a column; pass one dimension, with one number for each value")
     if column.length != length:
         raise ColumnError(f"groups must have a row for each of the {length} values, but had {column.length}")
     return column

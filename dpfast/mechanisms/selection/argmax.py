@@ -15,18 +15,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.columns import borrow_scale
+from dpfast.columns import borrow_scale, dimensions
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import round_down
 from dpfast.kernels.selection.argmax import BLOCK, compare_groups, select_chunk
+from dpfast.mechanisms.parameters import MONOTONIC
 from dpfast.mechanisms.selection.candidates import CHUNK, Candidates, borrow_candidates
 from dpfast.mechanisms.selection.exact_argmax import exact_winner
 from dpfast.mechanisms.selection.winners import give_places, read_values
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail, random_source
 from dpfast.threads import share, thread_count
 
-__all__ = ["CHUNK", "Candidates", "borrow_candidates", "select", "select_rows", "slopes"]
+__all__ = ["CHUNK", "Candidates", "borrow_candidates", "one_slope", "select", "select_rows", "slopes"]
 
 _REST, _REST_BITS = 0x7FFFFFFF, 31
 #: How many more bits of a word are read before balls are.
@@ -72,9 +73,7 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     True
 
     """
-    if not isinstance(monotonic, (bool, np.bool_)):
-        raise ParameterError("monotonic", monotonic, "True or False", "True only if no score can fall as another rises")
-    factor = parts if monotonic else 2 * parts
+    factor = parts if MONOTONIC.read("monotonic", monotonic) else 2 * parts
     if type(epsilon) is float and type(sensitivity) in (float, int):
         return _slope_of_numbers(epsilon, sensitivity, factor)
     width = borrow_scale(sensitivity, rows, "sensitivity")
@@ -103,6 +102,16 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     return quotient
 
 
+def one_slope(epsilon: Any, sensitivity: Any, monotonic: object) -> float:
+    """Return what `slopes` returns for one selection, whose epsilon and sensitivity are one number each."""
+    for argument, given in (("epsilon", epsilon), ("sensitivity", sensitivity)):
+        if not isinstance(given, _SCALARS) and dimensions(given) != 0:
+            raise ParameterError(argument, given, "one number", f"write for example {argument}=0.5")
+    slope = slopes(epsilon, sensitivity, monotonic, 1)
+    assert isinstance(slope, float)
+    return slope
+
+
 # Exact fractions take ten times as long as all else in a short call.
 @lru_cache(maxsize=64, typed=True)
 def _slope_of_numbers(epsilon: float, sensitivity: float, factor: int) -> float:
@@ -112,7 +121,7 @@ def _slope_of_numbers(epsilon: float, sensitivity: float, factor: int) -> float:
 
 
 def select(
-    scores: Any,
+    scores: Any,  # these are read below, each by its own function
     epsilon: Any,
     sensitivity: Any,
     monotonic: object,

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Special
 from dpfast.columns import BLOCK_ROWS, borrow, dimensions
+from dpfast.columns.declarations import AnyColumn, WholeColumn, wrong_columns
 from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.kernels.selection.argmax import GUMBEL
 from dpfast.kernels.selection.prices import count_bids
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.argmax import select
+from dpfast.randomness import Random
 
 __all__ = ["price_revenues", "select_price"]
 
 _LARGEST_PRICE, _LARGEST_REVENUE = 2**53, 2**63 - 1
+
+
+def _no_prices() -> Iterator[object]:
+    yield from wrong_columns(whole=True)
+    yield from ([], [0, 1], [-1, 1], [2, 1], [1, 1], [1, 2**53 + 1], range(0), range(3, 1, -1), range(3))
+
+
+Prices: TypeAlias = Annotated[AnyColumn | Sequence[int], Special(_no_prices)]
 _SMALL_TABLE, _LARGE_TABLE = 2**16, 2**24
 
 
-def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
+def price_revenues(bids: WholeColumn, prices: Prices) -> NDArray[np.int64]:
     """Return what each price would earn: the price times the number of bids that reach it.
 
     Guarantee
@@ -80,7 +93,9 @@ def price_revenues(bids: Any, prices: Any) -> NDArray[np.int64]:
     return revenues
 
 
-def select_price(bids: Any, prices: Any, epsilon: Any, monotonic: bool = False, *, random: object = None) -> int:
+def select_price(
+    bids: WholeColumn, prices: Prices, epsilon: EpsilonPerRow, monotonic: Monotonic = False, *, random: Random = None
+) -> int:
     """Choose one price for all that earns nearly as much as the best one.
 
     Guarantee
@@ -131,7 +146,7 @@ def select_price(bids: Any, prices: Any, epsilon: Any, monotonic: bool = False, 
     return int(grid[won])
 
 
-def _borrow_prices(prices: Any) -> NDArray[np.int64]:
+def _borrow_prices(prices: Prices) -> NDArray[np.int64]:
     """Return the grid as ascending int64."""
     allowed = "ascending whole numbers from 1 to 2**53, each once"
     mend = "write for example prices=range(1, 501)"
@@ -140,7 +155,8 @@ def _borrow_prices(prices: Any) -> NDArray[np.int64]:
         raise ParameterError("prices", prices, allowed, mend)
     column = borrow(given, "prices")
     if column.null_count or column.dtype.kind == "f" or not column.length:
-        raise ParameterError("prices", None if column.length else [], allowed, mend)
+        kind = Words(f"one of {column.dtype}, {column.length} long with {column.null_count} nulls")
+        raise ParameterError("prices", kind, allowed, mend)
     grid = column.block(0, column.length).astype(np.int64)
     if not (grid[0] >= 1 and grid[-1] <= _LARGEST_PRICE and (grid[1:] > grid[:-1]).all()):
         raise ParameterError("prices", prices, allowed, mend)

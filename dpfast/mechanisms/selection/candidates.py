@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.columns import Column, borrow
+from dpfast.columns import Column, borrow, dimensions
 from dpfast.columns.lists import Lists, borrow_lists, library_of
 from dpfast.columns.saturating import borrow_saturating
 from dpfast.columns.widening import widen
-from dpfast.errors import ColumnError, DataError, ParameterError
+from dpfast.errors import ColumnError, DataError, ParameterError, Words
 from dpfast.kernels.grouping.ordering import count_rows, order_rows
 
 __all__ = ["CHUNK", "Candidates", "borrow_candidates"]
@@ -220,8 +220,11 @@ def _kind(scores: Any) -> str:
 def _whole_numbers(given: Any, argument: str) -> NDArray[Any]:
     """Return a public column of integers without nulls."""
     column = borrow(given, argument)
-    if column.dtype.kind == "f" or np.ndim(given) == 0:
-        raise ParameterError(argument, None, "a column of integers", f'write {argument}.astype("int64")')
+    if dimensions(given) != 1:
+        raise ParameterError(argument, Words(f"of {dimensions(given)} dimensions"), "a column of integers")
+    if column.dtype.kind == "f":
+        kind = Words(f"one of {column.dtype}")
+        raise ParameterError(argument, kind, "a column of integers", f'write {argument}.astype("int64")')
     if column.null_count:
         raise ParameterError(argument, None, "a column without nulls", "leave the rows out, or give them a group")
     return column.block(0, column.length)

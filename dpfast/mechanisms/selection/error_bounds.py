@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, TypeAlias
 
-import numpy as np
 from flint import arb, fmpz
 
+from dpfast.arguments import Flag, Number, Real, Whole
 from dpfast.errors import ParameterError
 from dpfast.exact.balls import ball, float_above, working_precision
-from dpfast.mechanisms.selection.argmax import slopes
-from dpfast.mechanisms.thresholds.runs import calibrate
+from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
+from dpfast.mechanisms.selection.argmax import one_slope
+from dpfast.mechanisms.thresholds.runs import Count, Numeric, calibrate
 
 __all__ = ["selection_error", "selection_miss", "threshold_error"]
 
-#: Exponentials far below it underflow, and would be taken for 0.
-_LEAST_MISS = 1e-300
+_MANY, _EXACT, _ERROR = Whole(1, 2**63), Flag(), Number(0)
+_MISS = Number(0, 1, above=True, below=True, mend="write for example {name}=0.05")
+#: Exponentials far below the least underflow, and would be taken for 0.
+_LIKELY_MISS = replace(_MISS, least=1e-300, above=False)
+
+Candidates: TypeAlias = Annotated[int, _MANY]
+Exact: TypeAlias = Annotated[bool, _EXACT]
 
 
 def selection_error(
-    candidates: int,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    candidates: Candidates,
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
     *,
-    miss: float = 0.05,
-    best: int = 1,
-    exact: bool = False,
+    miss: Annotated[Real, _MISS] = 0.05,
+    best: Candidates = 1,
+    exact: Exact = False,
 ) -> float:
     """Return how far the score selected may lie below the best one, but for a probability ``miss``.
 
@@ -80,9 +86,9 @@ def selection_error(
     (11.78, 14.76)
 
     """
-    many, top = _numbers(candidates, best)
-    a = _slope(epsilon, sensitivity, monotonic)
-    allowed = _probability(miss)
+    many, top = _numbers(candidates, best, exact)
+    a = one_slope(epsilon, sensitivity, monotonic)
+    allowed = _MISS.read_exactly("miss", miss)
     with working_precision():
         ratio = Fraction(many, top) / allowed
         if exact:
@@ -91,14 +97,14 @@ def selection_error(
 
 
 def selection_miss(
-    error: float,
-    candidates: int,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    error: Annotated[Real, _ERROR],
+    candidates: Candidates,
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
     *,
-    best: int = 1,
-    exact: bool = False,
+    best: Candidates = 1,
+    exact: Exact = False,
 ) -> float:
     """Return how probable it is at most that the score selected lies ``error`` or more below the best one.
 
@@ -134,12 +140,11 @@ def selection_miss(
     0.0758582
 
     """
-    many, top = _numbers(candidates, best)
-    a = _slope(epsilon, sensitivity, monotonic)
-    if not _is_number(error) or not (0 <= error < math.inf):
-        raise ParameterError("error", error, "a finite number of 0 or more")
+    many, top = _numbers(candidates, best, exact)
+    a = one_slope(epsilon, sensitivity, monotonic)
+    below = _ERROR.read_exactly("error", error)
     with working_precision():
-        fall = (-ball(a) * ball(Fraction(error))).exp()
+        fall = (-ball(a) * ball(below)).exp()
         bound = arb(fmpz(many)) / top * fall
         if exact:
             worse = (many - top) * fall
@@ -148,14 +153,14 @@ def selection_miss(
 
 
 def threshold_error(
-    values: int,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    values: Candidates,
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
     *,
-    count: int = 1,
-    numeric: Any = None,
-    miss: float = 0.05,
+    count: Count = 1,
+    numeric: Numeric = None,
+    miss: Annotated[Real, _LIKELY_MISS] = 0.05,
 ) -> float:
     """Return how far from the threshold a value must lie for `above_threshold` to be right, but for ``miss``.
 
@@ -196,16 +201,12 @@ def threshold_error(
     30.4
 
     """
-    whole = isinstance(values, (int, np.integer)) and not isinstance(values, bool)
-    if not whole or not 1 <= values <= 2**63:
-        raise ParameterError("values", values, "a whole number from 1 to 2**63")
+    tested = _MANY.read("values", values)
     b0, b = calibrate(epsilon, sensitivity, monotonic, count, numeric).scales
-    allowed = float(_probability(miss))
-    if not allowed >= _LEAST_MISS:
-        raise ParameterError("miss", miss, "a probability of 1e-300 or more", "write for example miss=0.05")
+    allowed = _LIKELY_MISS.read("miss", miss)
 
     def missed(x: float) -> float:
-        return int(values) * b / (b0 + b) * math.exp(-x / b) + math.exp(-x / b0)
+        return tested * b / (b0 + b) * math.exp(-x / b) + math.exp(-x / b0)
 
     low, high = 0.0, max(b, b0)
     while missed(high) > allowed:
@@ -217,28 +218,10 @@ def threshold_error(
     return high * (1 + 2.0**-41)
 
 
-def _slope(epsilon: Any, sensitivity: Any, monotonic: object) -> float:
-    a = slopes(epsilon, sensitivity, monotonic, 1)
-    if not isinstance(a, float):
-        raise ParameterError("epsilon", None, "one number, as must sensitivity", "write for example epsilon=0.5")
-    return a
-
-
-def _is_number(value: object) -> bool:
-    number = isinstance(value, (int, float, Fraction, np.integer, np.floating)) and not isinstance(value, bool)
-    return number or (isinstance(value, Decimal) and value.is_finite())
-
-
-def _numbers(candidates: Any, best: Any) -> tuple[int, int]:
-    for name, value, largest in (("candidates", candidates, 2**63), ("best", best, candidates)):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not whole or not 1 <= value <= largest:
-            allowed = "a whole number from 1 to 2**63" if name == "candidates" else "a whole number up to candidates"
-            raise ParameterError(name, value, allowed)
-    return int(candidates), int(best)
-
-
-def _probability(miss: Any) -> Fraction:
-    if not _is_number(miss) or not (0 < miss < 1):
-        raise ParameterError("miss", miss, "a probability above 0 and below 1", "write for example miss=0.05")
-    return Fraction(miss)
+def _numbers(candidates: int, best: int, exact: bool) -> tuple[int, int]:
+    """Return how many candidates there are, and how many of them share the best score."""
+    _EXACT.read("exact", exact)
+    many, top = _MANY.read("candidates", candidates), _MANY.read("best", best)
+    if top > many:
+        raise ParameterError("best", best, "a whole number up to candidates")
+    return many, top

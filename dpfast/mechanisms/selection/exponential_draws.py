@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.arguments import Threads, Whole
+from dpfast.columns.declarations import Scale
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.exponential_routes import draw_many
+from dpfast.mechanisms.selection.kinds import Score
+from dpfast.randomness import Random
 
 __all__ = ["exponential_draws"]
 
-_MOST = 10**12
+_DRAWS = Whole(1, 10**12, mend="write for example {name}=1000")
 
 
 def exponential_draws(
-    scores: Any,
-    epsilon: Any,
-    draws: int,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    scores: Score,
+    epsilon: EpsilonPerRow,
+    draws: Annotated[int, _DRAWS],
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
     *,
-    threads: int | None = None,
-    random: object = None,
+    threads: Threads = None,
+    random: Random = None,
 ) -> NDArray[np.int64]:
     """Select candidates with high scores many times over, by independent draws of the exponential mechanism.
 
@@ -88,6 +92,4 @@ def exponential_draws(
     dpfast.errors.ParameterError: draws must be a whole number from 1 to 10**12, but was 0; write for example draws=1000
 
     """
-    if isinstance(draws, (bool, np.bool_)) or not isinstance(draws, (int, np.integer)) or not 1 <= draws <= _MOST:
-        raise ParameterError("draws", draws, "a whole number from 1 to 10**12", "write for example draws=1000")
-    return draw_many(scores, epsilon, int(draws), sensitivity, monotonic, threads, random)
+    return draw_many(scores, epsilon, _DRAWS.read("draws", draws), sensitivity, monotonic, threads, random)

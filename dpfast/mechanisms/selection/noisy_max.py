@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpfast.arguments import Threads
+from dpfast.columns.declarations import Scale
 from dpfast.kernels.selection.argmax import LAPLACE
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.argmax import select
+from dpfast.mechanisms.selection.kinds import CandidateValues, Groups, Offsets, Scores, selection
+from dpfast.randomness import Random
 
 __all__ = ["report_noisy_max"]
 
 
+@selection
 def report_noisy_max(
-    scores: Any,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    scores: Scores,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
     *,
-    candidates: Any = None,
-    offsets: Any = None,
-    groups: Any = None,
-    random: object = None,
-    threads: int | None = None,
-) -> Any:
+    candidates: CandidateValues = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> Any:  # see Selection
     """Select a candidate with a high score by the argmax of scores with Laplace noise.
 
     Guarantee

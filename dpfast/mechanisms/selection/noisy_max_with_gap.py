@@ -3,40 +3,90 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.columns import borrow_scale
+from dpfast.columns.declarations import SCALE, PerRow, Scale
 from dpfast.columns.widening import widen
 from dpfast.kernels.selection.argmax import EXPONENTIAL
 from dpfast.kernels.selection.gaps import OPEN, round_gaps
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.argmax import Slope, longer_words, slope_of, slopes, tails
 from dpfast.mechanisms.selection.candidates import Candidates, borrow_candidates
 from dpfast.mechanisms.selection.exact_argmax import exact_gap
+from dpfast.mechanisms.selection.kinds import ArrayRow, ArrayRows, CandidateValues, Groups, Offsets, Scores
 from dpfast.mechanisms.selection.ranking import rank_rows
 from dpfast.mechanisms.selection.winners import give_column, give_places, read_values
-from dpfast.randomness import Keystream, random_source
+from dpfast.randomness import Keystream, Random, random_source
 
 __all__ = ["gap_steps", "noisy_max_with_gap"]
 
 _FINENESS = 10
 
+Grid: TypeAlias = Annotated[PerRow | None, replace(SCALE, optional=True)]
 
+
+@overload
 def noisy_max_with_gap(
-    scores: Any,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    scores: ArrayRow,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
     *,
-    grid: Any = None,
-    candidates: Any = None,
-    offsets: Any = None,
-    groups: Any = None,
-    random: object = None,
-    threads: int | None = None,
+    grid: Grid = None,
+    candidates: None = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> tuple[int, float]: ...
+@overload
+def noisy_max_with_gap(
+    scores: ArrayRows,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    grid: Grid = None,
+    candidates: None = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+# Numbers for one row, columns for several; candidates are of any type.
+@overload
+def noisy_max_with_gap(
+    scores: Scores,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    grid: Grid = None,
+    candidates: CandidateValues = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> tuple[Any, Any]: ...
+def noisy_max_with_gap(
+    scores: Scores,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    grid: Grid = None,
+    candidates: CandidateValues = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> tuple[Any, Any]:
     """Select the candidate with the largest noisy score, and tell by how much it leads.
 

@@ -2,33 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.arguments import Threads, Whole
+from dpfast.columns.declarations import Scale
 from dpfast.kernels.selection.argmax import GUMBEL
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.argmax import slopes
 from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.kinds import ArrayRow, ArrayRows, CandidateValues, Groups, Offsets, Scores
 from dpfast.mechanisms.selection.ranking import rank_rows
 from dpfast.mechanisms.selection.winners import give_rankings, read_values
-from dpfast.randomness import Keystream, random_source
+from dpfast.randomness import Keystream, Random, random_source
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["noisy_top_k"]
 
+_WINNERS = Whole(1, 2**40 - 1, mend="write for example {name}=10")
+Winners: TypeAlias = Annotated[int, _WINNERS]
 
+
+@overload
 def noisy_top_k(
-    scores: Any,
-    k: int,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    scores: ArrayRow | ArrayRows | NDArray[Any],
+    k: Winners,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
     *,
-    candidates: Any = None,
-    offsets: Any = None,
-    groups: Any = None,
-    random: object = None,
-    threads: int | None = None,
+    candidates: None = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> NDArray[np.int64]: ...
+@overload
+def noisy_top_k(
+    scores: pl.Series,
+    k: Winners,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    candidates: None = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> pl.Series: ...
+# Candidates are of any type, and PyArrow has none.
+@overload
+def noisy_top_k(
+    scores: Scores,
+    k: Winners,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    candidates: CandidateValues = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
+) -> Any: ...
+def noisy_top_k(
+    scores: Scores,
+    k: Winners,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    candidates: CandidateValues = None,
+    offsets: Offsets = None,
+    groups: Groups = None,
+    random: Random = None,
+    threads: Threads = None,
 ) -> Any:
     """Select k candidates with high scores, in order, by one round of Gumbel noise.
 
@@ -65,7 +118,7 @@ def noisy_top_k(
     Raises
     ------
     ParameterError
-        k is no whole number of at least 1, or as for `exponential`.
+        k is no whole number from 1 to 2**40 - 1, or as for `exponential`.
     ColumnError, DataError
         As for `exponential`; also fewer than k candidates where the result is no column of lists.
 
@@ -76,8 +129,7 @@ def noisy_top_k(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> noisy_top_k([3, 900, 14976, 10683], 2, epsilon=1.0)
+    >>>     >>> noisy_top_k([3, 900, 14976, 10683], 2, epsilon=1.0)
     array([2, 3])
     >>> noisy_top_k(pl.Series([[3, 900, 14976], [700]]), 2, epsilon=1.0).to_list()
     [[2, 1], [0]]
@@ -87,13 +139,12 @@ def noisy_top_k(
     dpfast.errors.DataError: scores must hold at least 3 candidates, but had 2; a null is no candidate
 
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < 2**40:
-        raise ParameterError("k", k, "a whole number of at least 1", "write for example k=10")
+    k = _WINNERS.read("k", k)
     borrowed = borrow_candidates(scores, offsets, groups)
-    slope = slopes(epsilon, sensitivity, monotonic, borrowed.rows, int(k))
+    slope = slopes(epsilon, sensitivity, monotonic, borrowed.rows, k)
     values = None if candidates is None else read_values(candidates, borrowed)
-    borrowed.refuse_few(int(k), None if values is None else values.has_nulls)
+    borrowed.refuse_few(k, None if values is None else values.has_nulls)
     keystream = Keystream(random_source(random).key())
-    wanted = min(int(k), max(1, borrowed.longest))
+    wanted = min(k, max(1, borrowed.longest))
     winners, _ = rank_rows(borrowed, slope, GUMBEL, wanted, keystream, threads)
     return give_rankings(borrowed, winners) if values is None else values.take_rankings(borrowed, winners)

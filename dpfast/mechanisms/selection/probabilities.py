@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
+from dpfast.arguments import Choice
+from dpfast.columns.declarations import Scale
+from dpfast.errors import ParameterError, Words
 from dpfast.exact.balls import PRECISION
+from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
 from dpfast.mechanisms.selection.argmax import slopes
 from dpfast.mechanisms.selection.candidates import borrow_candidates
+from dpfast.mechanisms.selection.kinds import Score
 
 __all__ = ["selection_probabilities"]
 
 _LARGEST = 1000
+_MECHANISM = Choice(("exponential", "permute_and_flip"))
 
 
 def selection_probabilities(
-    scores: Any,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
-    mechanism: Literal["exponential", "permute_and_flip"] = "exponential",
+    scores: Score,
+    epsilon: EpsilonPerRow,
+    sensitivity: Scale = 1.0,
+    monotonic: Monotonic = False,
+    mechanism: Annotated[Literal["exponential", "permute_and_flip"], _MECHANISM] = "exponential",
 ) -> NDArray[np.float64]:
     """Return the probability with which each candidate is selected, to the last bits of a float64.
 
@@ -63,22 +68,22 @@ def selection_probabilities(
     array([0.1839, 0.8161])
 
     """
-    if mechanism not in ("exponential", "permute_and_flip"):
-        raise ParameterError("mechanism", mechanism, '"exponential" or "permute_and_flip"')
+    chosen = _MECHANISM.read("mechanism", mechanism)
     candidates = borrow_candidates(scores)
     candidates.refuse_few(1)
     given = candidates.block(0, candidates.size)
     if candidates.shape != "vector" or candidates.size > _LARGEST or candidates.nulls or not np.isfinite(given).all():
-        raise ParameterError("scores", None, f"one column of at most {_LARGEST} finite scores without nulls")
+        shape = Words(f"{candidates.rows} rows of {candidates.size} scores and {candidates.nulls} nulls")
+        raise ParameterError("scores", shape, f"one column of at most {_LARGEST} finite scores without nulls")
     a = slopes(epsilon, sensitivity, monotonic, 1)
+    slope = Fraction(a if isinstance(a, float) else a.item())
     exact = [Fraction(score) for score in given.tolist()]
     highest = max(exact)
-    slope = Fraction(a if isinstance(a, float) else a.item())
     # The polynomials' coefficients are as large as 2**n and of both signs.
     with PRECISION, ctx.workprec(128 + 4 * len(exact)):
         gaps = [slope * (score - highest) for score in exact]
         weights = [arb(fmpq(gap.numerator, gap.denominator)).exp() for gap in gaps]
-        if mechanism == "exponential":
+        if chosen == "exponential":
             total = sum(weights, arb(0))
             probabilities = [weight / total for weight in weights]
         else:

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from flint import arb, ctx, fmpz
 from numpy.typing import NDArray
 
+from dpfast.arguments import Whole
 from dpfast.columns import dimensions
+from dpfast.columns.declarations import WholeColumn
 from dpfast.columns.saturating import borrow_integers, borrow_saturating
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.exact.balls import PRECISION, ball, float_above, working_precision
 from dpfast.kernels.selection.argmax import GUMBEL
 from dpfast.mechanisms.noise.exact import Bits
-from dpfast.mechanisms.selection.argmax import select_rows, slopes
+from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
+from dpfast.mechanisms.selection.argmax import one_slope, select_rows
 from dpfast.mechanisms.selection.candidates import borrow_candidates
-from dpfast.randomness import Keystream, Purpose, Tail, random_source
+from dpfast.mechanisms.selection.kinds import Score
+from dpfast.randomness import Keystream, Purpose, Random, Tail, random_source
 
 __all__ = ["accepts", "exponential_sparse", "whole_number_below", "zero_score"]
 
-_LARGEST_DOMAIN = 2**63
+_DOMAIN_SIZE = Whole(1, 2**63, mend="write for example {name}=10**9")
 _EXACT = 2**53
 _WORD_BITS, _GUARD_BITS, _SCORE_BITS = 64, 64, 64
 
 
 def exponential_sparse(
-    indices: Any,
-    scores: Any,
-    domain_size: int,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    indices: WholeColumn,
+    scores: Score,
+    domain_size: Annotated[int, _DOMAIN_SIZE],
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
     *,
-    random: object = None,
+    random: Random = None,
 ) -> int:
     """Select one of 0, 1, ..., domain_size - 1 by the exponential mechanism, where all but some have the score 0.
 
@@ -101,10 +105,8 @@ def exponential_sparse(
     7
 
     """
-    size = _size(domain_size)
-    a = slopes(epsilon, sensitivity, monotonic, 1)
-    if not isinstance(a, float):
-        raise ParameterError("epsilon", None, "one number, as must sensitivity", "write for example epsilon=0.5")
+    size = _DOMAIN_SIZE.read("domain_size", domain_size)
+    a = one_slope(epsilon, sensitivity, monotonic)
     source = random_source(random)
     # The largest score that could be needed: whether it is a float depends on nothing that is private.
     zero_score(a, size)
@@ -128,14 +130,7 @@ def exponential_sparse(
             return _nth_other(scored, whole_number_below(zeros, place))
 
 
-def _size(domain_size: Any) -> int:
-    whole = isinstance(domain_size, (int, np.integer)) and not isinstance(domain_size, bool)
-    if not whole or not 1 <= domain_size <= _LARGEST_DOMAIN:
-        raise ParameterError("domain_size", domain_size, "a whole number from 1 to 2**63", "write for example 10**9")
-    return int(domain_size)
-
-
-def _read_entries(indices: Any, scores: Any, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _read_entries(indices: WholeColumn, scores: Score, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the candidates of the domain that have a score, each once, and their scores as float64, exactly."""
     for argument, values in (("indices", indices), ("scores", scores)):
         if dimensions(values) != 1:

@@ -2,34 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Real, Special
 from dpfast.columns import Column, borrow, dimensions
+from dpfast.columns.declarations import Numbers, PerRow, wrong_columns, wrong_per_row
 from dpfast.columns.saturating import borrow_saturating
 from dpfast.columns.scale import HIGHEST_SCALE
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.noise.lattice import lattice_for
-from dpfast.mechanisms.thresholds.runs import CHUNK, Runs, ThresholdNoise, calibrate, finite_threshold
-from dpfast.randomness import RandomSource, random_source
+from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
+from dpfast.mechanisms.thresholds.runs import CHUNK, THRESHOLD, Count, Numeric, Runs, ThresholdNoise, calibrate
+from dpfast.randomness import Random, RandomSource, random_source
 
 __all__ = ["above_threshold", "check_answers", "find_above", "measure_again", "refuse_not_finite", "without_nulls"]
 
+Values: TypeAlias = Annotated[Numbers, Special(lambda: wrong_columns(most=2))]
+#: One number, or one for each run.
+Threshold: TypeAlias = Annotated[PerRow, Special(wrong_per_row)]
 
+
+@overload
 def above_threshold(
-    values: Any,
-    threshold: Any,
-    epsilon: Any,
-    sensitivity: Any = 1.0,
-    monotonic: bool = False,
+    values: Values,
+    threshold: Threshold,
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
     *,
-    count: int = 1,
-    numeric: Any = None,
-    random: object = None,
-) -> Any:
+    count: Count = 1,
+    numeric: None = None,
+    random: Random = None,
+) -> NDArray[np.int64]: ...
+@overload
+def above_threshold(
+    values: Values,
+    threshold: Threshold,
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    count: Count = 1,
+    numeric: Real,
+    random: Random = None,
+) -> tuple[NDArray[np.int64], NDArray[Any]]: ...
+def above_threshold(
+    values: Values,
+    threshold: Threshold,
+    epsilon: Epsilon,
+    sensitivity: Sensitivity = 1.0,
+    monotonic: Monotonic = False,
+    *,
+    count: Count = 1,
+    numeric: Numeric = None,
+    random: Random = None,
+) -> NDArray[np.int64] | tuple[NDArray[np.int64], NDArray[Any]]:
     """Find the first values that lie above a threshold: one epsilon for the whole column, however long it is.
 
     Guarantee
@@ -98,7 +129,7 @@ def above_threshold(
     >>> above_threshold(visits, threshold=300, epsilon=1.0, count=0)
     Traceback (most recent call last):
     ...
-    dpfast.errors.ParameterError: count must be a whole number from 1 to 2147483648, but was 0; write for example \
+    dpfast.errors.ParameterError: count must be a whole number from 1 to 2**31, but was 0; write for example \
 count=5
 
     """
@@ -106,7 +137,7 @@ count=5
     if dimensions(values) not in (1, 2):
         raise ColumnError("values must be a column, or an array of 2 dimensions with one run a row; reshape them")
     single = dimensions(values) == 1
-    rows, width = (1, column.length) if single else np.shape(values)
+    rows, width = (1, column.length) if single else np.shape(np.asanyarray(values))
     noise = calibrate(epsilon, sensitivity, monotonic, count, numeric)
     thresholds = _thresholds(threshold, rows, single)
     if noise.answer_scale is not None:
@@ -133,7 +164,7 @@ count=5
 def _thresholds(threshold: Any, rows: int, single: bool) -> NDArray[np.float64]:
     """Return a finite threshold for each run."""
     if single or isinstance(threshold, (str, bytes)) or not hasattr(threshold, "__len__") or np.shape(threshold) == ():
-        return np.full(rows, finite_threshold(threshold))
+        return np.full(rows, THRESHOLD.read("threshold", threshold))
     column = borrow(threshold, "threshold")
     if column.length != rows:
         mend = "pass one number, or one threshold for each row"

@@ -10,28 +10,35 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Number, Real, Special, Whole, no_numbers
 from dpfast.columns import borrow_scale
 from dpfast.columns.widening import widen
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import as_written, round_down, round_up
 from dpfast.kernels.selection.thresholds import BLOCK, bound_thresholds, scan_runs
+from dpfast.mechanisms.parameters import MONOTONIC
 from dpfast.mechanisms.thresholds.exact import bound_threshold, reaches_threshold
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
 
-__all__ = ["CHUNK", "Runs", "ThresholdNoise", "calibrate", "finite_threshold"]
+__all__ = ["CHUNK", "COUNT", "THRESHOLD", "Count", "Numeric", "Runs", "ThresholdNoise", "calibrate"]
 
 #: Values whose words are drawn at a time: they stay in the second-level cache.
 CHUNK = 65_536
 
 _REST, _REST_BITS = 0x7FFFFFFF, 31
-_LARGEST_COUNT = 2**31
 _LEAST_SHARE = Fraction(1, 10**9)
+
+COUNT = Whole(1, 2**31, mend="write for example {name}=5")
+THRESHOLD = Number(mend="write for example {name}=100")
+Count: TypeAlias = Annotated[int, COUNT]
+Numeric: TypeAlias = Annotated[Real | None, Special(lambda: [*no_numbers(), *_NO_SHARES], optional=True)]
+_NO_SHARES = (0, 1, 0.0, 1.0, -0.5, 1.5, 1e-10, Decimal("1e-400"), Fraction(1), [0.5], np.ones(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +89,21 @@ def calibrate(epsilon: Any, sensitivity: Any, monotonic: object, count: object, 
     [5.0, 10.0]
 
     """
-    if not isinstance(monotonic, (bool, np.bool_)):
-        mend = "True only if no value can fall as another rises"
-        raise ParameterError("monotonic", monotonic, "True or False", mend)
-    if (
-        isinstance(count, (bool, np.bool_))
-        or not isinstance(count, (int, np.integer))
-        or not 1 <= count <= _LARGEST_COUNT
-    ):
-        raise ParameterError("count", count, f"a whole number from 1 to {_LARGEST_COUNT}", "write for example count=5")
+    same_direction, positives = MONOTONIC.read("monotonic", monotonic), COUNT.read("count", count)
     if not isinstance(sensitivity, (int, float, Decimal, Fraction, np.generic)) and np.ndim(sensitivity):
         raise ParameterError("sensitivity", sensitivity, "one number, the same for every value")
     width = borrow_scale(sensitivity, 1, "sensitivity")
     assert isinstance(width, float)
     total = Fraction(budget_units(epsilon, "epsilon"), UNITS_PER_ONE)
     answers = total * _share(numeric)
-    count = int(count)
-    factor = count * (1 if monotonic else 2)
+    factor = positives * (1 if same_direction else 2)
     rest = total - answers
     threshold = Fraction(float(rest) / (1 + factor ** (2 / 3)))
     slope = round_down((rest - threshold) / (factor * Fraction(width)))
     if not slope:
         raise ParameterError("sensitivity", sensitivity, "smaller for so small an epsilon", "the noise would overflow")
     ratio = round_up(Fraction(slope) * Fraction(width) / threshold)
-    answer_scale = round_up(count * Fraction(width) / answers) if answers else None
+    answer_scale = round_up(positives * Fraction(width) / answers) if answers else None
     return ThresholdNoise(slope, ratio, answer_scale, total)
 
 
@@ -121,28 +119,6 @@ def _share(numeric: Any) -> Fraction:
         return numeric
     allowed = "None, or the part of epsilon that answers get, from 1e-9 to 1 - 1e-9"
     raise ParameterError("numeric", numeric, allowed, "write for example numeric=0.5")
-
-
-def finite_threshold(threshold: Any) -> float:
-    """Return a threshold as the nearest float: it is public, and rounding it costs nothing.
-
-    Raises
-    ------
-    ParameterError
-        It is no finite number, or too large for a float.
-
-    """
-    if isinstance(threshold, np.ndarray) and threshold.ndim == 0:
-        threshold = threshold[()]
-    number = threshold.item() if isinstance(threshold, np.generic) else threshold
-    if isinstance(number, (int, float, Decimal, Fraction)) and not isinstance(number, bool):
-        try:
-            nearest = float(number)
-        except (OverflowError, ValueError):
-            nearest = math.inf
-        if math.isfinite(nearest):
-            return nearest
-    raise ParameterError("threshold", threshold, "a finite number", "write for example threshold=100")
 
 
 class Runs:

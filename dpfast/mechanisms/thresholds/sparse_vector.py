@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import Pure
+from dpfast.arguments import Numeric as OneNumber
+from dpfast.arguments import Real, Special, Whole
 from dpfast.columns import dimensions
+from dpfast.columns.declarations import AnyColumn, wrong_columns
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.errors import ColumnError, LedgerError, ParameterError
+from dpfast.errors import ColumnError, LedgerError
 from dpfast.exact.balls import round_up_written
+from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
 from dpfast.mechanisms.thresholds.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
-from dpfast.mechanisms.thresholds.runs import CHUNK, Runs, calibrate, finite_threshold
-from dpfast.randomness import random_source
+from dpfast.mechanisms.thresholds.runs import CHUNK, THRESHOLD, Count, Numeric, Runs, calibrate
+from dpfast.randomness import Random, random_source
 
 __all__ = ["SparseVector"]
+
+_MOST = Whole(1, optional=True, mend="leave it out to test all values")
+#: A column, or one number.
+Values: TypeAlias = Annotated[AnyColumn | Sequence[OneNumber] | OneNumber, Special(lambda: wrong_columns(least=0))]
 
 
 class SparseVector:
@@ -115,17 +124,17 @@ class SparseVector:
 
     def __init__(
         self,
-        threshold: Any,
-        epsilon: Any,
-        sensitivity: Any = 1.0,
-        monotonic: bool = False,
+        threshold: Annotated[Real, THRESHOLD],
+        epsilon: Epsilon,
+        sensitivity: Sensitivity = 1.0,
+        monotonic: Monotonic = False,
         *,
-        count: int = 1,
-        numeric: Any = None,
-        random: object = None,
+        count: Count = 1,
+        numeric: Numeric = None,
+        random: Random = None,
     ) -> None:
         noise = calibrate(epsilon, sensitivity, monotonic, count, numeric)
-        thresholds = np.array([finite_threshold(threshold)])
+        thresholds = np.array([THRESHOLD.read("threshold", threshold)])
         self._source = random_source(random)
         self._runs = Runs(noise, thresholds, self._source)
         self._answer_scale = noise.answer_scale
@@ -135,7 +144,9 @@ class SparseVector:
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def test(self, values: Any, *, most: int | None = None) -> Any:
+    def test(
+        self, values: Values, *, most: Annotated[int | None, _MOST] = None
+    ) -> Any:  # it depends on how the object was made, and on whether values are a column
         """Answer for values which lie above the threshold, in order, up to the last positive that may be reported.
 
         Parameters
@@ -161,8 +172,7 @@ class SparseVector:
             The values are of another kind or type, or one is NaN or infinite; none was tested.
 
         """
-        if most is not None and (isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1):
-            raise ParameterError("most", most, "None, or a whole number of at least 1")
+        at_most = _MOST.read_optional("most", most)
         self._refuse_other_process()  # before the lock: a thread lost in a fork may have held it
         if dimensions(values) > 1:
             raise ColumnError("values must be a number or a column of one dimension; test one column after the other")
@@ -177,7 +187,7 @@ class SparseVector:
             # Words are used up and positives found before they are reported.
             self._interrupted = True
             stopped = self.remaining == 0
-            left = self.remaining if most is None else min(self.remaining, int(most))
+            left = self.remaining if at_most is None else min(self.remaining, at_most)
             found: list[NDArray[np.int64]] = []
             for start in range(0, dense.length, CHUNK):
                 if left == 0:

@@ -1,0 +1,96 @@
+"""What a strict type checker knows of a user's program: columns in, the same kind out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+PROGRAM = """
+from typing import Any, assert_type
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import dpfast as dpf
+from dpfast.testing import SeededRandom
+
+Places = NDArray[np.int64]
+series, anything = pl.Series([1, 2]), np.array([1, 2])
+row, rows, few = np.zeros(3), np.zeros((2, 3)), np.zeros(3, np.uint32)
+lists = pl.Series([[1, 2], [3, 4]])
+
+
+class Exporting:
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        raise NotImplementedError
+
+
+for add in (dpf.laplace, dpf.gaussian):
+    assert_type(add(3, 1.0), int)
+    assert_type(add(np.int64(3), 1), int)
+    assert_type(add(3.5, np.float32(1)), float)
+    assert_type(add(np.float32(3.5), 1.0), float)
+    assert_type(add([1, 2], [1.0, 2.0]), NDArray[Any])
+    assert_type(add([[1, 2], [3, 4]], 1.0), NDArray[Any])
+    assert_type(add(row, row, threads=2), NDArray[np.float64])
+    assert_type(add(few, 1.0), NDArray[Any])
+    assert_type(add(anything, 1.0), NDArray[Any])
+    assert_type(add(series, series, random=SeededRandom(1)), pl.Series)
+    assert_type(add(pd.Series([1]), 1.0), Any)
+    assert_type(add(pa.array([1]), 1.0), Any)
+    assert_type(add(Exporting(), 1.0), Any)
+
+for select in (dpf.exponential, dpf.permute_and_flip, dpf.report_noisy_max):
+    assert_type(select([1, 2], 1.0), int)
+    assert_type(select(row, 1), int)
+    assert_type(select([[1, 2], [3, 4]], [1.0, 2.0]), Places)
+    assert_type(select(rows, 1.0, 2.0, True), Places)
+    assert_type(select(anything, 1.0), Any)
+    assert_type(select(lists, 1.0), Any)
+    assert_type(select(row, 1.0, groups=[0, 0, 1]), Any)
+    assert_type(select([1, 2], 1.0, candidates=["a", "b"]), Any)
+
+assert_type(dpf.noisy_top_k(row, 2, 1.0), Places)
+assert_type(dpf.noisy_top_k([[1, 2], [3, 4]], 2, 1.0), Places)
+assert_type(dpf.noisy_top_k(series, 2, 1.0), pl.Series)
+assert_type(dpf.noisy_top_k(series, 2, 1.0, candidates=["a", "b"]), Any)
+assert_type(dpf.noisy_max_with_gap(row, 1.0), tuple[int, float])
+assert_type(dpf.noisy_max_with_gap(rows, 1.0, grid=0.5), tuple[Places, NDArray[np.float64]])
+assert_type(dpf.noisy_max_with_gap(lists, 1.0), tuple[Any, Any])
+
+assert_type(dpf.quantiles(series, 0.5, bounds=(0, 9), epsilon=1.0), float)
+assert_type(dpf.quantiles(row, [0.25, 0.5], bounds=(0, 9), epsilon=1.0), NDArray[Any])
+assert_type(dpf.quantiles(row, 0.5, bounds=(0, 9), epsilon=1.0, groups=[0, 0, 1], group_count=2), NDArray[Any])
+assert_type(dpf.above_threshold(series, 5, 1.0), Places)
+assert_type(dpf.above_threshold(row, 5, 1.0, numeric=0.5), tuple[Places, NDArray[Any]])
+assert_type(dpf.exponential_draws(series, 1.0, 3), Places)
+assert_type(dpf.select_price(series, range(1, 9), 1.0), int)
+
+dpf.laplace("text", 1.0)  # refused
+dpf.laplace(series, "text")  # refused
+dpf.laplace(series, 1.0, random=5)  # refused
+dpf.exponential(series, None)  # refused
+dpf.noisy_top_k(series, 2.5, 1.0)  # refused
+dpf.quantiles(series, "median", bounds=(0, 9), epsilon=1.0)  # refused
+dpf.selection_probabilities(row, 1.0, mechanism="laplace")  # refused
+"""
+
+
+def test_a_users_program_is_typed(tmp_path):
+    """One run of mypy in strict mode. Without stubs pandas and PyArrow are Any, as for most users."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    configuration = tmp_path / "mypy.ini"
+    configuration.write_text("[mypy]\nstrict = True\n[mypy-pandas.*,pyarrow.*]\nignore_missing_imports = True\n")
+    command = [sys.executable, "-m", "mypy", "--config-file", configuration, "--cache-dir", tmp_path, program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = {int(line) for line in re.findall(r"program\.py:(\d+): error", done.stdout)}
+    refused = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# refused")}
+    assert found == refused, done.stdout + done.stderr
