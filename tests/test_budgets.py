@@ -43,6 +43,11 @@ def planned(ledger=None, **given):
     return plan if ledger is None else plan.run(ledger)
 
 
+def released(ledger=None, **given):
+    ledger = open_ledger(given) if ledger is None else ledger
+    return dpf.release(FRAME, "cell", n=dpf.count(), keys=pl.DataFrame({"cell": [0, 1, 2]}), ledger=ledger, **given)
+
+
 def planned_with_private_keys(**given):
     return dpf.plan(FRAME, "cell", n=dpf.count(), **{"delta": 1e-6, **given})
 
@@ -68,6 +73,7 @@ def over(method, *more):
 METHODS = [
     Method("plan", planned, dpf.plan, delta=True),
     Method("plan with private keys", planned_with_private_keys, dpf.plan, delta=True, selects_keys=True),
+    Method("release", released, dpf.release, delta=True),
     Method("answer", answered, dpf.answer, delta=True, columns=True),
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),

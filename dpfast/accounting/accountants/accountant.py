@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
+
 from dpfast.accounting.events import Event, Partitioned, Single, runs
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
@@ -78,7 +80,7 @@ class Accountant(ABC):
 
 
 def _read(value: object) -> Fraction | None:
-    if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
+    if isinstance(value, (bool, str, bytes, np.complexfloating)) or not hasattr(type(value), "__float__"):
         return None
     if isinstance(value, (int, Fraction)):
         return Fraction(value)
