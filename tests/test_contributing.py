@@ -114,13 +114,10 @@ def test_every_file_of_the_page_exists():
 
 def copy_of_the_house(folder: Path) -> None:
     """Copy what the checks read, with the compiled kernels: they go by the times of files."""
-    for name in ("dpfast", "scripts", "tests/arguments"):
+    for name in ("dpfast", "scripts", "tests"):
         shutil.copytree(HERE / name, folder / name)
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "pyproject.toml"):
         shutil.copy2(HERE / name, folder / name)
-    for path in (HERE / "tests").glob("*.py"):
-        shutil.copy2(path, folder / "tests")
-    (folder / "tests" / ROOM).mkdir()
 
 
 def written(path: str, before: str) -> str:
