@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError
-from dpfast.cli.ledgers import existing, told
-from dpfast.cli.output import FRAME_SUFFIXES, Target, rescue_frame, write_frame
+from dpfast.cli.errors import CommandError
+from dpfast.cli.files import read_typed_table
+from dpfast.cli.ledgers import existing, shown_path
+from dpfast.cli.options import Destination, destination_options
+from dpfast.cli.output import Outputs
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.ledger import Ledger
 
-__all__ = ["answer", "answered_once", "read_table"]
+__all__ = ["answer", "answered_once"]
 
 _COLUMN_OR_NUMBER = "COLUMN|NUMBER"
-_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 
 
 @click.command(
@@ -41,22 +42,19 @@ _SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 @click.option("--mechanism", default="auto", show_default=True, metavar="auto|laplace|gaussian|COLUMN")
 @click.option("--missing", type=float, default=0.0, show_default=True, help="What a null or NaN counts as.")
 @click.option("--name", default="answer", show_default=True, help="What the new columns are called.")
-@click.option("--ledger", required=True, metavar="FILE", help="The budget that is charged.")
-@click.option("--out", required=True, metavar="FILE", help="Where the answers go; - for CSV on standard output.")
-@click.option("--overwrite", is_flag=True, help="Replace --out if it exists.")
-def answer(
-    queries: str, ledger: str, out: str, overwrite: bool, sensitivity: str, missing: float, **given: Any
-) -> None:
+@destination_options("answers")
+def answer(queries: str, sensitivity: str, missing: float, **given: Any) -> None:
     """Answer QUERIES, a Parquet or Arrow file with one query a row, once, and charge the ledger for them.
 
-    Whatever is wrong with the arguments, the public columns, the ledger or the output is found before the
-    charge. A charge is never given back.
+    Mistakes in the arguments, the public columns, the ledger or the output are found before the charge. A charge is
+    never given back.
     """
     import dpfast as dpf
 
+    destination = Destination.taken(given)
     for option in ("epsilon", "rho", "delta"):
         given[option] = None if given[option] is None else _column_or_number(given[option], option)
-    table = read_table(queries, "QUERIES")
+    table = read_typed_table(queries, "QUERIES")
     answered_once(
         lambda opened: dpf.answer(
             table,
@@ -66,39 +64,22 @@ def answer(
             description=f"queries of {Path(queries).name}",
             **given,
         ),
-        ledger,
-        out,
-        overwrite=overwrite,
-        keep=(queries, ledger),
+        destination,
+        queries,
     )
 
 
-def answered_once(
-    ask: Callable[[Ledger], pl.DataFrame], ledger: str, out: str, *, overwrite: bool, keep: Sequence[str]
-) -> None:
-    """Have a ledger charged and answers drawn, and write them: the place is taken before the charge."""
-    opened = existing(ledger)
-    target = None
-    if out != "-":
-        target = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
-    with suppress(ValueError):  # not in the main thread, which alone is interrupted
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
-    try:
+def answered_once(ask: Callable[[Ledger], pl.DataFrame], destination: Destination, table: str) -> None:
+    """Charge a ledger and draw answers, and write them: the place is taken before the charge."""
+    opened = existing(destination.ledger)
+    with Outputs(destination, keep=(table,)) as outputs:
+        with suppress(ValueError):  # not in the main thread, which alone is interrupted
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
         answered = ask(opened)
-        if target is None:
-            click.echo(answered.write_csv(), nl=False)
-            return
-        try:
-            target.save(lambda path: write_frame(answered, path))
-        except BaseException as error:
-            where = rescue_frame(answered)
-            raise FileTroubleError(
-                f"{out!r} could not be written ({error}); the answers were charged, and are {where}"
-            ) from error
-    finally:
-        if target is not None:
-            target.discard()
-    click.echo(f"wrote {out}: {answered.height:,} answers; charged {told(ledger)}; left: {opened.remaining}")
+        outputs.save_frame(answered, "the answers were charged, and are")
+    if outputs.frame is not None:
+        paid = f"charged {shown_path(destination.ledger)}; left: {opened.remaining}"
+        click.echo(f"wrote {destination.out}: {answered.height:,} answers; {paid}")
 
 
 def _column_or_number(text: str, option: str) -> str | float:
@@ -106,24 +87,6 @@ def _column_or_number(text: str, option: str) -> str | float:
     try:
         return float(text)
     except ValueError:
-        pass
-    if not text:
-        raise CommandError(f"--{option} must be a number or a column's name")
-    return text
-
-
-def read_table(path: str, argument: str) -> pl.DataFrame:
-    """Read a file whose columns have types of their own."""
-    import polars as pl
-
-    suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        # The types of a CSV file's columns depend on its values, and a wrong one is an error that tells of them.
-        raise CommandError(f"{argument} {path!r} must end in one of {', '.join(_SUFFIXES)}; write CSV as Parquet first")
-    if not Path(path).is_file():
-        raise FileTroubleError(f"there is no file {path!r}")
-    try:
-        return pl.read_parquet(path) if suffix == ".parquet" else pl.read_ipc(path)
-    except (pl.exceptions.PolarsError, OSError):
-        # What the reader says may quote private values.
-        raise FileTroubleError(f"{path!r} cannot be read as {suffix}; see whether it is whole") from None
+        if not text:
+            raise CommandError(f"--{option} must be a number or a column's name") from None
+        return text

@@ -10,7 +10,7 @@ import click
 
 from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
 
-__all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "tell"]
+__all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "reason_of", "shortened", "tell"]
 
 
 class ExitCode(IntEnum):
@@ -36,30 +36,15 @@ class FileTroubleError(CommandError):
 
 
 # What the library calls by its Python name, the shell knows by its option.
-_OPTIONS = {
+_SAME = (
+    "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
+    "value", "weight", "missing", "keys", "by", "schema", "dataset", "rounds", "selection", "workload",
+)  # fmt: skip
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {
     "max_rows_per_group": "--max-rows",
-    "max_groups": "--max-groups",
     "privacy_unit": "--unit",
-    "epsilon": "--epsilon",
-    "rho": "--rho",
-    "delta": "--delta",
-    "neighbors": "--neighbors",
-    "mechanism": "--mechanism",
-    "key_selection": "--key-selection",
-    "population": "--population",
-    "sensitivity": "--sensitivity",
-    "value": "--value",
-    "weight": "--weight",
-    "missing": "--missing",
     "candidates": "--candidate",
     "k": "--top",
-    "keys": "--keys",
-    "by": "--by",
-    "schema": "--schema",
-    "dataset": "--dataset",
-    "rounds": "--rounds",
-    "selection": "--selection",
-    "workload": "--workload",
     "data": "FILES",
     "queries": "--count, --sum and --mean",
 }
@@ -89,6 +74,11 @@ def described(error: BaseException) -> str:
     return " ".join(text.split())
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why something could not be written, without what a failure of another kind may quote."""
+    return described(error) if isinstance(error, (OSError, DpfastError)) else type(error).__name__
+
+
 def _usage(error: click.UsageError) -> str:
     text = " ".join(error.format_message().split()).rstrip(".")
     text = text[:1].lower() + text[1:]
@@ -115,3 +105,9 @@ def tell(message: str) -> None:
         sys.stderr.flush()
     except OSError:
         pass
+
+
+def shortened(text: str) -> str:
+    """Return a text in one line of at most 60 characters."""
+    shown = " ".join(text.split())
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -91,9 +90,7 @@ class Progress:
             with suppress(ValueError):  # not in the main thread, which alone is interrupted
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from dpfast.arguments import Special
 from dpfast.errors import LedgerError, ParameterError
@@ -16,14 +16,15 @@ from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.filters import ACCOUNTANT, Filter, make_filter
 from dpfast.ledger.sqlite import SqliteStore
 
-__all__ = ["Place", "new_filter", "open_store"]
+if TYPE_CHECKING:
+    from dpfast.ledger.postgresql_server import Server
+
+__all__ = ["Place", "is_database", "is_there", "new_filter", "open_store", "server_of"]
 
 #: A file, or the URL of a database.
 Place: TypeAlias = Annotated[
     str | os.PathLike[str], Special(lambda: (5, True, 0.5, b"ledger.db", "", "a\0b", ["a"], object(), os.PathLike))
 ]
-
-_URLS = ("postgresql://", "postgres://")
 
 
 def new_filter(accountant: str, epsilon: object, delta: object, conversion_delta: object) -> Filter:
@@ -78,7 +79,7 @@ def open_store(
         )
 
     may_create = total_epsilon is not None or accountant == "odometer"
-    if type(path) is str and path.startswith(_URLS):
+    if type(path) is str and is_database(path):
         store = _of_database(path, "main" if name is None else name, may_create, expect_head, account)
     elif name is not None:
         raise ParameterError("name", name, "left out for a ledger in a file")
@@ -108,19 +109,41 @@ def _of_file(file: Path, may_create: bool, expect_head: str | None, account: Cal
 def _of_database(
     url: str, name: object, may_create: bool, expect_head: str | None, account: Callable[[], Account]
 ) -> DurableStore:
-    try:
-        import psycopg  # noqa: F401  # only ledgers in a database need it
-    except ImportError:
-        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
+    server = server_of(url)
     from dpfast.ledger.postgresql import PostgresqlStore, place_of
-    from dpfast.ledger.postgresql_server import Server, check_name
+    from dpfast.ledger.postgresql_server import check_name
 
     name = check_name(name)
-    server = Server(url)
     if not PostgresqlStore.exists(server, name):
         _check_creation(place_of(server, name), may_create, expect_head)
         PostgresqlStore.create(server, name, account())
     return PostgresqlStore(server, name)
+
+
+def is_database(path: str) -> bool:
+    """Return whether a ledger's path is the URL of a database."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def server_of(url: str) -> Server:
+    """Return the server that a URL names."""
+    try:
+        import psycopg  # noqa: F401  # only ledgers in a database need it
+    except ImportError:
+        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
+    from dpfast.ledger.postgresql_server import Server
+
+    return Server(url)
+
+
+def is_there(path: str) -> bool:
+    """Return whether a file, or a database's main ledger, exists."""
+    if not is_database(path):
+        return Path(path).exists()
+    server = server_of(path)
+    from dpfast.ledger.postgresql import PostgresqlStore
+
+    return PostgresqlStore.exists(server, "main")
 
 
 def _check_creation(place: str, may_create: bool, expect_head: str | None) -> None:

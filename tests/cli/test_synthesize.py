@@ -170,7 +170,7 @@ MISTAKES = [
     ([*DOMAIN, "--epsilon", "1", "--neighbors", "replace"], 2, "--outside null"),
     ([*DOMAIN, "--epsilon", "1", "--public"], 2, "--public is for --plot"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "none.json"], 4, "there is no file 'none.json'"),
-    ([*DOMAIN, "--epsilon", "1", "--domain", "trips.csv"], 2, "must end in .json"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "trips.csv"], 2, "must end in one of .json"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "bad.json"], 4, "cannot be read as JSON"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "odd.json"], 2, "must have values"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "bad.parquet"], 4, "cannot be read as .parquet"),
