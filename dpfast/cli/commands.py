@@ -52,18 +52,9 @@ class _Commands(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             code = ExitCode.USAGE
-        except click.UsageError as error:
-            tell(described(error))
-            code = ExitCode.USAGE
-        except (KeyboardInterrupt, click.Abort):
-            tell("interrupted; nothing was charged")
-            code = ExitCode.INTERRUPTED
-        except (DpfastError, OSError) as error:
+        except (click.UsageError, click.Abort, KeyboardInterrupt, DpfastError, OSError, MemoryError) as error:
             tell(described(error))
             code = exit_code(error)
-        except MemoryError:
-            tell("there is not enough memory; use a larger machine or fewer columns")
-            code = ExitCode.FILES
         finally:
             with suppress(ValueError):  # not in the main thread, where nothing was changed
                 signal.signal(signal.SIGINT, handler)

@@ -26,13 +26,16 @@ class ExitCode(IntEnum):
 class CommandError(DpfastError):
     """A mistake that only the command line can make: what is wrong and what to write instead."""
 
-    code = ExitCode.USAGE
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class FileTroubleError(CommandError):
     """A file cannot be read, written or replaced."""
 
-    code = ExitCode.FILES
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.FILES)
 
 
 # What the library calls by its Python name, the shell knows by its option.
@@ -56,8 +59,10 @@ def exit_code(error: BaseException) -> ExitCode:
         return error.code
     if isinstance(error, BudgetExceededError):
         return ExitCode.BUDGET
-    if isinstance(error, (LedgerError, OSError)):
+    if isinstance(error, (LedgerError, OSError, MemoryError)):
         return ExitCode.FILES
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return ExitCode.INTERRUPTED
     # The base class itself tells of a data file that is damaged.
     return ExitCode.FILES if type(error) is DpfastError else ExitCode.USAGE
 
@@ -66,6 +71,10 @@ def described(error: BaseException) -> str:
     """Return an error as one line, with options called as the shell calls them."""
     if isinstance(error, click.UsageError):
         return _usage(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; use a larger machine or fewer columns"
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "interrupted; nothing was charged"
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror

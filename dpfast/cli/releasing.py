@@ -23,14 +23,6 @@ __all__ = ["release_to", "run_charged", "run_plan"]
 _Result = TypeVar("_Result")
 
 
-class _StoppedError(CommandError):
-    """A release that ended early, with the exit code of its reason."""
-
-    def __init__(self, message: str, code: ExitCode) -> None:
-        self.code = code
-        super().__init__(message)
-
-
 def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -> Release:
     """Run a plan; whatever stops it says what that has cost."""
     loss = f"epsilon {plan.epsilon:.12g}" if plan.rho is None else f"rho {plan.rho:.12g}"
@@ -59,19 +51,17 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progres
             message = f"interrupted in the charge; dpfast ledger show {ledger_path} tells whether it was made"
         else:
             message = "interrupted; nothing was charged"
-        raise _StoppedError(message, ExitCode.INTERRUPTED) from None
+        raise CommandError(message, ExitCode.INTERRUPTED) from None
     except BudgetExceededError as error:
         mend = f"dpfast ledger show {ledger_path} lists what was spent"
-        raise _StoppedError(f"{described(error)}; {mend}", ExitCode.BUDGET) from None
+        raise CommandError(f"{described(error)}; {mend}", ExitCode.BUDGET) from None
     except (DpfastError, OSError, MemoryError) as error:
         if not progress.is_charged:
             raise
-        reason = "there is not enough memory" if isinstance(error, MemoryError) else described(error)
-        code = ExitCode.FILES if isinstance(error, MemoryError) else exit_code(error)
-        raise _StoppedError(
-            f"{reason}; {cost} were charged before and stay spent in {ledger_path}: "
+        raise CommandError(
+            f"{described(error)}; {cost} were charged before and stay spent in {ledger_path}: "
             "mend this before another run, which is charged anew",
-            code,
+            exit_code(error),
         ) from None
 
 

@@ -50,7 +50,6 @@ __all__ = [
     "Renyi",
     "allotment_of",
     "filter_of",
-    "make_filter",
     "refuse_rho",
 ]
 
@@ -357,51 +356,6 @@ def allotment_of(
     if delta_units:
         charges.append(Charge(0, delta_units, description))
     return share, tuple(charges)
-
-
-def make_filter(accountant: object, epsilon_units: int, delta_units: int, conversion_units: int | None) -> Filter:
-    """Return a new filter for a budget of (epsilon, delta).
-
-    Parameters
-    ----------
-    accountant
-        "basic", "zcdp", "rdp" or "odometer".
-    epsilon_units, delta_units
-        The budget.
-    conversion_units
-        The part of delta that turns the sums into (epsilon, delta); the rest is for events that have a delta
-        of their own. None: half of it. Not for basic.
-
-    """
-    accountant = ACCOUNTANT.read("accountant", accountant)
-    if accountant == "odometer":
-        if not delta_units:
-            raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
-        return Odometer(0, delta_units, _checked_conversion(accountant, delta_units, conversion_units))
-    if accountant == "basic":
-        if conversion_units is not None:
-            raise ParameterError("conversion_delta", conversion_units / UNITS_PER_ONE, "left out: nothing is converted")
-        return Basic(epsilon_units, delta_units)
-    conversion_units = _checked_conversion(accountant, delta_units, conversion_units)
-    epsilon, delta = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion_units, UNITS_PER_ONE)
-    kind = Concentrated if accountant == "zcdp" else Renyi
-    bounds = (zcdp.largest_rho(epsilon, delta),) if accountant == "zcdp" else rdp.filter_caps(epsilon, delta)
-    return kind(epsilon_units, delta_units, conversion_units, epsilon_units, bounds)
-
-
-def _checked_conversion(accountant: str, delta_units: int, conversion_units: int | None) -> int:
-    """Return the part of delta that converts, half of it if not given, or refuse it."""
-    name = "delta" if conversion_units is None else "conversion_delta"
-    if conversion_units is None:
-        conversion_units = -(-delta_units // 2)
-    if not (0 < conversion_units <= delta_units):
-        raise ParameterError(
-            name,
-            to_float(conversion_units),
-            f'above 0 and at most delta for the accountant "{accountant}"',
-            "give a delta, for example 1e-6",
-        )
-    return conversion_units
 
 
 def filter_of(accountant: str, terms: Sequence[int]) -> Filter:

@@ -10,17 +10,19 @@ from dpfast.accounting.budget import DELTA, EPSILON, Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import NEIGHBORS
 from dpfast.arguments import Flag, Instance, Real, Special
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.exact.amounts import budget_units
 from dpfast.ledger.account import MAIN, Account, Identity, Name, OwnName
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import ACCOUNTANT, allotment_of
 from dpfast.ledger.memory import MemoryStore
 from dpfast.ledger.opening import Place, new_filter, open_store
 from dpfast.ledger.partitioned import PartitionFilter, charges_for
-from dpfast.ledger.partitions import Keys, Partitions, keys_of, partition_filter
-from dpfast.ledger.reading import Reading
+from dpfast.ledger.partitions import Keys, Partitions, keys_of
+from dpfast.ledger.reading import Reading, Store
 
 __all__ = ["Ledger"]
 
+ONE_PARTITION = Flag(mend="write True to attest that no unit has rows in two partitions")
 CHARGE = Instance(Charge, "a Charge", mend="write for example Charge.of(0.1)")
 Charges: TypeAlias = Annotated[
     Iterable[Charge | ChargeColumns],
@@ -343,10 +345,7 @@ class Ledger(Reading):
         (Amounts(epsilon=0.3, delta=0.0), 0.7)
 
         """
-        check_text(name, "name", empty=False)
-        store = self._opened()
-        if self._account != MAIN:
-            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; allot from the whole ledger")
+        store = self._divided(name)
         rule, charges = allotment_of(store.account(MAIN).filter, name, epsilon, rho, delta)
         store.allot(name, rule, charges)
         return self.allotment(name)
@@ -367,7 +366,7 @@ class Ledger(Reading):
         keys: Keys,
         epsilon: Annotated[Real, EPSILON],
         delta: Annotated[Real, DELTA] = 0,
-        units_in_one_partition: Annotated[bool, Flag()],
+        units_in_one_partition: Annotated[bool, ONE_PARTITION],
     ) -> Partitions:
         """Give every partition of a public list a budget of its own.
 
@@ -406,16 +405,14 @@ class Ledger(Reading):
             If an argument is of another kind or range, or a key is null or stands twice.
 
         """
-        check_text(name, "name", empty=False)
-        store = self._opened()
+        store = self._divided(name)
         account = store.account(MAIN)
-        if self._account != MAIN:
-            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; use the whole ledger")
         if account.filter.accountant != "basic":
             raise LedgerError(f'the accountant "{account.filter.accountant}" has no partitions; use "basic"')
         if None in (account.identity.dataset, account.identity.privacy_unit, account.identity.neighbors):
             raise LedgerError("give the ledger's dataset, privacy_unit and neighbors before it is partitioned")
-        rule = partition_filter(epsilon, delta, units_in_one_partition)
+        shared = not ONE_PARTITION.read("units_in_one_partition", units_in_one_partition)
+        rule = PartitionFilter(budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), shared)
         store.allot(name, rule, charges_for(rule, name, account.identity.neighbors), (keys_of(keys),))
         return Partitions(store, name)
 
@@ -423,3 +420,11 @@ class Ledger(Reading):
         """Return partitions that were made before, under the conditions of :meth:`partition`."""
         check_text(name, "name", empty=False)
         return Partitions(self._opened(), name)
+
+    def _divided(self, name: object) -> Store:
+        """Return the store, where a part of the whole budget may be set aside under this name."""
+        check_text(name, "name", empty=False)
+        store = self._opened()
+        if self._account != MAIN:
+            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; use the whole ledger")
+        return store

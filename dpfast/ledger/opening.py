@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from dpfast.accounting.accountants import rdp, zcdp
 from dpfast.arguments import Special
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.exact.amounts import budget_units, to_decimal
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.durable import DurableStore
-from dpfast.ledger.filters import ACCOUNTANT, Filter, make_filter
+from dpfast.ledger.filters import ACCOUNTANT, Basic, Concentrated, Filter, Odometer, Renyi
 from dpfast.ledger.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -31,11 +33,27 @@ def new_filter(accountant: str, epsilon: object, delta: object, conversion_delta
     """Return the filter of a new ledger, from the numbers as they were given."""
     ACCOUNTANT.read("accountant", accountant)
     conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
+    if accountant == "odometer" and epsilon is not None:
+        raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
+    epsilon_units = 0 if accountant == "odometer" else budget_units(epsilon, "epsilon")
+    delta_units = budget_units(delta, "delta")
+    if accountant == "basic":
+        if conversion is not None:
+            raise ParameterError("conversion_delta", to_float(conversion), "left out: nothing is converted")
+        return Basic(epsilon_units, delta_units)
+    if accountant == "odometer" and not delta_units:
+        raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
+    name = "delta" if conversion is None else "conversion_delta"
+    conversion = -(-delta_units // 2) if conversion is None else conversion
+    if not 0 < conversion <= delta_units:
+        allowed = f'above 0 and at most delta for the accountant "{accountant}"'
+        raise ParameterError(name, to_float(conversion), allowed, "give a delta, for example 1e-6")
     if accountant == "odometer":
-        if epsilon is not None:
-            raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
-        return make_filter(accountant, 0, budget_units(delta, "delta"), conversion)
-    return make_filter(accountant, budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), conversion)
+        return Odometer(0, delta_units, conversion)
+    at = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion, UNITS_PER_ONE)
+    if accountant == "zcdp":
+        return Concentrated(epsilon_units, delta_units, conversion, epsilon_units, (zcdp.largest_rho(*at),))
+    return Renyi(epsilon_units, delta_units, conversion, epsilon_units, rdp.filter_caps(*at))
 
 
 def _real(path: object) -> Path:

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import DELTA, no_amounts
 from dpfast.arguments import Real, Special
 from dpfast.errors import ColumnError, LedgerError, ParameterError, Words
-from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, charge_units
+from dpfast.exact.amounts import UNITS_PER_ONE, Coordinate, charge_units
 from dpfast.exact.units import Units
-from dpfast.ledger.account import Account, Identity, Store
+from dpfast.ledger.account import Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.history import history
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
+from dpfast.ledger.reading import Store
 
-__all__ = ["Keys", "Partitions", "keys_of", "partition_filter"]
+__all__ = ["Keys", "Partitions", "keys_of"]
 
 _MOST_KEYS = 2**31
 _KINDS = (pl.String, pl.Boolean, pl.Date, pl.Datetime)
@@ -187,19 +188,6 @@ class Partitions:
         return codes
 
 
-def partition_filter(epsilon: object, delta: object, units_in_one_partition: object) -> PartitionFilter:
-    """Return the rule of new partitions."""
-    if type(units_in_one_partition) is not bool:
-        raise ParameterError(
-            "units_in_one_partition",
-            units_in_one_partition,
-            "True, to attest that no unit has rows in two partitions, or False",
-        )
-    return PartitionFilter(
-        budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), shared=not units_in_one_partition
-    )
-
-
 def keys_of(given: object) -> PartitionKeys:
     """Return the public list of partitions, each once."""
     frame = _plain_keys(given, "keys", None)
@@ -239,7 +227,7 @@ def _plain_keys(given: object, argument: str, names: list[str] | None) -> pl.Dat
     return frame
 
 
-def _amounts(given: object, coordinate: str, count: int) -> Units:
+def _amounts(given: object, coordinate: Coordinate, count: int) -> Units:
     """Return one amount, or one a row, rounded up to whole units."""
     largest = 1e6 if coordinate == "epsilon" else float(np.nextafter(1.0, 0.0))
     if isinstance(given, (pl.Series, np.ndarray)):
@@ -262,7 +250,7 @@ def _amounts(given: object, coordinate: str, count: int) -> Units:
         return units
     if coordinate == "epsilon" and type(given) in (int, float) and str(given) in ("0", "0.0"):
         return _equal(0, 1)
-    return _equal(charge_units(given, "epsilon" if coordinate == "epsilon" else "delta"), 1)
+    return _equal(charge_units(given, coordinate), 1)
 
 
 def _equal(units: int, count: int) -> Units:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Self, TypeAlias
 
 import polars as pl
 
 from dpfast.accounting.budget import Amounts, ShownAmounts
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import MAIN, Account, Identity, Store
+from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import Accountants, ReportDelta, history, report
+from dpfast.ledger.memory import MemoryStore
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "Store"]
+
+#: Where accounts are kept.
+Store: TypeAlias = MemoryStore | DurableStore
 
 
 class Reading:
@@ -150,9 +153,7 @@ class Reading:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
