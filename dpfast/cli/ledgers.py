@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.errors import CommandError, FileTroubleError
+from dpfast.cli.options import choice
 from dpfast.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -30,12 +31,8 @@ def ledger() -> None:
 @click.argument("path")
 @click.option("--epsilon", type=float, help="The whole budget; it cannot be raised later.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="The same for delta.")
-@click.option(
-    "--accountant",
-    type=click.Choice(["basic", "zcdp", "rdp", "odometer"]),
-    default="basic",
-    show_default=True,
-    help="What adds up: epsilons, rhos, or R\u00e9nyi divergences.",
+@choice(
+    "--accountant", "basic", "zcdp", "rdp", "odometer", text="What adds up: epsilons, rhos, or R\u00e9nyi divergences."
 )
 @click.option("--conversion-delta", type=float, help="For all but basic: the part of delta that converts.  [half]")
 @click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")

@@ -17,6 +17,7 @@ __all__ = [
     "RHO",
     "SCHEMA",
     "Destination",
+    "choice",
     "combined",
     "dataset_name",
     "destination_options",
@@ -24,15 +25,20 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+
+def choice(option: str, *choices: str, text: str) -> Callable[[_Command], _Command]:
+    """Return an option with a few choices, of which the first is the default."""
+    return click.option(option, type=click.Choice(choices), default=choices[0], show_default=True, help=text)
+
+
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILES...")
 EPSILON = click.option("--epsilon", type=float, help="The privacy loss of the whole release.")
 RHO = click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho.")
-NEIGHBORS = click.option(
+NEIGHBORS = choice(
     "--neighbors",
-    type=click.Choice(["add_remove", "replace"]),
-    default="add_remove",
-    show_default=True,
-    help="How neighbouring data differ: one unit more or fewer, or one unit replaced.",
+    "add_remove",
+    "replace",
+    text="How neighbouring data differ: one unit more or fewer, or one unit replaced.",
 )
 DATASET = click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]")
 SCHEMA = click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used.")

@@ -10,7 +10,7 @@ import click
 from dpfast.cli.answering import answered_once
 from dpfast.cli.errors import CommandError
 from dpfast.cli.files import read_typed_table
-from dpfast.cli.options import RHO, Destination, destination_options
+from dpfast.cli.options import RHO, Destination, choice, destination_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,12 +33,7 @@ __all__ = ["select"]
 @click.option("--epsilon", type=float, help="What each selection is charged.")
 @RHO
 @click.option("--top", type=int, metavar="K", help="Select K in order; epsilon is for all of them.")
-@click.option(
-    "--mechanism",
-    default="auto",
-    show_default=True,
-    type=click.Choice(["auto", "exponential", "permute_and_flip", "noisy_max"]),
-)
+@choice("--mechanism", "auto", "exponential", "permute_and_flip", "noisy_max", text="How winners are selected.")
 @destination_options("winners")
 def select(table: str, score: str, candidate: str, by: tuple[str, ...], top: int | None, **given: Any) -> None:
     """Select the best candidates of TABLE, a Parquet or Arrow file with one candidate a row, and charge the ledger.

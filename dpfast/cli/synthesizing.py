@@ -23,6 +23,7 @@ from dpfast.cli.options import (
     RHO,
     SCHEMA,
     Destination,
+    choice,
     dataset_name,
     destination_options,
 )
@@ -62,13 +63,7 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
     help='Or all of them: a .json of {"sex": ["f", "m"], "age": {"bins": [0, 30]}}, or a public table (.parquet, '
     ".arrow), whose values they are.",
 )
-@click.option(
-    "--outside",
-    type=click.Choice(["drop", "null"]),
-    default="drop",
-    show_default=True,
-    help="Rows with a value that is not declared: left out, or counted under null.",
-)
+@choice("--outside", "drop", "null", text="Rows with a value that is not declared: left out, or counted under null.")
 @click.option(
     "--workload",
     metavar="KIND",
@@ -79,13 +74,7 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
 @click.option("--rounds", type=int, default=30, show_default=True, help="How many queries or marginals are measured.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: about as many as the data have]")
 @NEIGHBORS
-@click.option(
-    "--selection",
-    type=click.Choice(["exponential", "permute_and_flip"]),
-    default="exponential",
-    show_default=True,
-    help="The mechanism that selects what is measured next.",
-)
+@choice("--selection", "exponential", "permute_and_flip", text="The mechanism that selects what is measured next.")
 @DATASET
 @SCHEMA
 @destination_options("records", plot="the answers to all queries")

@@ -23,6 +23,7 @@ __all__ = [
     "Name",
     "OwnName",
     "already_allotted",
+    "damaged",
     "no_allotment",
 ]
 
@@ -184,3 +185,11 @@ def no_allotment(name: str) -> LedgerError:
 def already_allotted(name: str) -> LedgerError:
     """Return the error for an account that is there already."""
     return LedgerError(f"this ledger has an allotment {name!r} already; use it with ledger.allotment({name!r})")
+
+
+def damaged(place: str, what: str) -> LedgerError:
+    """Return the error for a ledger that is not as it was written."""
+    return LedgerError(
+        f"the ledger {place} is damaged ({what}); "
+        "do not release anything on it: restore its newest copy and charge again what that copy lacks"
+    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from dpfast.errors import DpfastError, LedgerError
-from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, damaged, no_allotment
 from dpfast.ledger.chain import Walk
 from dpfast.ledger.charges import Item
 from dpfast.ledger.earlier import earlier_filter
@@ -202,10 +202,7 @@ class DurableStore(ABC):
         return self._transact(work)
 
     def _damaged(self, what: str) -> LedgerError:
-        return LedgerError(
-            f"the ledger {self.place} is damaged ({what}); "
-            "do not release anything on it: restore its newest copy and charge again what that copy lacks"
-        )
+        return damaged(self.place, what)
 
     def _head(self, connection: Connection) -> Head:
         """Return the head, read again if others wrote, once sure that it is this ledger's and not an older one."""

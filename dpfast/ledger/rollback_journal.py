@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dpfast.errors import LedgerError
+from dpfast.ledger.account import damaged
 from dpfast.ledger.sqlite_files import connected, synchronise_directory
 
 __all__ = ["journal_of", "recover", "was_left"]
@@ -94,16 +95,10 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
     except (LedgerError, sqlite3.Error, UnicodeDecodeError):
         in_order = False
     if not in_order and ahead not in (0, _COUNTERS - 1):
-        raise LedgerError(
-            f"the ledger {str(path)!r} is damaged, and the journal beside it is not that of its last charge; do not "
-            "release anything on it: restore its newest copy and charge again what that copy lacks"
-        )
+        raise damaged(repr(str(path)), "the journal beside it is not that of its last charge")
     head = pages.get(_HEAD)
     if not in_order and head is not None and not _is_same(head, os.pread(descriptor, len(head), len(head))):
-        raise LedgerError(
-            f"the ledger {str(path)!r} is damaged, and the journal beside it is of another ledger; do not "
-            "release anything on it: restore its newest copy and charge again what that copy lacks"
-        )
+        raise damaged(repr(str(path)), "the journal beside it is of another ledger")
     if in_order:
         try:
             os.fsync(descriptor)
