@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpfast.cli.errors import CommandError
 from dpfast.cli.files import read_typed_table
 from dpfast.cli.ledgers import existing, shown_path
 from dpfast.cli.options import Destination, destination_options
@@ -23,7 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "answered_once"]
 
-_COLUMN_OR_NUMBER = "COLUMN|NUMBER"
+
+def _column_or_number(text: str) -> str | float:
+    """Read a number, or else take the text for a column's name."""
+    try:
+        return float(text)
+    except ValueError:
+        if not text:
+            raise click.BadParameter("it must be a number or a column's name") from None
+        return text
+
+
+#: For an option that takes a number for all rows, or a column of them.
+_AMOUNT: dict[str, Any] = {"metavar": "COLUMN|NUMBER", "type": _column_or_number}
 
 
 @click.command(
@@ -34,16 +45,16 @@ _COLUMN_OR_NUMBER = "COLUMN|NUMBER"
 )
 @click.argument("queries", metavar="QUERIES")
 @click.option("--value", required=True, metavar="COLUMN", help="The true values: private, and not written.")
-@click.option("--sensitivity", default="1", show_default=True, metavar=_COLUMN_OR_NUMBER)
-@click.option("--epsilon", metavar=_COLUMN_OR_NUMBER, help="What a row is charged; with --weight the total.")
-@click.option("--rho", metavar=_COLUMN_OR_NUMBER, help="The same in rho, for a ledger that adds up rho.")
-@click.option("--delta", metavar=_COLUMN_OR_NUMBER, help="For Gaussian noise by epsilon.")
+@click.option("--sensitivity", default="1", show_default=True, **_AMOUNT)
+@click.option("--epsilon", **_AMOUNT, help="What a row is charged; with --weight the total.")
+@click.option("--rho", **_AMOUNT, help="The same in rho, for a ledger that adds up rho.")
+@click.option("--delta", **_AMOUNT, help="For Gaussian noise by epsilon.")
 @click.option("--weight", metavar="COLUMN", help="Rows share the total in proportion to it.")
 @click.option("--mechanism", default="auto", show_default=True, metavar="auto|laplace|gaussian|COLUMN")
 @click.option("--missing", type=float, default=0.0, show_default=True, help="What a null or NaN counts as.")
 @click.option("--name", default="answer", show_default=True, help="What the new columns are called.")
 @destination_options("answers")
-def answer(queries: str, sensitivity: str, missing: float, **given: Any) -> None:
+def answer(queries: str, **given: Any) -> None:
     """Answer QUERIES, a Parquet or Arrow file with one query a row, once, and charge the ledger for them.
 
     Mistakes in the arguments, the public columns, the ledger or the output are found before the charge. A charge is
@@ -52,21 +63,9 @@ def answer(queries: str, sensitivity: str, missing: float, **given: Any) -> None
     import dpfast as dpf
 
     destination = Destination.taken(given)
-    for option in ("epsilon", "rho", "delta"):
-        given[option] = None if given[option] is None else _column_or_number(given[option], option)
     table = read_typed_table(queries, "QUERIES")
-    answered_once(
-        lambda opened: dpf.answer(
-            table,
-            ledger=opened,
-            sensitivity=_column_or_number(sensitivity, "sensitivity"),
-            missing=missing,
-            description=f"queries of {Path(queries).name}",
-            **given,
-        ),
-        destination,
-        queries,
-    )
+    what = f"queries of {Path(queries).name}"
+    answered_once(lambda opened: dpf.answer(table, ledger=opened, description=what, **given), destination, queries)
 
 
 def answered_once(ask: Callable[[Ledger], pl.DataFrame], destination: Destination, table: str) -> None:
@@ -80,13 +79,3 @@ def answered_once(ask: Callable[[Ledger], pl.DataFrame], destination: Destinatio
     if outputs.frame is not None:
         paid = f"charged {shown_path(destination.ledger)}; left: {opened.remaining}"
         click.echo(f"wrote {destination.out}: {answered.height:,} answers; {paid}")
-
-
-def _column_or_number(text: str, option: str) -> str | float:
-    """Read a number, or else take the text for a column's name."""
-    try:
-        return float(text)
-    except ValueError:
-        if not text:
-            raise CommandError(f"--{option} must be a number or a column's name") from None
-        return text

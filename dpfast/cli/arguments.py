@@ -42,11 +42,6 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
     schema = read_schema(given["schema"])
     by = _read_by(given["by"], given["bins"])
     has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in given["files"])
-    if has_csv and schema is None:
-        raise CommandError(
-            "a CSV file does not know its dtypes, and guessing them would look at the data; "
-            "declare the columns used: --schema carrier=str,dep_delay=float64"
-        )
     asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema)
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
     keys_use_schema = keys is not None and given["keys"].lower().endswith(CSV_SUFFIXES)

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import click
 
-from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
+from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, LedgerError, ParameterError
 
 __all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "reason_of", "shortened", "tell"]
 
@@ -38,6 +38,7 @@ class FileTroubleError(CommandError):
         super().__init__(message, ExitCode.FILES)
 
 
+_NO_DTYPES = "a CSV file does not know its dtypes"
 # What the library calls by its Python name, the shell knows by its option.
 _SAME = (
     "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
@@ -78,7 +79,12 @@ def described(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    if isinstance(error, DpfastError) and not isinstance(error, CommandError):
+    if isinstance(error, ColumnError) and text.startswith(_NO_DTYPES):
+        text = (
+            f"{_NO_DTYPES}, and guessing them would look at the data; "
+            "declare the columns used: --schema carrier=str,dep_delay=float64"
+        )
+    elif isinstance(error, DpfastError) and not isinstance(error, CommandError):
         text = _as_options(text, error.argument if isinstance(error, ParameterError) else None)
     return " ".join(text.split())
 

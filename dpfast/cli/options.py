@@ -35,10 +35,7 @@ FILES = click.argument("files", nargs=-1, required=True, metavar="FILES...")
 EPSILON = click.option("--epsilon", type=float, help="The privacy loss of the whole release.")
 RHO = click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho.")
 NEIGHBORS = choice(
-    "--neighbors",
-    "add_remove",
-    "replace",
-    text="How neighbouring data differ: one unit more or fewer, or one unit replaced.",
+    "--neighbors", "add_remove", "replace", text="How neighbouring data differ: by one unit more, or one replaced."
 )
 DATASET = click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]")
 SCHEMA = click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used.")

@@ -31,10 +31,9 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.queries import read_bins, read_value, split_values
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
     from dpfast.synthesis.estimate import Estimate
     from dpfast.workloads import Workload
@@ -96,6 +95,8 @@ def synthesize(
     the ledger or the output are found before the charge, and the charge comes before any row is read. A charge is
     never given back. If the command is interrupted after the charge, it writes what was measured so far.
     """
+    from dpfast.aggregation.sources import open_source
+
     destination = Destination.taken(given)
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
@@ -110,7 +111,7 @@ def synthesize(
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
     with Outputs(destination, keep=(*files, domain or "")) as outputs:
-        source = _open(files, schema)
+        source = open_source(list(files), schema=read_schema(schema))
         axes = _read_domain(_names(columns), declared, domain, outside, source.collect_schema())
         queries = _read_workload(workload, axes)
         name = dataset_name(files, dataset)
@@ -196,21 +197,6 @@ def _names(columns: str) -> list[str]:
     if not all(names) or len(set(names)) < len(names):
         raise CommandError("--columns must be different columns with commas between, for example --columns sex,age")
     return names
-
-
-def _open(files: tuple[str, ...], schema: str | None) -> Source:
-    """Return the files, of which nothing but the schema is read."""
-    from dpfast.aggregation.sources import open_source
-
-    try:
-        return open_source(list(files), schema=read_schema(schema))
-    except ColumnError as error:
-        if "does not know its dtypes" in str(error):
-            raise CommandError(
-                "a CSV file does not know its dtypes, and guessing them would look at the data; declare the columns "
-                "used: --schema sex=str,age=int64"
-            ) from None
-        raise
 
 
 def _read_domain(

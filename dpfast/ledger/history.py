@@ -13,7 +13,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast import accounting
-from dpfast.accounting.accountants import basic
 from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
@@ -23,6 +22,7 @@ from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import round_up_written
 from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
+from dpfast.ledger.costs import plain_amounts
 
 __all__ = ["Accountants", "ReportDelta", "history", "report"]
 
@@ -159,25 +159,16 @@ def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | 
     An event with an epsilon of its own counts for that; any other, in a ledger that adds up epsilons, for what it was
     charged.
     """
-    epsilon = delta = 0
+    sums = 0, 0
     for entry in entries:
-        item = entry.item
-        if isinstance(item, ChargeColumns):
-            if item.epsilon is None or (accountant != "basic" and item.delta is not None):
-                return None
-            one, other = item.epsilon_units, item.delta_units
-        elif isinstance(item, Charge):
-            if item.event is not None and basic.Basic.applies(item.event):
-                one, other = basic.cost(item.event)
-            elif item.event is None or accountant == "basic":
-                one, other = item.epsilon_units, item.delta_units
-            else:
-                return None
-            one, other = one * item.count, other * item.count
-        else:
-            continue
-        epsilon, delta = epsilon + one, delta + other
-    return epsilon, delta
+        if isinstance(entry.item, (Charge, ChargeColumns)):
+            amounts = plain_amounts(entry.item)
+            if amounts is None:
+                if accountant != "basic":
+                    return None
+                amounts = entry.cost[0], entry.cost[1]
+            sums = sums[0] + amounts[0], sums[1] + amounts[1]
+    return sums
 
 
 def _accountants() -> Iterable[tuple[str, Any]]:

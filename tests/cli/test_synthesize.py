@@ -195,7 +195,11 @@ def test_a_mistake_is_one_line_and_spends_nothing(folder, run, arguments, code, 
 def test_files_that_cannot_be(folder, run):
     for arguments, code, told in (
         (["none.parquet", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "existing file"),
-        (["trips.csv", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "--schema sex=str,age=int64"),
+        (
+            ["trips.csv", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"],
+            2,
+            "--schema carrier=str,dep_delay=float64",
+        ),
         ([*ASKED, "--out", "trips.parquet", "--overwrite"], 4, "is read by this command"),
         (
             ["trips.parquet", *DOMAIN, "--epsilon", "1", "--ledger", "no.db", "--out", "made.csv"],
