@@ -32,7 +32,7 @@ from dpfast.cli.options import (
     destination_options,
 )
 from dpfast.cli.output import Outputs
-from dpfast.cli.releasing import release_to
+from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
 from dpfast.errors import DpfastError
@@ -183,8 +183,6 @@ def explain(**given: Any) -> None:
 
     It reads the schema and the public keys, no row of the data. It charges nothing, and ignores --ledger and --out.
     """
-    from dpfast.cli.explaining import show_plan
-
     Destination.taken(given)
     show_plan(draw_plan(given))
 

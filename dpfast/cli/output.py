@@ -56,7 +56,7 @@ class Target:
         self, path: str, option: str, suffixes: Sequence[str], *, overwrite: bool, keep: Sequence[str] = ()
     ) -> None:
         self.path = Path(path)
-        self._option, self._overwrite = option, overwrite
+        self._overwrite = overwrite
         suffix = self.path.suffix.lower()
         if suffix not in suffixes:
             raise CommandError(f"{option} {path!r} must end in one of {', '.join(suffixes)}")

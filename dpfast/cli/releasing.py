@@ -10,7 +10,7 @@ import click
 
 from dpfast.cli.errors import CommandError, ExitCode, described, exit_code
 from dpfast.cli.output import Outputs
-from dpfast.cli.terminal import Progress
+from dpfast.cli.terminal import Progress, console, print_table
 from dpfast.errors import BudgetExceededError, DpfastError
 
 if TYPE_CHECKING:
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from dpfast.releases.plan import Plan
     from dpfast.releases.release import Release
 
-__all__ = ["release_to", "run_charged", "run_plan"]
+__all__ = ["release_to", "run_charged", "run_plan", "show_plan"]
 
 _Result = TypeVar("_Result")
+
+_HEADERS = ("query", "measure", "sensitivity", "noise", "scale", "95% within", "epsilon", "delta")
 
 
 def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -> Release:
@@ -83,3 +85,22 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -
         click.echo("\n".join(lines))
     elif sys.stderr.isatty():
         click.echo("\n".join(lines), err=True)
+
+
+def show_plan(plan: Plan) -> None:
+    """Print a plan to standard output."""
+    console().print(plan.explain(measures=False))
+    rows = [
+        (
+            row["query"],
+            row["measure"],
+            f"{row['norm']} {row['sensitivity']:g} = {row['reason']}",
+            row["kernel"],
+            f"{row['scale']:g}",
+            f"{row['error95']:g}",
+            f"{row['epsilon']:.6g}",
+            f"{row['delta']:.6g}",
+        )
+        for row in plan.to_frame().iter_rows(named=True)
+    ]
+    print_table(_HEADERS, rows, left=4)

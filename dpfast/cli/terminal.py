@@ -27,15 +27,13 @@ def console(*, err: bool = False) -> Console:
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-def print_table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, title: str | None = None
-) -> None:
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
     """Print a table to standard output, its first ``left`` columns aligned left, the others right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=None if title is None else Text(title), title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     for place, header in enumerate(headers):
         table.add_column(Text(header), justify="left" if place < left else "right", overflow="fold")
     for row in rows:
@@ -46,7 +44,7 @@ def print_table(
 class Progress:
     """Follow a release through its stages, show them on a terminal, and know what an interrupt would mean.
 
-    A stage's name tells nothing of the data; the elapsed time is shown to whoever runs the command alone.
+    A stage's name reveals nothing of the data. Only the person who runs the command sees the elapsed time.
     From the drawing of the noise to the end of the command, an interrupt is ignored: what has been paid for is
     written first.
     """

@@ -170,24 +170,27 @@ class DurableStore(ABC):
 
     def entries(self) -> Sequence[Entry]:
         """Return every entry, in the order of their numbers, each held against its seal."""
-        walk, _ = self._transact(self._walk)
         rows: list[Sequence[Any]] = []
-        while not walk.is_complete:
-            self._transact(lambda connection: rows.extend(self._walked(connection, walk, _PORTION)))
+        self._read_all(rows.append)
         return [self._entry_of(row) for row in reversed(rows)]
 
     def verify(self) -> None:
         """Read everything, hold every entry against its seal, and add the charges up again."""
+        walk, accounts = self._read_all(self._entry_of)
+        self._check_sums(walk, accounts)
+        self._transact(lambda connection: self._check_storage(connection, whole=True))
+
+    def _read_all(self, take: Callable[[Sequence[Any]], object]) -> tuple[Walk, dict[str, Account]]:
+        """Read every row, newest first, in several transactions; return the walk, and the accounts at its beginning."""
         walk, accounts = self._transact(self._walk)
 
         def work(connection: Connection) -> None:
             for row in self._walked(connection, walk, _PORTION):
-                self._entry_of(row)
+                take(row)
 
         while not walk.is_complete:
             self._transact(work)
-        self._check_sums(walk, accounts)
-        self._transact(lambda connection: self._check_storage(connection, whole=True))
+        return walk, accounts
 
     def includes(self, digest: str) -> bool:
         """Return whether the chain has come through this seal."""

@@ -1,4 +1,4 @@
-"""What a ledger tells: its entries as a frame, and what they amount to by every accountant that applies."""
+"""A ledger's entries as a frame, and what they amount to by every accountant that applies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpfast import accounting
 from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
-from dpfast.arguments import Real, Special, no_numbers
+from dpfast.arguments import Choice, Real, Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import round_up_written
@@ -144,13 +144,10 @@ def _agrees(item: AnyItem) -> bool:
 
 def _asked(accountants: Iterable[str]) -> set[str]:
     """Return the names of accountants that were asked for, or refuse them."""
-    known = [name for name, _ in _accountants()]
+    known = Choice(tuple(name for name, _ in _accountants()))
     single = isinstance(accountants, str) or not isinstance(accountants, Iterable)
     names: list[Any] = [accountants] if single else list(accountants)
-    for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise ParameterError("accountants", name, f"some of {', '.join(map(repr, known))}")
-    return set(names)
+    return {known.read("accountants", name) for name in names}
 
 
 def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | None:

@@ -43,12 +43,12 @@ class Ledger(Reading):
     Let every answer about the dataset be computed under an entry of this ledger and be differentially private
     at that entry's (epsilon, delta), for the ledger's privacy unit and neighbour relation. Then all answers
     together are (total epsilon, total delta)-differentially private, even where each query was chosen after
-    reading the answers before it. The costs add up, by the accountant fixed at creation; since a charge that does
-    not fit is refused before its query runs, the sum stays within its bound whatever is asked, which makes the
-    rule a valid privacy filter (`dpfast.ledger.filters` has the theorems).
+    reading the answers before it. The accountant that is fixed at creation adds the costs up. A
+    charge that does not fit is refused before its query runs, so the sum stays within its bound whatever is asked.
+    That makes the rule a valid privacy filter (`dpfast.ledger.filters` has the theorems).
 
-    The dataset is the rows as they are given to the queries: joins and windows upstream may void a row as the
-    unit. The guarantee ends where the same data are queried past the ledger, or under a second one.
+    The dataset is the rows as they are given to the queries. After a join or a window, a row may no longer hold
+    one person's data, so it is no unit. The guarantee ends where the same data are queried without this ledger.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Ledger(Reading):
         given. The rest is for queries that have a delta of their own, and bounds their sum.
     dataset, privacy_unit, neighbors
         What the guarantee is about: a name; ``"row"``, or a column as ``"column:tailnum"``; ``"add_remove"``
-        or ``"replace"``. What is not given here is fixed by the first charge. Charges for others are refused.
+        or ``"replace"``. The first charge fixes what is left open here. Charges for others are refused.
 
     Raises
     ------
@@ -75,8 +75,8 @@ class Ledger(Reading):
     Notes
     -----
     A charge is made before anything is computed, and is never given back: charge, compute, draw, store. A
-    crash in between wastes budget; it never spends any twice. Where a charge was interrupted or failed with
-    an error of the disk, :attr:`spent` tells whether it was made.
+    crash in between wastes budget; it never spends any twice. After a charge that was interrupted, or
+    that failed with an error of the disk, :attr:`spent` shows whether it was made.
 
     Amounts are exact whole numbers of 1e-18; properties show the nearest floats.
 
@@ -189,8 +189,8 @@ class Ledger(Reading):
         defence against somebody who may write the file. Copy it only while nobody uses it. The same holds for a
         database whose server fails over to a standby that lags behind.
 
-        After a crash in the middle of a charge, whoever opens the ledger next reads all of it and puts it in order
-        (:mod:`dpfast.ledger.rollback_journal`); the charge that was cut off may then count or not. A file in
+        After a crash in the middle of a charge, the next process that opens the ledger reads all of it and puts it in
+        order (:mod:`dpfast.ledger.rollback_journal`). The charge that was cut off may then count or not. A file in
         SQLite's write-ahead mode, of an earlier dpfast, is read in full and converted; it is refused where its log
         is damaged or shortened.
 

@@ -32,7 +32,7 @@ Place: TypeAlias = Annotated[
 def new_filter(accountant: str, epsilon: object, delta: object, conversion_delta: object) -> Filter:
     """Return the filter of a new ledger, from the numbers as they were given."""
     ACCOUNTANT.read("accountant", accountant)
-    conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
+    conversion = _read_conversion(conversion_delta)
     if accountant == "odometer" and epsilon is not None:
         raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
     epsilon_units = 0 if accountant == "odometer" else budget_units(epsilon, "epsilon")
@@ -54,6 +54,10 @@ def new_filter(accountant: str, epsilon: object, delta: object, conversion_delta
     if accountant == "zcdp":
         return Concentrated(epsilon_units, delta_units, conversion, epsilon_units, (zcdp.largest_rho(*at),))
     return Renyi(epsilon_units, delta_units, conversion, epsilon_units, rdp.filter_caps(*at))
+
+
+def _read_conversion(delta: object) -> int | None:
+    return None if delta is None else budget_units(delta, "delta", "conversion_delta")
 
 
 def _real(path: object) -> Path:
@@ -86,8 +90,11 @@ def open_store(
 ) -> DurableStore:
     """Return the store of a file or a database, verified and agreeing with what is given; see `Ledger.open`."""
     ACCOUNTANT.read_optional("accountant", accountant)
-    total_epsilon = None if epsilon is None else budget_units(epsilon, "epsilon")
-    total_delta = None if delta is None else budget_units(delta, "delta")
+    asked = {
+        "epsilon": None if epsilon is None else budget_units(epsilon, "epsilon"),
+        "delta": None if delta is None else budget_units(delta, "delta"),
+        "conversion_delta": _read_conversion(conversion_delta),
+    }
     if expect_head is not None:
         check_text(expect_head, "expect_head", empty=False)
 
@@ -96,7 +103,7 @@ def open_store(
             new_filter(accountant or "basic", epsilon, 0 if delta is None else delta, conversion_delta), identity
         )
 
-    may_create = total_epsilon is not None or accountant == "odometer"
+    may_create = epsilon is not None or accountant == "odometer"
     if type(path) is str and is_database(path):
         store = _of_database(path, "main" if name is None else name, may_create, expect_head, account)
     elif name is not None:
@@ -104,7 +111,7 @@ def open_store(
     else:
         store = _of_file(_real(path), may_create, expect_head, account)
     try:
-        _check_agreement(store, total_epsilon, total_delta, accountant, conversion_delta, expect_head)
+        _check_agreement(store, asked, accountant, expect_head)
         if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
             store.settle(identity)
     except BaseException:
@@ -172,22 +179,13 @@ def _check_creation(place: str, may_create: bool, expect_head: str | None) -> No
 
 
 def _check_agreement(
-    store: DurableStore,
-    epsilon: int | None,
-    delta: int | None,
-    accountant: str | None,
-    conversion_delta: object,
-    expect_head: str | None,
+    store: DurableStore, asked: dict[str, int | None], accountant: str | None, expect_head: str | None
 ) -> None:
     """Refuse a ledger that is not as it is asked for."""
     place, account = store.place, store.account(MAIN)
-    terms = account.filter.terms
-    asked = [("epsilon", epsilon, terms[0]), ("delta", delta, terms[1])]
-    if conversion_delta is not None:
-        # 0, which no ledger that converts has, where this one converts nothing.
-        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp", "odometer") else 0
-        asked.append(("conversion_delta", budget_units(conversion_delta, "delta", "conversion_delta"), stored))
-    for name, given, stored in asked:
+    # A ledger that converts nothing has a conversion delta of 0, which no other one has.
+    has = (*account.filter.terms, 0) if account.filter.accountant == "basic" else account.filter.terms
+    for (name, given), stored in zip(asked.items(), has, strict=False):
         if given is not None and given != stored:
             raise LedgerError(
                 f"the ledger {place} has {name} {to_decimal(stored)}, but {to_decimal(given)} was "

@@ -122,16 +122,18 @@ class PartitionCharges:
         return cls(codes, Units(columns["epsilon_whole"], columns["epsilon_part"]), delta, rows, description)
 
 
+@dataclass(eq=False)
 class PartitionState:
     """What every partition has spent, in limbs."""
+
+    keys: PartitionKeys
+    epsilon: Units
+    delta: Units
 
     @property
     def total(self) -> tuple[int, int]:
         """The sums over all partitions."""
         return self.epsilon.total(), self.delta.total()
-
-    def __init__(self, keys: PartitionKeys, epsilon: Units, delta: Units) -> None:
-        self.keys, self.epsilon, self.delta = keys, epsilon, delta
 
     @classmethod
     def new(cls, keys: PartitionKeys) -> PartitionState:

@@ -174,7 +174,7 @@ class Partitions:
 
     def _codes(self, given: pl.Series | pl.DataFrame) -> NDArray[np.uint32] | None:
         """Return the places of keys in the list; None for the list as it stands."""
-        frame = _plain_keys(given, "keys", self._keys.columns)
+        frame = _plain_keys(given, self._keys.columns)
         if frame.schema != self._keys.schema:
             raise ColumnError(f"keys have the types {frame.schema}, but the partitions {self._keys.schema}; cast them")
         if frame.height == self._keys.height and frame.equals(self._keys):
@@ -190,7 +190,7 @@ class Partitions:
 
 def keys_of(given: object) -> PartitionKeys:
     """Return the public list of partitions, each once."""
-    frame = _plain_keys(given, "keys", None)
+    frame = _plain_keys(given, None)
     if frame.is_duplicated().any():
         raise ParameterError("keys", Words("a list with repetitions"), "every partition once")
     reserved = {"epsilon", "delta", "__code"} & set(frame.columns)
@@ -206,24 +206,24 @@ def _frame_of(keys: PartitionKeys) -> pl.DataFrame:
     return pl.read_ipc(io.BytesIO(keys.payload))
 
 
-def _plain_keys(given: object, argument: str, names: list[str] | None) -> pl.DataFrame:
+def _plain_keys(given: object, names: list[str] | None) -> pl.DataFrame:
     """Return key columns of plain types and without nulls."""
     if isinstance(given, pl.Series):
         given = given.to_frame(names[0] if names and len(names) == 1 else given.name or "key")
     if not isinstance(given, pl.DataFrame) or not (0 < given.height < _MOST_KEYS) or not given.width:
-        raise ParameterError(argument, given, "a Polars series or frame of keys, one or more")
+        raise ParameterError("keys", given, "a Polars series or frame of keys, one or more")
     if names is not None:
         if set(given.columns) != set(names):
-            raise ColumnError(f"{argument} have the columns {given.columns}, but the partitions {names}")
+            raise ColumnError(f"keys have the columns {given.columns}, but the partitions {names}")
         given = given.select(names)
     frame = given.with_columns(
         column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column for column in given
     )
     for column in frame:
         if not (column.dtype.is_integer() or column.dtype in _KINDS):
-            raise ColumnError(f"{argument} have a column of {column.dtype}; give integers, text, booleans or dates")
+            raise ColumnError(f"keys have a column of {column.dtype}; give integers, text, booleans or dates")
         if column.null_count():
-            raise ParameterError(argument, Words(f"a column {column.name} with nulls"), "without nulls")
+            raise ParameterError("keys", Words(f"a column {column.name} with nulls"), "without nulls")
     return frame
 
 

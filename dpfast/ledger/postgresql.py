@@ -84,7 +84,7 @@ class PostgresqlStore(DurableStore):
     def create(server: Server, name: str, account: Account) -> None:
         """Make the tables in one transaction: they never exist half made.
 
-        Whoever commits first wins; the others leave the winner's ledger as it is.
+        The process that commits first wins; the others leave its ledger as it is.
         """
         schema = _schema_of(name)
 

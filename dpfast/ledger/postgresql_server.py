@@ -132,7 +132,7 @@ def _unescaped_rows(_: object) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 class Session:
     """A connection that takes SQL as the stores write it, for the tables of one schema.
 
-    Every transaction says what it needs of the server, so that none depends on what a connection was told before.
+    Every transaction says what it needs of the server, so that none depends on earlier settings of the connection.
     """
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:

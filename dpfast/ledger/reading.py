@@ -1,4 +1,4 @@
-"""What a ledger tells of one of its accounts."""
+"""One account of a ledger, to be read: its budget, its history and reports on it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Reading:
         polars.DataFrame
             ``entry``, the number of the first of ``count`` charges; ``time`` (UTC, by the machine's clock,
             which may go backwards); ``account``, the allotment or ""; ``epsilon`` and ``delta`` of all these
-            charges, as the nearest floats; ``event``, the mechanism if it was told; ``description``.
+            charges, as the nearest floats; ``event``, the mechanism if it is known; ``description``.
 
         Raises
         ------

@@ -3,10 +3,10 @@
 SQLite writes the pages that a transaction will change into a journal and waits for the disk; then it writes the
 journal's header and waits; then it changes the file and waits; then it clears the header and waits, which is the
 commit. (The journal's file stays, since to make and remove one waits for the folder twice more: half of the time of a
-charge.) So whatever was acknowledged stands in the file itself, and a journal with a header means a charge that nobody
-was told of. SQLite alone would then play the journal back, whatever it holds: one from an earlier charge, put back by
-a backup or a hand, would take later charges away, and the seals would be in order. So that is done here, under the
-lock, by this rule:
+charge.) So whatever was acknowledged stands in the file itself, and a journal with a header means a charge that was
+never acknowledged. SQLite alone would then play the journal back, whatever it holds. A journal of an earlier charge,
+put back by a backup or a hand, would take later charges away, and the seals would be in order. So this is done here,
+under the lock, by this rule:
 
 - The file as it stands is read in full. If it is in order, it stays, and the journal is removed. It holds every
   acknowledged charge, and perhaps the one that was cut off, which then counts.

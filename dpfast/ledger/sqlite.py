@@ -89,7 +89,7 @@ class SqliteStore(DurableStore):
     def create(cls, path: Path, account: Account) -> None:
         """Make the file complete under another name, then link it: it never exists half made.
 
-        Whoever links first wins; the others leave the winner's file as it is.
+        The process that links first wins; the others leave its file as it is.
         """
         # A lost ledger's journal does not belong to the new file.
         if (was_left(path) or os.path.exists(log_of(path))) and not os.path.exists(path):

@@ -54,7 +54,7 @@ _REASONS = {
 def ledger_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ledger errors.
 
-    Where a commit fails, the charge is not acknowledged; whether it was recorded, the entries tell.
+    Where a commit fails, the charge is not acknowledged; the entries show whether it was recorded.
     """
     try:
         yield
