@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -82,29 +82,19 @@ def main() -> None:
     """
 
 
+def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
+    metavar = f"[NAME=]COLUMN:{form}"
+    return click.option(f"--{kind}", f"{kind}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable.")
+
+
 _release_options = combined(
     FILES,
     click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
-    click.option("--sum", "sums", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a sum; repeatable."),
-    click.option(
-        "--mean", "means", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a mean; repeatable."
-    ),
-    click.option(
-        "--quantile",
-        "quantiles",
-        multiple=True,
-        metavar="[NAME=]COLUMN:LOW:HIGH:Q,...",
-        help="Ask for quantiles, numbers from 0 to 1; repeatable.",
-    ),
-    click.option(
-        "--mode",
-        "modes",
-        multiple=True,
-        metavar="[NAME=]COLUMN:CANDIDATE,...",
-        help="Ask for the most common value among public candidates; repeatable. Quote a candidate that holds a comma, "
-        "as in a CSV file.",
-    ),
+    _query("sum", "LOW:HIGH", "a sum"),
+    _query("mean", "LOW:HIGH", "a mean"),
+    _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
+    _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
     click.option(
         "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
     ),
@@ -141,7 +131,7 @@ _release_options = combined(
         default="even",
         show_default=True,
         metavar="RULE",
-        help="How epsilon is shared: even, optimal (least sum of variances), NAME=WEIGHT,... or optimal:NAME=WEIGHT,..",
+        help="How epsilon is shared: even, optimal (least total variance), NAME=WEIGHT,... or optimal:NAME=WEIGHT,...",
     ),
     click.option("--population", type=int, metavar="N", help="The public number of units, to judge delta and keys by."),
     DATASET,
@@ -204,7 +194,8 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
 
     Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
     """
-    from dpfast.cli.demo import run_demo, write_tables
+    from dpfast.cli.demo.routes import run_demo
+    from dpfast.cli.demo.tables import write_tables
 
     if data is not None:
         write_tables(data)

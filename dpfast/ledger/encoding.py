@@ -78,12 +78,10 @@ def entry_of(row: Sequence[Any]) -> Entry:
         fact: Any = from_text(event) if event else None
         item = recorded(Charge, int(epsilon), int(delta), description, fact, count)
     else:
-        of_partitions = _OF_PARTITIONS.get(event)
-        item = (
-            _unpacked(COLUMN_KINDS[event], payload, description)
-            if of_partitions is None
-            else of_partitions.unpacked(payload, description)
-        )
+        if event in _OF_PARTITIONS:
+            item = _OF_PARTITIONS[event].unpacked(payload, description)
+        else:
+            item = _unpacked(COLUMN_KINDS[event], payload, description)
         if (item.count, str(item.epsilon_units), str(item.delta_units)) != (count, epsilon, delta):
             raise ValueError("the columns are not those of the row")
     return Entry(number, call, time, account, item, tuple(map(int, json.loads(cost))))

@@ -210,9 +210,7 @@ class Ledger(Reading):
         """
         identity = Identity(dataset, privacy_unit, neighbors)
         store = open_store(path, name, epsilon, delta, accountant, conversion_delta, identity, expect_head)
-        ledger = cls.__new__(cls)
-        ledger._begin(store, MAIN)
-        return ledger
+        return cls.__new__(cls)._begin(store, MAIN)
 
     def charge(
         self, charge: Annotated[Charge, CHARGE], *, dataset: Name, privacy_unit: Name, neighbors: Relation
@@ -355,9 +353,7 @@ class Ledger(Reading):
         check_text(name, "name", empty=False)
         if isinstance(self._opened().account(name).filter, PartitionFilter):
             raise LedgerError(f"{name!r} are partitions; use ledger.partitioning({name!r})")
-        ledger = type(self).__new__(type(self))
-        ledger._begin(self._store, name)
-        return ledger
+        return type(self).__new__(type(self))._begin(self._store, name)
 
     def partition(
         self,

@@ -26,8 +26,9 @@ class Reading:
     _account: str
     _is_open: bool
 
-    def _begin(self, store: Store, account: str) -> None:
+    def _begin(self, store: Store, account: str) -> Self:
         self._store, self._account, self._is_open = store, account, True
+        return self
 
     @property
     def total(self) -> Amounts:
