@@ -169,6 +169,11 @@ class Outputs:
                     f"the chart {str(self.chart.path)!r} could not be written ({reason_of(error)}); {written}"
                 ) from None
 
+    def written(self, content: str) -> list[str]:
+        """Return a line for each file that was written; the first says what the release holds."""
+        lines = [] if self.frame is None else [f"wrote {self.frame.path}: {content}"]
+        return lines if self.chart is None else [*lines, f"wrote {self.chart.path}"]
+
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""

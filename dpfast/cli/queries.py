@@ -6,7 +6,7 @@ import csv
 import datetime
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, shortened
@@ -42,6 +42,7 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
 
     """
     import dpfast as dpf
+    from dpfast.aggregation.sources import open_source
 
     queries: dict[str, Query] = {}
     if given["count"] is not None:
@@ -50,7 +51,9 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
                 f"--count took the file {given['count']!r} for its name; write FILES first, or --count NAME"
             )
         queries[given["count"]] = dpf.count()
-    columns = _schema(given["files"], schema) if given["modes"] else {}
+    columns: Mapping[str, pl.DataType] = {}
+    if given["modes"]:
+        columns = open_source(list(given["files"]), schema=schema).collect_schema()
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum"),
         "mean": lambda text: _read_measure(text, "mean"),
@@ -69,12 +72,6 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
     for name in queries.keys() & (inspect.signature(dpf.plan).parameters.keys() - {"queries"}):
         raise CommandError(f"a query cannot be called {name!r}; choose another name")
     return queries
-
-
-def _schema(files: Sequence[str], schema: Mapping[str, Any] | None) -> Mapping[str, pl.DataType]:
-    from dpfast.aggregation.sources import open_source
-
-    return open_source(list(files), schema=schema).collect_schema()
 
 
 def _unreadable(kind: str, text: str) -> CommandError:

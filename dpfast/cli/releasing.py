@@ -75,11 +75,7 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -
         outputs.save_frame(released.frame)
         outputs.save_chart(released.plot)
         spent, left = released.spent, ledger.remaining
-    lines = []
-    if outputs.frame is not None:
-        lines.append(f"wrote {outputs.frame.path}: {released.frame.height:,} groups")
-    if outputs.chart is not None:
-        lines.append(f"wrote {outputs.chart.path}")
+    lines = outputs.written(f"{released.frame.height:,} groups")
     lines.append(f"charged {ledger_path} (entry {released.entry}): {spent}; left: {left}")
     if outputs.frame is not None:
         click.echo("\n".join(lines))

@@ -132,12 +132,9 @@ def synthesize(
             records = axes.records(estimate, rows)
             outputs.save_frame(records, "the records were paid for, and are")
             outputs.save_chart(lambda path: estimate.plot(path, exact[0] if public else None), "the records were")
-        lines = _described(estimate, axes)
+        content = f"{records.height:,} records of {records.width} columns"
+        lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
-        if outputs.chart is not None:
-            lines.insert(0, f"wrote {outputs.chart.path}")
-        if outputs.frame is not None:
-            lines.insert(0, f"wrote {outputs.frame.path}: {records.height:,} records of {records.width} columns")
         click.echo("\n".join(lines), err=outputs.frame is None)
 
 
