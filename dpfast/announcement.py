@@ -1,22 +1,19 @@
-"""Says on a terminal that kernels are being compiled, so that nobody takes the first call for a hang."""
+"""A line on a terminal while kernels are compiled, so that nobody takes the first call for a hang."""
 
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 from dpfast.kernels.compilation import when_compiling
 
 __all__ = ["announce_compilation"]
 
 
-_listening: list[bool] = []
-
-
+@cache
 def announce_compilation() -> None:
     """Have one line written to a terminal when a kernel must be compiled; a pipe or a log gets none."""
-    if not _listening:
-        _listening.append(True)
-        when_compiling(_announce)
+    when_compiling(_announce)
 
 
 def _announce() -> None:

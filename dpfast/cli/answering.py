@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError
-from dpfast.cli.ledgers import existing, told
-from dpfast.cli.output import FRAME_SUFFIXES, Target, rescue_frame, write_frame
+from dpfast.cli.files import read_typed_table
+from dpfast.cli.ledgers import existing, shown_path
+from dpfast.cli.options import Destination, destination_options
+from dpfast.cli.output import Outputs
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.ledger import Ledger
 
-__all__ = ["answer", "answered_once", "read_table"]
+__all__ = ["answer", "answered_once"]
 
-_COLUMN_OR_NUMBER = "COLUMN|NUMBER"
-_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
+
+def _column_or_number(text: str) -> str | float:
+    """Read a number, or else take the text for a column's name."""
+    try:
+        return float(text)
+    except ValueError:
+        if not text:
+            raise click.BadParameter("it must be a number or a column's name") from None
+        return text
+
+
+#: For an option that takes a number for all rows, or a column of them.
+_AMOUNT: dict[str, Any] = {"metavar": "COLUMN|NUMBER", "type": _column_or_number}
 
 
 @click.command(
@@ -33,97 +45,37 @@ _SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 )
 @click.argument("queries", metavar="QUERIES")
 @click.option("--value", required=True, metavar="COLUMN", help="The true values: private, and not written.")
-@click.option("--sensitivity", default="1", show_default=True, metavar=_COLUMN_OR_NUMBER)
-@click.option("--epsilon", metavar=_COLUMN_OR_NUMBER, help="What a row is charged; with --weight the total.")
-@click.option("--rho", metavar=_COLUMN_OR_NUMBER, help="The same in rho, for a ledger that adds up rho.")
-@click.option("--delta", metavar=_COLUMN_OR_NUMBER, help="For Gaussian noise by epsilon.")
+@click.option("--sensitivity", default="1", show_default=True, **_AMOUNT)
+@click.option("--epsilon", **_AMOUNT, help="What a row is charged; with --weight the total.")
+@click.option("--rho", **_AMOUNT, help="The same in rho, for a ledger that adds up rho.")
+@click.option("--delta", **_AMOUNT, help="For Gaussian noise by epsilon.")
 @click.option("--weight", metavar="COLUMN", help="Rows share the total in proportion to it.")
 @click.option("--mechanism", default="auto", show_default=True, metavar="auto|laplace|gaussian|COLUMN")
 @click.option("--missing", type=float, default=0.0, show_default=True, help="What a null or NaN counts as.")
 @click.option("--name", default="answer", show_default=True, help="What the new columns are called.")
-@click.option("--ledger", required=True, metavar="FILE", help="The budget that is charged.")
-@click.option("--out", required=True, metavar="FILE", help="Where the answers go; - for CSV on standard output.")
-@click.option("--overwrite", is_flag=True, help="Replace --out if it exists.")
-def answer(
-    queries: str, ledger: str, out: str, overwrite: bool, sensitivity: str, missing: float, **given: Any
-) -> None:
+@destination_options("answers")
+def answer(queries: str, **given: Any) -> None:
     """Answer QUERIES, a Parquet or Arrow file with one query a row, once, and charge the ledger for them.
 
-    Whatever is wrong with the arguments, the public columns, the ledger or the output is found before the
-    charge. A charge is never given back.
+    Mistakes in the arguments, the public columns, the ledger or the output are found before the charge. A charge is
+    never given back.
     """
     import dpfast as dpf
 
-    for option in ("epsilon", "rho", "delta"):
-        given[option] = None if given[option] is None else _column_or_number(given[option], option)
-    table = read_table(queries, "QUERIES")
-    answered_once(
-        lambda opened: dpf.answer(
-            table,
-            ledger=opened,
-            sensitivity=_column_or_number(sensitivity, "sensitivity"),
-            missing=missing,
-            description=f"queries of {Path(queries).name}",
-            **given,
-        ),
-        ledger,
-        out,
-        overwrite=overwrite,
-        keep=(queries, ledger),
-    )
+    destination = Destination.taken(given)
+    table = read_typed_table(queries, "QUERIES")
+    what = f"queries of {Path(queries).name}"
+    answered_once(lambda opened: dpf.answer(table, ledger=opened, description=what, **given), destination, queries)
 
 
-def answered_once(
-    ask: Callable[[Ledger], pl.DataFrame], ledger: str, out: str, *, overwrite: bool, keep: Sequence[str]
-) -> None:
-    """Have a ledger charged and answers drawn, and write them: the place is taken before the charge."""
-    opened = existing(ledger)
-    target = None
-    if out != "-":
-        target = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
-    with suppress(ValueError):  # not in the main thread, which alone is interrupted
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
-    try:
+def answered_once(ask: Callable[[Ledger], pl.DataFrame], destination: Destination, table: str) -> None:
+    """Charge a ledger and draw answers, and write them: the place is taken before the charge."""
+    opened = existing(destination.ledger)
+    with Outputs(destination, keep=(table,)) as outputs:
+        with suppress(ValueError):  # not in the main thread, which alone is interrupted
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
         answered = ask(opened)
-        if target is None:
-            click.echo(answered.write_csv(), nl=False)
-            return
-        try:
-            target.save(lambda path: write_frame(answered, path))
-        except BaseException as error:
-            where = rescue_frame(answered)
-            raise FileTroubleError(
-                f"{out!r} could not be written ({error}); the answers were charged, and are {where}"
-            ) from error
-    finally:
-        if target is not None:
-            target.discard()
-    click.echo(f"wrote {out}: {answered.height:,} answers; charged {told(ledger)}; left: {opened.remaining}")
-
-
-def _column_or_number(text: str, option: str) -> str | float:
-    """Read a number, or else take the text for a column's name."""
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    if not text:
-        raise CommandError(f"--{option} must be a number or a column's name")
-    return text
-
-
-def read_table(path: str, argument: str) -> pl.DataFrame:
-    """Read a file whose columns have types of their own."""
-    import polars as pl
-
-    suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        # The types of a CSV file's columns depend on its values, and a wrong one is an error that tells of them.
-        raise CommandError(f"{argument} {path!r} must end in one of {', '.join(_SUFFIXES)}; write CSV as Parquet first")
-    if not Path(path).is_file():
-        raise FileTroubleError(f"there is no file {path!r}")
-    try:
-        return pl.read_parquet(path) if suffix == ".parquet" else pl.read_ipc(path)
-    except (pl.exceptions.PolarsError, OSError):
-        # What the reader says may quote private values.
-        raise FileTroubleError(f"{path!r} cannot be read as {suffix}; see whether it is whole") from None
+        outputs.save_frame(answered, "the answers were charged, and are")
+    if outputs.frame is not None:
+        paid = f"charged {shown_path(destination.ledger)}; left: {opened.remaining}"
+        click.echo(f"wrote {destination.out}: {answered.height:,} answers; {paid}")

@@ -5,27 +5,39 @@ Modules that take long to import are imported by the commands that need them, so
 
 from __future__ import annotations
 
-import functools
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from dpfast.cli.answering import answer
-from dpfast.cli.arguments import Request, draw_plan
+from dpfast.cli.arguments import draw_plan
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
-from dpfast.cli.ledgers import ledger, open_or_create, told
+from dpfast.cli.ledgers import ledger, open_or_create, shown_path
+from dpfast.cli.options import (
+    DATASET,
+    EPSILON,
+    FILES,
+    NEIGHBORS,
+    RHO,
+    SCHEMA,
+    Destination,
+    choice,
+    combined,
+    dataset_name,
+    destination_options,
+)
+from dpfast.cli.output import Outputs
+from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _Commands(click.Group):
@@ -41,18 +53,9 @@ class _Commands(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             code = ExitCode.USAGE
-        except click.UsageError as error:
-            tell(described(error))
-            code = ExitCode.USAGE
-        except (KeyboardInterrupt, click.Abort):
-            tell("interrupted; nothing was charged")
-            code = ExitCode.INTERRUPTED
-        except (DpfastError, OSError) as error:
+        except (click.UsageError, click.Abort, KeyboardInterrupt, DpfastError, OSError, MemoryError) as error:
             tell(described(error))
             code = exit_code(error)
-        except MemoryError:
-            tell("there is not enough memory; use a larger machine or fewer columns")
-            code = ExitCode.FILES
         finally:
             with suppress(ValueError):  # not in the main thread, where nothing was changed
                 signal.signal(signal.SIGINT, handler)
@@ -79,97 +82,61 @@ def main() -> None:
     """
 
 
-def _shared_options(command: _Command) -> _Command:
-    """Give a command the options that describe a release."""
-    options = [
-        click.argument("files", nargs=-1, required=True, metavar="FILES..."),
-        click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
-        click.option(
-            "--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."
-        ),
-        click.option(
-            "--sum", "sums", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a sum; repeatable."
-        ),
-        click.option(
-            "--mean", "means", multiple=True, metavar="[NAME=]COLUMN:LOW:HIGH", help="Ask for a mean; repeatable."
-        ),
-        click.option(
-            "--quantile",
-            "quantiles",
-            multiple=True,
-            metavar="[NAME=]COLUMN:LOW:HIGH:Q,...",
-            help="Ask for quantiles, numbers from 0 to 1; repeatable.",
-        ),
-        click.option(
-            "--mode",
-            "modes",
-            multiple=True,
-            metavar="[NAME=]COLUMN:CANDIDATE,...",
-            help="Ask for the most common value among public candidates, quoted as in CSV files if they hold commas; "
-            "repeatable.",
-        ),
-        click.option(
-            "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
-        ),
-        click.option("--unit", metavar="COLUMN", help="Whose privacy is kept; without it, each row is a unit."),
-        click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
-        click.option("--max-rows", type=int, metavar="N", help="Keep at most N rows of each unit in each group."),
-        click.option("--epsilon", type=float, help="The privacy loss of the whole release."),
-        click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho."),
-        click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
-        click.option("--keys", metavar="FILE", help="Public keys, each shown; without it, keys are selected."),
-        click.option(
-            "--neighbors",
-            type=click.Choice(["add_remove", "replace"]),
-            default="add_remove",
-            show_default=True,
-            help="What neighbouring data differ in: one unit more, or one exchanged.",
-        ),
-        click.option(
-            "--mechanism",
-            type=click.Choice(["auto", "laplace", "gaussian"]),
-            default="auto",
-            show_default=True,
-            help="The noise; auto takes the smaller.",
-        ),
-        click.option(
-            "--key-selection",
-            type=click.Choice(["auto", "optimal", "count", "threshold", "weighted", "iterated", "policy"]),
-            default="auto",
-            show_default=True,
-            help="How keys are selected; auto takes what needs the fewest units to show one.",
-        ),
-        click.option(
-            "--split",
-            default="even",
-            show_default=True,
-            metavar="RULE",
-            help="Who gets how much of epsilon: even, optimal (least sum of variances), NAME=WEIGHT,... or "
-            "optimal:NAME=WEIGHT,...",
-        ),
-        click.option("--population", type=int, metavar="N", help="Public number of units, to judge delta and keys by."),
-        click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]"),
-        click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used."),
-    ]
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
+    metavar = f"[NAME=]COLUMN:{form}"
+    return click.option(f"--{kind}", f"{kind}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable.")
 
 
-def _effect_options(*, required: bool) -> Callable[[_Command], _Command]:
-    """Give a command the options that say where a release is charged and written."""
-    options = [
-        click.option("--ledger", required=required, metavar="FILE", help="The budget that is charged."),
-        click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none."),
-        click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]"),
-        click.option(
-            "--out",
-            required=required,
-            metavar="FILE",
-            help="Where to write the release: .parquet, .csv, .arrow, .json, .ndjson, or - for CSV on standard output.",
-        ),
-        click.option("--plot", metavar="FILE", help="Draw the first query: .png, .svg or .pdf."),
-        click.option("--overwrite", is_flag=True, help="Replace --out and --plot if they exist."),
-    ]
-    return lambda command: functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+_release_options = combined(
+    FILES,
+    click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
+    click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
+    _query("sum", "LOW:HIGH", "a sum"),
+    _query("mean", "LOW:HIGH", "a mean"),
+    _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
+    _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
+    click.option(
+        "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
+    ),
+    click.option(
+        "--unit", "privacy_unit", metavar="COLUMN", help="Whose privacy is kept; by default, each row is a unit."
+    ),
+    click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+    click.option(
+        "--max-rows",
+        "max_rows_per_group",
+        type=int,
+        metavar="N",
+        help="Keep at most N rows of each unit in each group.",
+    ),
+    EPSILON,
+    RHO,
+    click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
+    click.option("--keys", metavar="FILE", help="Public keys, all shown; by default, keys are selected privately."),
+    NEIGHBORS,
+    choice("--mechanism", "auto", "laplace", "gaussian", text="The noise; auto takes the smaller."),
+    choice(
+        "--key-selection",
+        "auto",
+        "optimal",
+        "count",
+        "threshold",
+        "weighted",
+        "iterated",
+        "policy",
+        text="How keys are selected; auto takes the rule that shows a key with the fewest units.",
+    ),
+    click.option(
+        "--split",
+        default="even",
+        show_default=True,
+        metavar="RULE",
+        help="How epsilon is shared: even, optimal (least total variance), NAME=WEIGHT,... or optimal:NAME=WEIGHT,...",
+    ),
+    click.option("--population", type=int, metavar="N", help="The public number of units, to judge delta and keys by."),
+    DATASET,
+    SCHEMA,
+)
 
 
 @main.command(
@@ -179,29 +146,18 @@ def _effect_options(*, required: bool) -> Callable[[_Command], _Command]:
     "    --max-groups 8 --max-rows 8 --epsilon 1 --delta 1e-7 --ledger ledger.db --budget-epsilon 4\n"
     "    --budget-delta 1e-6 --out routes.parquet --plot routes.png",
 )
-@_shared_options
-@_effect_options(required=True)
-def release(
-    ledger: str,
-    budget_epsilon: float | None,
-    budget_delta: float | None,
-    out: str,
-    plot: str | None,
-    overwrite: bool,
-    **shared: Any,
-) -> None:
+@_release_options
+@destination_options("release", plot="the first query")
+def release(**given: Any) -> None:
     """Release statistics of FILES by group, once, and charge the ledger for them.
 
-    Whatever is wrong with the arguments, the ledger or the output is found before the charge. A charge is never
-    given back.
+    Mistakes in the arguments, the ledger or the output are found before the charge. A charge is never given back.
     """
-    from dpfast.cli.releasing import Outputs, release_to
-
-    request = Request(**shared)
-    with Outputs(out, plot, overwrite=overwrite, keep=(*request.files, request.keys or "", ledger)) as outputs:
-        plan = draw_plan(request)
-        account = open_or_create(ledger, request.dataset_name, budget_epsilon, budget_delta)
-        release_to(plan, account, told(ledger), outputs)
+    destination = Destination.taken(given)
+    with Outputs(destination, keep=(*given["files"], given["keys"] or "")) as outputs:
+        plan = draw_plan(given)
+        account = open_or_create(destination, dataset_name(given["files"], given["dataset"]))
+        release_to(plan, account, shown_path(destination.ledger), outputs)
 
 
 @main.command(
@@ -210,24 +166,15 @@ def release(
     "  dpfast explain flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
     "    --epsilon 1 --delta 1e-7",
 )
-@_shared_options
-@_effect_options(required=False)
-def explain(
-    ledger: str | None,
-    budget_epsilon: float | None,
-    budget_delta: float | None,
-    out: str | None,
-    plot: str | None,
-    overwrite: bool,
-    **shared: Any,
-) -> None:
+@_release_options
+@destination_options("release", plot="the first query", required=False)
+def explain(**given: Any) -> None:
     """Show what `dpfast release` with the same arguments would do.
 
-    Reads the schema and the public keys, no row of the data, and charges nothing; --ledger and --out are ignored.
+    It reads the schema and the public keys, no row of the data. It charges nothing, and ignores --ledger and --out.
     """
-    from dpfast.cli.explaining import show_plan
-
-    show_plan(draw_plan(Request(**shared)))
+    Destination.taken(given)
+    show_plan(draw_plan(given))
 
 
 @main.command(
@@ -247,7 +194,8 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
 
     Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
     """
-    from dpfast.cli.demo import run_demo, write_tables
+    from dpfast.cli.demo.routes import run_demo
+    from dpfast.cli.demo.tables import write_tables
 
     if data is not None:
         write_tables(data)
@@ -255,7 +203,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-main.add_command(ledger)
-main.add_command(answer)
-main.add_command(select)
-main.add_command(synthesize)
+for _command in (ledger, answer, select, synthesize):
+    main.add_command(_command)

@@ -8,9 +8,9 @@ from enum import IntEnum
 
 import click
 
-from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
+from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, LedgerError, ParameterError
 
-__all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "tell"]
+__all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "reason_of", "shortened", "tell"]
 
 
 class ExitCode(IntEnum):
@@ -26,40 +26,29 @@ class ExitCode(IntEnum):
 class CommandError(DpfastError):
     """A mistake that only the command line can make: what is wrong and what to write instead."""
 
-    code = ExitCode.USAGE
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class FileTroubleError(CommandError):
     """A file cannot be read, written or replaced."""
 
-    code = ExitCode.FILES
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.FILES)
 
 
+_NO_DTYPES = "a CSV file does not know its dtypes"
 # What the library calls by its Python name, the shell knows by its option.
-_OPTIONS = {
+_SAME = (
+    "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
+    "value", "weight", "missing", "keys", "by", "schema", "dataset", "rounds", "selection", "workload",
+)  # fmt: skip
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {
     "max_rows_per_group": "--max-rows",
-    "max_groups": "--max-groups",
     "privacy_unit": "--unit",
-    "epsilon": "--epsilon",
-    "rho": "--rho",
-    "delta": "--delta",
-    "neighbors": "--neighbors",
-    "mechanism": "--mechanism",
-    "key_selection": "--key-selection",
-    "population": "--population",
-    "sensitivity": "--sensitivity",
-    "value": "--value",
-    "weight": "--weight",
-    "missing": "--missing",
     "candidates": "--candidate",
     "k": "--top",
-    "keys": "--keys",
-    "by": "--by",
-    "schema": "--schema",
-    "dataset": "--dataset",
-    "rounds": "--rounds",
-    "selection": "--selection",
-    "workload": "--workload",
     "data": "FILES",
     "queries": "--count, --sum and --mean",
 }
@@ -71,8 +60,10 @@ def exit_code(error: BaseException) -> ExitCode:
         return error.code
     if isinstance(error, BudgetExceededError):
         return ExitCode.BUDGET
-    if isinstance(error, (LedgerError, OSError)):
+    if isinstance(error, (LedgerError, OSError, MemoryError)):
         return ExitCode.FILES
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return ExitCode.INTERRUPTED
     # The base class itself tells of a data file that is damaged.
     return ExitCode.FILES if type(error) is DpfastError else ExitCode.USAGE
 
@@ -81,12 +72,26 @@ def described(error: BaseException) -> str:
     """Return an error as one line, with options called as the shell calls them."""
     if isinstance(error, click.UsageError):
         return _usage(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; use a larger machine or fewer columns"
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "interrupted; nothing was charged"
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    if isinstance(error, DpfastError) and not isinstance(error, CommandError):
+    if isinstance(error, ColumnError) and text.startswith(_NO_DTYPES):
+        text = (
+            f"{_NO_DTYPES}, and guessing them would look at the data; "
+            "declare the columns used: --schema carrier=str,dep_delay=float64"
+        )
+    elif isinstance(error, DpfastError) and not isinstance(error, CommandError):
         text = _as_options(text, error.argument if isinstance(error, ParameterError) else None)
     return " ".join(text.split())
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why something could not be written, without what a failure of another kind may quote."""
+    return described(error) if isinstance(error, (OSError, DpfastError)) else type(error).__name__
 
 
 def _usage(error: click.UsageError) -> str:
@@ -115,3 +120,9 @@ def tell(message: str) -> None:
         sys.stderr.flush()
     except OSError:
         pass
+
+
+def shortened(text: str) -> str:
+    """Return a text in one line of at most 60 characters."""
+    shown = " ".join(text.split())
+    return shown if len(shown) <= 60 else shown[:57] + "..."

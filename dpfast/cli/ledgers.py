@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpfast.cli.errors import CommandError, FileTroubleError
+from dpfast.cli.options import choice
 from dpfast.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
+    from dpfast.cli.options import Destination
     from dpfast.ledger import Ledger
-    from dpfast.ledger.postgresql_server import Server
 
-__all__ = ["close_at_the_end", "existing", "is_server", "ledger", "open_or_create", "told"]
+__all__ = ["existing", "ledger", "open_or_create", "shown_path"]
 
 _HEAD = click.option(
     "--expect-head", metavar="DIGEST", help="A head written down before: refuse a ledger that never had it."
@@ -30,49 +31,29 @@ def ledger() -> None:
 @click.argument("path")
 @click.option("--epsilon", type=float, help="The whole budget; it cannot be raised later.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="The same for delta.")
-@click.option(
-    "--accountant",
-    type=click.Choice(["basic", "zcdp", "rdp", "odometer"]),
-    default="basic",
-    show_default=True,
-    help="What adds up: epsilons, rhos, or R\u00e9nyi divergences.",
+@choice(
+    "--accountant", "basic", "zcdp", "rdp", "odometer", text="What adds up: epsilons, rhos, or R\u00e9nyi divergences."
 )
 @click.option("--conversion-delta", type=float, help="For all but basic: the part of delta that converts.  [half]")
 @click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
 @click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
 @click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
-def create(
-    path: str,
-    epsilon: float | None,
-    delta: float,
-    accountant: str,
-    conversion_delta: float | None,
-    dataset: str | None,
-    unit: str | None,
-    neighbors: str | None,
-) -> None:
+def create(path: str, epsilon: float | None, delta: float, accountant: str, unit: str | None, **given: Any) -> None:
     """Create a ledger with a budget.
 
-    What is not given of dataset, unit and neighbours is fixed by the first release.
+    The first release fixes what is left open of dataset, unit and neighbours.
     """
     from dpfast.ledger import Ledger
+    from dpfast.ledger.opening import is_there
 
     if epsilon is None and accountant != "odometer":
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
-    if _is_there(path):
-        raise FileTroubleError(f"{told(path)!r} exists; give another name, or see dpfast ledger show")
-    made = Ledger.open(
-        path,
-        epsilon,
-        delta,
-        accountant=accountant,
-        conversion_delta=conversion_delta,
-        dataset=dataset,
-        privacy_unit=None if unit is None else f"column:{unit}",
-        neighbors=neighbors,
-    )
-    close_at_the_end(made)
-    click.echo(f"created {told(path)}: {made.total} ({accountant})")
+    if is_there(path):
+        raise FileTroubleError(f"{shown_path(path)!r} exists; give another name, or see dpfast ledger show")
+    privacy_unit = None if unit is None else f"column:{unit}"
+    made = Ledger.open(path, epsilon, delta, accountant=accountant, privacy_unit=privacy_unit, **given)
+    _close_at_the_end(made)
+    click.echo(f"created {shown_path(path)}: {made.total} ({accountant})")
 
 
 @ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
@@ -86,7 +67,7 @@ def show(path: str, expect_head: str | None) -> None:
     about, history = opened.identity, opened.history()
     unfixed = "fixed by the first release"
     lines = {
-        "ledger": told(path),
+        "ledger": shown_path(path),
         "budget": f"{opened.total} ({opened.accountant})",
         "spent": f"{opened.spent} in {history.height} entries",
         "remaining": str(opened.remaining),
@@ -139,61 +120,48 @@ def verify(path: str, expect_head: str | None) -> None:
     opened = existing(path, expect_head)
     opened.verify()
     charges = int(opened.history()["count"].sum())
-    click.echo(f"{told(path)} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
+    click.echo(f"{shown_path(path)} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
 
 
-def is_server(path: str) -> bool:
-    """Return whether a ledger's path names a database server."""
-    return path.startswith(("postgresql://", "postgres://"))
-
-
-def told(path: str) -> str:
+def shown_path(path: str) -> str:
     """Return what messages call a ledger: of a URL what is no password."""
-    return _server(path).place if is_server(path) else path
+    from dpfast.ledger.opening import is_database, server_of
+
+    return server_of(path).place if is_database(path) else path
 
 
-def _server(path: str) -> Server:
-    try:
-        from dpfast.ledger.postgresql_server import Server
-    except ImportError:
-        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
-    return Server(path)
+def _is_missing(path: str) -> bool:
+    from dpfast.ledger.opening import is_database
 
-
-def _is_there(path: str) -> bool:
-    if not is_server(path):
-        return Path(path).exists()
-    server = _server(path)
-    from dpfast.ledger.postgresql import PostgresqlStore
-
-    return PostgresqlStore.exists(server, "main")
+    return not is_database(path) and not Path(path).exists()
 
 
 def existing(path: str, expect_head: str | None = None) -> Ledger:
     """Open a ledger that must be there."""
     from dpfast.ledger import Ledger
 
-    if not is_server(path) and not Path(path).exists():
+    if _is_missing(path):
         raise LedgerError(
             f"there is no ledger {path!r}; create it: dpfast ledger create {path} --epsilon 1 --delta 1e-6"
         )
     opened = Ledger.open(path, expect_head=expect_head)
-    close_at_the_end(opened)
+    _close_at_the_end(opened)
     return opened
 
 
-def close_at_the_end(opened: Ledger) -> None:
+def _close_at_the_end(opened: Ledger) -> None:
     """Let go of a ledger's files when the command ends."""
     click.get_current_context().call_on_close(opened.close)
 
 
-def open_or_create(path: str, dataset_name: str, epsilon: float | None, delta: float | None) -> Ledger:
+def open_or_create(destination: Destination, dataset: str) -> Ledger:
     """Open the ledger of a release, or create it where a budget is given."""
     from dpfast.ledger import Ledger
 
+    path, epsilon, delta = destination.ledger, destination.budget_epsilon, destination.budget_delta
     if epsilon is None and delta is not None:
         raise CommandError("--budget-delta needs --budget-epsilon; give both to create the ledger")
-    if epsilon is None and not is_server(path) and not Path(path).exists():
+    if epsilon is None and _is_missing(path):
         raise LedgerError(
             f"there is no ledger {path!r}; create it with --budget-epsilon 1 --budget-delta 1e-6, "
             "or with dpfast ledger create"
@@ -206,11 +174,11 @@ def open_or_create(path: str, dataset_name: str, epsilon: float | None, delta: f
                 f"--budget-{error}".replace(f"{error.argument}=", f"--budget-{error.argument} ")
             ) from None
         raise
-    close_at_the_end(opened)
+    _close_at_the_end(opened)
     name = opened.identity.dataset
-    if name is not None and name != dataset_name:
+    if name is not None and name != dataset:
         raise LedgerError(
-            f"the ledger {told(path)!r} is about the dataset {name!r}, not {dataset_name!r}; nothing was "
+            f"the ledger {shown_path(path)!r} is about the dataset {name!r}, not {dataset!r}; nothing was "
             f"charged: say --dataset {name!r} if these are the same data, or use another ledger"
         )
     return opened

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError
+from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FRAME_SUFFIXES", "Target", "rescue_frame", "write_frame"]
+    from dpfast.cli.options import Destination
 
-#: What a release's file may end in.
-FRAME_SUFFIXES = (".parquet", ".csv", ".arrow", ".ipc", ".feather", ".json", ".ndjson")
+__all__ = ["Outputs", "write_frame"]
+
+#: What a release's file may end in, and the method that writes it; all others are Arrow files.
+_WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
+_FRAME_SUFFIXES = (*_WRITERS, ".arrow", ".ipc", ".feather")
 
 
 class Target:
@@ -53,7 +56,7 @@ class Target:
         self, path: str, option: str, suffixes: Sequence[str], *, overwrite: bool, keep: Sequence[str] = ()
     ) -> None:
         self.path = Path(path)
-        self._option, self._overwrite = option, overwrite
+        self._overwrite = overwrite
         suffix = self.path.suffix.lower()
         if suffix not in suffixes:
             raise CommandError(f"{option} {path!r} must end in one of {', '.join(suffixes)}")
@@ -100,22 +103,84 @@ class Target:
             self._part.unlink(missing_ok=True)
 
 
+class Outputs:
+    """The places of a release and of its chart, taken before the charge and given back if nothing comes.
+
+    Parameters
+    ----------
+    destination
+        The files, as they were written; ``-`` is standard output.
+    keep
+        Files that must not be replaced in any case, beside the ledger.
+
+    """
+
+    def __init__(self, destination: Destination, keep: Sequence[str]) -> None:
+        self.frame: Target | None = None
+        self.chart: Target | None = None
+        out, plot, overwrite = destination.out, destination.plot, destination.overwrite
+        keep = (*keep, destination.ledger)
+        try:
+            if plot is not None:
+                from dpfast.charts import CHART_SUFFIXES, check_chart
+
+                self.chart = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
+                check_chart(plot)
+            if out != "-":
+                self.frame = Target(out, "--out", _FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> Outputs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for target in (self.frame, self.chart):
+            if target is not None:
+                target.discard()
+
+    def save_frame(self, frame: pl.DataFrame, charged: str = "the release was charged, and is") -> None:
+        """Write what has been paid for: to its place, or else wherever that is possible."""
+        place = "standard output"
+        try:
+            if self.frame is None:
+                sys.stdout.write(frame.write_csv())
+                sys.stdout.flush()
+            else:
+                place = repr(str(self.frame.path))
+                self.frame.save(lambda part: write_frame(frame, part))
+        except Exception as error:
+            rescued = _rescue(frame)
+            if self.frame is None:
+                # Nobody reads standard output any more; the interpreter must not try to flush it once more.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise FileTroubleError(
+                f"{place} could not be written ({reason_of(error)}); {charged} {rescued} instead"
+            ) from None
+
+    def save_chart(self, draw: Callable[[Path], object], written: str = "the release was") -> None:
+        """Draw the chart, where one was asked for; what it shows is written already."""
+        if self.chart is not None:
+            try:
+                self.chart.save(draw)
+            except Exception as error:
+                raise FileTroubleError(
+                    f"the chart {str(self.chart.path)!r} could not be written ({reason_of(error)}); {written}"
+                ) from None
+
+    def written(self, content: str) -> list[str]:
+        """Return a line for each file that was written; the first says what the release holds."""
+        lines = [] if self.frame is None else [f"wrote {self.frame.path}: {content}"]
+        return lines if self.chart is None else [*lines, f"wrote {self.chart.path}"]
+
+
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        frame.write_parquet(path)
-    elif suffix == ".csv":
-        frame.write_csv(path)
-    elif suffix == ".json":
-        frame.write_json(path)
-    elif suffix == ".ndjson":
-        frame.write_ndjson(path)
-    else:
-        frame.write_ipc(path)
+    getattr(frame, _WRITERS.get(path.suffix.lower(), "write_ipc"))(path)
 
 
-def rescue_frame(frame: pl.DataFrame) -> str:
+def _rescue(frame: pl.DataFrame) -> str:
     """Put a release that could not be written where it was asked somewhere else, and say where.
 
     It has been paid for and cannot be drawn again.

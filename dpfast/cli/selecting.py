@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpfast.cli.answering import answered_once, read_table
+from dpfast.cli.answering import answered_once
 from dpfast.cli.errors import CommandError
+from dpfast.cli.files import read_typed_table
+from dpfast.cli.options import RHO, Destination, choice, destination_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,56 +31,27 @@ __all__ = ["select"]
 @click.option("--sensitivity", default=1.0, show_default=True, type=float, help="How much a unit changes a score.")
 @click.option("--monotonic", is_flag=True, help="No two scores can move in opposite directions, as counts cannot.")
 @click.option("--epsilon", type=float, help="What each selection is charged.")
-@click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho.")
+@RHO
 @click.option("--top", type=int, metavar="K", help="Select K in order; epsilon is for all of them.")
-@click.option(
-    "--mechanism",
-    default="auto",
-    show_default=True,
-    type=click.Choice(["auto", "exponential", "permute_and_flip", "noisy_max"]),
-)
-@click.option("--ledger", required=True, metavar="FILE", help="The budget that is charged.")
-@click.option("--out", required=True, metavar="FILE", help="Where the winners go; - for CSV on standard output.")
-@click.option("--overwrite", is_flag=True, help="Replace --out if it exists.")
-def select(
-    table: str,
-    score: str,
-    candidate: str,
-    by: tuple[str, ...],
-    top: int | None,
-    ledger: str,
-    out: str,
-    overwrite: bool,
-    **given: Any,
-) -> None:
+@choice("--mechanism", "auto", "exponential", "permute_and_flip", "noisy_max", text="How winners are selected.")
+@destination_options("winners")
+def select(table: str, score: str, candidate: str, by: tuple[str, ...], top: int | None, **given: Any) -> None:
     """Select the best candidates of TABLE, a Parquet or Arrow file with one candidate a row, and charge the ledger.
 
-    All candidates stand in the table, those of score 0 too: which there are is public. Whatever is wrong with
-    the arguments, the public columns, the ledger or the output is found before the charge.
+    All candidates stand in the table, also those of score 0: which there are is public. Mistakes in the arguments,
+    the public columns, the ledger or the output are found before the charge.
     """
     import dpfast as dpf
 
+    destination = Destination.taken(given)
     keys = [name for names in by for name in names.split(",")]
-    lists = _gathered(read_table(table, "TABLE"), keys, candidate, score)
+    lists = _gathered(read_typed_table(table, "TABLE"), keys, candidate, score)
+    given |= {"value": score, "candidates": candidate, "name": candidate, "k": top}
+    what = f"selections of {Path(table).name}"
     answered_once(
-        lambda opened: _ranked(
-            dpf.answer(
-                lists,
-                value=score,
-                candidates=candidate,
-                name=candidate,
-                k=top,
-                ledger=opened,
-                description=f"selections of {Path(table).name}",
-                **given,
-            ),
-            candidate,
-            top,
-        ),
-        ledger,
-        out,
-        overwrite=overwrite,
-        keep=(table, ledger),
+        lambda opened: _ranked(dpf.answer(lists, ledger=opened, description=what, **given), candidate, top),
+        destination,
+        table,
     )
 
 

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,15 +27,13 @@ def console(*, err: bool = False) -> Console:
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-def print_table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, title: str | None = None
-) -> None:
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
     """Print a table to standard output, its first ``left`` columns aligned left, the others right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=None if title is None else Text(title), title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     for place, header in enumerate(headers):
         table.add_column(Text(header), justify="left" if place < left else "right", overflow="fold")
     for row in rows:
@@ -47,7 +44,7 @@ def print_table(
 class Progress:
     """Follow a release through its stages, show them on a terminal, and know what an interrupt would mean.
 
-    A stage's name tells nothing of the data; the elapsed time is shown to whoever runs the command alone.
+    A stage's name reveals nothing of the data. Only the person who runs the command sees the elapsed time.
     From the drawing of the noise to the end of the command, an interrupt is ignored: what has been paid for is
     written first.
     """
@@ -91,9 +88,7 @@ class Progress:
             with suppress(ValueError):  # not in the main thread, which alone is interrupted
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()

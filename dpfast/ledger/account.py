@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol, TypeAlias
+from typing import Annotated, TypeAlias
 
 from dpfast.accounting.facts import for_add_remove_only
 from dpfast.accounting.privacy_unit import read_neighbors
@@ -22,8 +22,8 @@ __all__ = [
     "Identity",
     "Name",
     "OwnName",
-    "Store",
     "already_allotted",
+    "damaged",
     "no_allotment",
 ]
 
@@ -187,23 +187,9 @@ def already_allotted(name: str) -> LedgerError:
     return LedgerError(f"this ledger has an allotment {name!r} already; use it with ledger.allotment({name!r})")
 
 
-class Store(Protocol):
-    """Where accounts are kept."""
-
-    def account(self, name: str) -> Account:
-        """Return the present state of an account."""
-
-    def append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
-        """Record all charges or none, for good, and return the state with them."""
-
-    def allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem] = ()) -> None:
-        """Open an account of its own with its first entries, and charge the main one for it: all or nothing."""
-
-    def accounts(self) -> Sequence[str]:
-        """Return the names of all accounts."""
-
-    def entries(self) -> Sequence[Entry]:
-        """Return every entry, in the order of their numbers."""
-
-    def close(self) -> None:
-        """Let go of files; the next call takes them up again."""
+def damaged(place: str, what: str) -> LedgerError:
+    """Return the error for a ledger that is not as it was written."""
+    return LedgerError(
+        f"the ledger {place} is damaged ({what}); "
+        "do not release anything on it: restore its newest copy and charge again what that copy lacks"
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +13,13 @@ from numpy.typing import NDArray
 from dpfast.accounting.events import Approximate, Pure, Single
 from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError, Words
-from dpfast.exact.amounts import (
-    LARGEST_DELTA_UNITS,
-    LARGEST_EPSILON_UNITS,
-    UNITS_PER_ONE,
-    charge_units,
-)
+from dpfast.exact.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, charge_units
 from dpfast.exact.balls import as_written
 from dpfast.ledger.agreement import check_columns, check_event
 
-__all__ = ["Charge", "ChargeColumns", "Item", "check_text"]
+__all__ = ["Charge", "ChargeColumns", "Item", "check_text", "recorded"]
+
+_Item = TypeVar("_Item", "Charge", "ChargeColumns")
 
 #: Kinds of events that come as columns, and what their parameters are called.
 COLUMN_KINDS: dict[str, type] = {kind.__name__: kind for kind, facts in FACTS.items() if facts.in_ledger_columns}
@@ -101,18 +99,6 @@ class Charge:
             raise ParameterError("event", self.event, "an event of dpfast.accounting.events that runs once")
 
     @classmethod
-    def recorded(
-        cls, epsilon_units: int, delta_units: int, description: str, event: Single | None, count: int
-    ) -> Charge:
-        """Return a charge as it stands in a ledger, where an earlier dpfast let an event cost more than its charge."""
-        charge = object.__new__(cls)
-        names = (one.name for one in fields(cls))
-        for name, value in zip(names, (epsilon_units, delta_units, description, event, count), strict=True):
-            object.__setattr__(charge, name, value)
-        charge._check_fields()
-        return charge
-
-    @classmethod
     def of(
         cls, epsilon: object, delta: object = 0, description: str = "", *, event: Single | None = None, count: int = 1
     ) -> Charge:
@@ -190,18 +176,6 @@ class ChargeColumns:
         beside = {"charged_epsilon": self.epsilon, "charged_delta": self.delta}
         return self.parameters | {name: column for name, column in beside.items() if column is not None}
 
-    @classmethod
-    def recorded(cls, kind: type, columns: dict[str, NDArray[np.float64]], description: str) -> ChargeColumns:
-        """Return columns as they stand in a ledger, where an earlier dpfast let events cost more than their rows."""
-        parameters = dict(columns)
-        epsilon, delta = parameters.pop("charged_epsilon", None), parameters.pop("charged_delta", None)
-        charges = object.__new__(cls)
-        values = (kind, parameters, epsilon, delta, description, dict[str, int]())
-        for name, value in zip((one.name for one in fields(cls)), values, strict=True):
-            object.__setattr__(charges, name, value)
-        charges._check_fields()
-        return charges
-
     def check(self) -> None:
         """Refuse columns of other kinds, lengths and ranges, or below the events' costs, and add the charges up."""
         self._check_fields()
@@ -231,20 +205,25 @@ class ChargeColumns:
                 if not good or (name == "charged_delta" and not column.max() < 1.0):
                     raise ParameterError(name, Words("a column"), "amounts from 1e-18 to 1e6, or for delta to below 1")
                 self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
-            elif not _positive(column):
+            elif not (_one_of_equal(column).min() > 0 and _one_of_equal(column).max() < np.inf):  # so where one is NaN
                 raise ParameterError(name, Words("a column"), "positive finite numbers")
         for one in fields(self.kind):
-            if one.type == "int" and not _whole(self.parameters[one.name]):
+            column = _one_of_equal(self.parameters[one.name])
+            if one.type == "int" and (np.floor(column) != column).any():
                 raise ParameterError(one.name, Words("a column"), f"whole numbers for {self.kind.__name__}")
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""
         if any(column[0] != column[-1] or (column != column[0]).any() for column in self.columns.values()):
             return None
-        event = self.kind(**{name: _number(column[0]) for name, column in self.parameters.items()})
-        return Charge(
-            self.epsilon_units // self.count, self.delta_units // self.count, self.description, event, self.count
-        )
+        event = self.event_of(float(column[0]) for column in self.parameters.values())
+        epsilon, delta = self.epsilon_units // self.count, self.delta_units // self.count
+        return Charge(epsilon, delta, self.description, event, self.count)
+
+    def event_of(self, values: Iterable[float]) -> Single:
+        """Return the event of a row; sensitivities of integers are integers."""
+        event: Single = self.kind(*(int(value) if value.is_integer() else value for value in values))
+        return event
 
     @property
     def epsilon_units(self) -> int:
@@ -257,20 +236,21 @@ class ChargeColumns:
         return self._totals["charged_delta"]
 
 
-def _positive(column: NDArray[np.float64]) -> bool:
-    some = column[:1] if column.strides == (0,) else column
-    return bool(some.min() > 0 and some.max() < np.inf)  # false where one is NaN
+def recorded(kind: type[_Item], *values: object) -> _Item:
+    """Return a charge or columns as they stand in a ledger.
+
+    Unlike a new charge, it may have an event that costs more than the charge: an earlier dpfast let that pass.
+    """
+    item = object.__new__(kind)
+    for one, value in zip(fields(kind), values, strict=True):
+        object.__setattr__(item, one.name, value)
+    item._check_fields()
+    return item
 
 
-def _whole(column: NDArray[np.float64]) -> bool:
-    some = column[:1] if column.strides == (0,) else column
-    return bool((np.floor(some) == some).all())
-
-
-def _number(value: np.float64) -> float | int:
-    """Return a number as the events want it: sensitivities of integers are integers."""
-    number = float(value)
-    return int(number) if number.is_integer() else number
+def _one_of_equal(column: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one row of a column that repeats a single number in memory."""
+    return column[:1] if column.strides == (0,) else column
 
 
 Item = Charge | ChargeColumns

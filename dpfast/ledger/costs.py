@@ -6,7 +6,7 @@ from dpfast.accounting.accountants import basic, zcdp
 from dpfast.exact.amounts import LARGEST_EPSILON_UNITS
 from dpfast.ledger.charges import ChargeColumns, Item
 
-__all__ = ["NO_EPSILON", "plain_cost", "rho_cost", "times"]
+__all__ = ["NO_EPSILON", "plain_amounts", "plain_cost", "rho_cost", "times"]
 
 #: The plain epsilon of what has none: no sum with it is within any budget.
 NO_EPSILON = LARGEST_EPSILON_UNITS + 1
@@ -14,13 +14,22 @@ NO_EPSILON = LARGEST_EPSILON_UNITS + 1
 
 def plain_cost(item: Item) -> int:
     """Return the sum of the events' epsilons, or more than any budget where one has none."""
+    amounts = plain_amounts(item)
+    return NO_EPSILON if amounts is None else amounts[0]
+
+
+def plain_amounts(item: Item) -> tuple[int, int] | None:
+    """Return the sums of the events' epsilons and deltas, or None where one has no epsilon."""
     if isinstance(item, ChargeColumns):
         # Each row is charged no less than its event costs.
-        pure = item.epsilon is not None and item.delta is None
-        return item.epsilon_units if pure else NO_EPSILON
+        return (item.epsilon_units, 0) if item.epsilon is not None and item.delta is None else None
     if item.event is None:
-        return item.epsilon_units * item.count
-    return basic.cost(item.event)[0] * item.count if basic.Basic.applies(item.event) else NO_EPSILON
+        epsilon, delta = item.epsilon_units, item.delta_units
+    elif basic.Basic.applies(item.event):
+        epsilon, delta = basic.cost(item.event)
+    else:
+        return None
+    return epsilon * item.count, delta * item.count
 
 
 def rho_cost(item: Item) -> tuple[int, int]:

@@ -12,16 +12,16 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from dpfast.errors import DpfastError, LedgerError
-from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, no_allotment
+from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, already_allotted, damaged, no_allotment
 from dpfast.ledger.chain import Walk
 from dpfast.ledger.charges import Item
 from dpfast.ledger.earlier import earlier_filter
 from dpfast.ledger.encoding import COLUMNS, entry_of, row_of, seal
 from dpfast.ledger.filters import Filter, filter_of
-from dpfast.ledger.head import SEALS, Head, account_row, units_of, write_account
+from dpfast.ledger.head import SEALS, Head, account_row, insert_account, units_of, write_account
 from dpfast.ledger.partitioned import PARTITIONS, PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 
 __all__ = ["DurableStore", "forked"]
@@ -56,6 +56,8 @@ class DurableStore(ABC):
 
     #: What messages call this ledger; it holds no secret.
     place: str
+    #: Today's format; in the one before, the head did not seal the accounts.
+    _format: ClassVar[int]
 
     def __init__(self) -> None:
         self._seen: Head | None = None  # as it was committed
@@ -77,8 +79,8 @@ class DurableStore(ABC):
         """Return a number that differs from `_version` where others may have written."""
 
     @abstractmethod
-    def _check_format(self, connection: Connection) -> bool:
-        """Refuse what is no ledger, or of an unknown format; return whether the format is today's."""
+    def _format_of(self, connection: Connection) -> int:
+        """Return the format of what is stored; refuse what is no ledger."""
 
     @abstractmethod
     def _set_format(self, connection: Connection) -> None:
@@ -137,7 +139,7 @@ class DurableStore(ABC):
             if connection.execute("SELECT 1 FROM account WHERE name = ?", (name,)).fetchone():
                 raise already_allotted(name)
             row = account_row(head.ledger, name, Account.new(rule, Identity()))
-            connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
+            insert_account(connection, row)
             self._now = head.with_account(row)
             self._append(connection, MAIN, charges, Identity())
             if first:
@@ -168,24 +170,27 @@ class DurableStore(ABC):
 
     def entries(self) -> Sequence[Entry]:
         """Return every entry, in the order of their numbers, each held against its seal."""
-        walk, _ = self._transact(self._walk)
         rows: list[Sequence[Any]] = []
-        while not walk.is_complete:
-            self._transact(lambda connection: rows.extend(self._walked(connection, walk, _PORTION)))
+        self._read_all(rows.append)
         return [self._entry_of(row) for row in reversed(rows)]
 
     def verify(self) -> None:
         """Read everything, hold every entry against its seal, and add the charges up again."""
+        walk, accounts = self._read_all(self._entry_of)
+        self._check_sums(walk, accounts)
+        self._transact(lambda connection: self._check_storage(connection, whole=True))
+
+    def _read_all(self, take: Callable[[Sequence[Any]], object]) -> tuple[Walk, dict[str, Account]]:
+        """Read every row, newest first, in several transactions; return the walk, and the accounts at its beginning."""
         walk, accounts = self._transact(self._walk)
 
         def work(connection: Connection) -> None:
             for row in self._walked(connection, walk, _PORTION):
-                self._entry_of(row)
+                take(row)
 
         while not walk.is_complete:
             self._transact(work)
-        self._check_sums(walk, accounts)
-        self._transact(lambda connection: self._check_storage(connection, whole=True))
+        return walk, accounts
 
     def includes(self, digest: str) -> bool:
         """Return whether the chain has come through this seal."""
@@ -200,10 +205,7 @@ class DurableStore(ABC):
         return self._transact(work)
 
     def _damaged(self, what: str) -> LedgerError:
-        return LedgerError(
-            f"the ledger {self.place} is damaged ({what}); "
-            "do not release anything on it: restore its newest copy and charge again what that copy lacks"
-        )
+        return damaged(self.place, what)
 
     def _head(self, connection: Connection) -> Head:
         """Return the head, read again if others wrote, once sure that it is this ledger's and not an older one."""
@@ -236,6 +238,14 @@ class DurableStore(ABC):
             self._check_seen(connection, head)
         self._now, self._version = head, version
         return head
+
+    def _check_format(self, connection: Connection) -> bool:
+        """Refuse an unknown format; return whether it is today's."""
+        stored, today = self._format_of(connection), self._format
+        if stored not in (today, today - 1):
+            known = "upgrade dpfast" if stored > today else "use the dpfast that made it"
+            raise LedgerError(f"the ledger {self.place} has format {stored}, this dpfast knows format {today}; {known}")
+        return stored == today
 
     def _seals(self, connection: Connection) -> int:
         """Return the sum of the seals of all accounts."""
@@ -295,7 +305,7 @@ class DurableStore(ABC):
         name, accountant, terms, spent = row[0], row[1], units_of(row[2]), units_of(row[3])
         rule: Filter
         if accountant == PARTITIONS:
-            rule = PartitionFilter.of(terms)
+            rule = PartitionFilter(terms[0], terms[1], bool(terms[2]))
         elif head.accounts is None:
             rule = earlier_filter(self.place, name, accountant, terms, spent)
         else:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.encoding import from_text, to_text
 from dpfast.ledger.account import AnyItem, Entry
-from dpfast.ledger.charges import COLUMN_KINDS, Charge, ChargeColumns
+from dpfast.ledger.charges import COLUMN_KINDS, Charge, ChargeColumns, recorded
 from dpfast.ledger.partitioned import PartitionCharges, PartitionKeys
 
 __all__ = ["COLUMNS", "Row", "entry_of", "row_of", "seal"]
@@ -76,14 +76,12 @@ def entry_of(row: Sequence[Any]) -> Entry:
     item: AnyItem
     if payload is None:
         fact: Any = from_text(event) if event else None
-        item = Charge.recorded(int(epsilon), int(delta), description, fact, count)
+        item = recorded(Charge, int(epsilon), int(delta), description, fact, count)
     else:
-        of_partitions = _OF_PARTITIONS.get(event)
-        item = (
-            _unpacked(COLUMN_KINDS[event], payload, description)
-            if of_partitions is None
-            else of_partitions.unpacked(payload, description)
-        )
+        if event in _OF_PARTITIONS:
+            item = _OF_PARTITIONS[event].unpacked(payload, description)
+        else:
+            item = _unpacked(COLUMN_KINDS[event], payload, description)
         if (item.count, str(item.epsilon_units), str(item.delta_units)) != (count, epsilon, delta):
             raise ValueError("the columns are not those of the row")
     return Entry(number, call, time, account, item, tuple(map(int, json.loads(cost))))
@@ -127,4 +125,5 @@ def _unpacked(kind: type, payload: bytes, description: str) -> ChargeColumns:
     runs = columns.pop("run", None)
     if runs is not None:
         columns = {name: np.repeat(column, runs) for name, column in columns.items()}
-    return ChargeColumns.recorded(kind, columns, description)
+    epsilon, delta = columns.pop("charged_epsilon", None), columns.pop("charged_delta", None)
+    return recorded(ChargeColumns, kind, columns, epsilon, delta, description, dict[str, int]())

@@ -23,84 +23,47 @@ What holds of an analyst who chooses deltas, orders and kinds of mechanisms by t
 from __future__ import annotations
 
 import math
+import operator
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from dpfast.accounting.accountants import rdp, zcdp
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, ShownAmounts, read_budget
 from dpfast.accounting.events import ZeroConcentrated
+from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.arguments import Choice
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
+from dpfast.exact.balls import round_up
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
-from dpfast.ledger.costs import plain_cost, rho_cost, times
-from dpfast.ledger.odometer import Odometer
+from dpfast.ledger.costs import NO_EPSILON, plain_cost, rho_cost, times
 
 __all__ = [
     "ACCOUNTANT",
     "Basic",
     "Concentrated",
     "Filter",
+    "Odometer",
     "Renyi",
     "allotment_of",
     "filter_of",
-    "make_filter",
     "refuse_rho",
 ]
 
 ACCOUNTANT = Choice(("basic", "zcdp", "rdp", "odometer"))
 
 
-class Filter(Protocol):
+@dataclass(frozen=True, slots=True)
+class Filter(ABC):
     """A way of adding up, with its bounds; all amounts are units of 1e-18."""
 
     accountant: ClassVar[str]
-
-    @property
-    def total(self) -> Amounts:
-        """The (epsilon, delta) that all answers together keep."""
-
-    @property
-    def terms(self) -> tuple[int, ...]:
-        """What a store keeps, for `filter_of`."""
-
-    @property
-    def nothing(self) -> tuple[int, ...]:
-        """The cost of no query."""
-
-    @property
-    def event_delta_units(self) -> int:
-        """What the deltas of all events together may come to, whatever is asked."""
-
-    def cost(self, item: Item) -> tuple[int, ...]:
-        """Return what a charge costs, its queries taken together, rounded up."""
-
-    def admits(self, spent: Sequence[int]) -> bool:
-        """Return whether so much may be spent."""
-
-    def shown(self, spent: Sequence[int]) -> ShownAmounts:
-        """Return an amount for people."""
-
-    def left(self, spent: Sequence[int]) -> ShownAmounts:
-        """Return what remains, for people."""
-
-    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
-        """Return the error for a charge that does not fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Basic:
-    """Basic composition: epsilons and deltas add up.
-
-    Guarantee
-        (epsilon, delta)-differential privacy of all answers together, with no other assumption than that each
-        charge is true (Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, theorem 1; adaptively: Rogers, Roth,
-        Ullman, Vadhan 2016).
-    """
-
-    accountant: ClassVar[str] = "basic"
+    #: What the first sum is of, and how it is shown with a delta beside it.
+    unit: ClassVar[str] = "epsilon"
+    amounts: ClassVar[type[Amounts | ConcentratedAmounts]] = Amounts
     epsilon_units: int
     delta_units: int
 
@@ -121,8 +84,50 @@ class Basic:
 
     @property
     def event_delta_units(self) -> int:
-        """What the deltas of all events together may come to, whatever is asked."""
+        """A bound on the sum of the deltas of all events, whatever is asked."""
         return self.delta_units
+
+    @abstractmethod
+    def cost(self, item: Item) -> tuple[int, ...]:
+        """Return what a charge costs, its queries taken together, rounded up."""
+
+    @abstractmethod
+    def admits(self, spent: Sequence[int]) -> bool:
+        """Return whether so much may be spent."""
+
+    def room(self, spent: Sequence[int]) -> tuple[int, int]:
+        """Return what is left of the first sum, and of delta."""
+        return self.epsilon_units - spent[0], self.event_delta_units - spent[1]
+
+    def shown(self, spent: Sequence[int]) -> ShownAmounts:
+        """Return an amount for people."""
+        return self.amounts(to_float(spent[0]), to_float(spent[1]))
+
+    def left(self, spent: Sequence[int]) -> ShownAmounts:
+        """Return what remains, for people."""
+        return self.amounts(*map(to_float, self.room(spent)))
+
+    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
+        """Return the error for a charge that does not fit."""
+        left = self.room(spent)
+        return BudgetExceededError(
+            f"{self.unit} {to_decimal(cost[0])} and delta {to_decimal(cost[1])} were asked, but {self.unit} "
+            f"{to_decimal(left[0])} and delta {to_decimal(left[1])} are left; nothing was charged: ask for no more "
+            "than is left"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Basic(Filter):
+    """Basic composition: epsilons and deltas add up.
+
+    Guarantee
+        (epsilon, delta)-differential privacy of all answers together, with no other assumption than that each
+        charge is true (Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, theorem 1; adaptively: Rogers, Roth,
+        Ullman, Vadhan 2016).
+    """
+
+    accountant: ClassVar[str] = "basic"
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
@@ -139,25 +144,41 @@ class Basic:
         """Return whether so much may be spent."""
         return spent[0] <= self.epsilon_units and spent[1] <= self.delta_units
 
-    def shown(self, spent: Sequence[int]) -> Amounts:
-        """Return an amount for people."""
-        return Amounts(to_float(spent[0]), to_float(spent[1]))
 
-    def left(self, spent: Sequence[int]) -> Amounts:
-        """Return what remains, for people."""
-        return Amounts(to_float(self.epsilon_units - spent[0]), to_float(self.delta_units - spent[1]))
+@dataclass(frozen=True, slots=True)
+class _Converting(Filter):
+    """Sums that become (epsilon, delta) by a part of delta; then come the events' deltas and the plain epsilons.
 
-    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
-        """Return the error for a charge that does not fit."""
-        return BudgetExceededError(
-            f"epsilon {to_decimal(cost[0])} and delta {to_decimal(cost[1])} were asked, but epsilon "
-            f"{to_decimal(self.epsilon_units - spent[0])} and delta {to_decimal(self.delta_units - spent[1])} are "
-            "left; nothing was charged: ask for no more than is left"
-        )
+    A charge is admitted while some sum stays within its own bound, or the plain epsilons within ``plain_units``.
+    """
+
+    conversion_units: int
+    plain_units: int
+    bounds: tuple[int, ...]
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """What a store keeps, for `filter_of`."""
+        return self.epsilon_units, self.delta_units, self.conversion_units, self.plain_units, *self.bounds
+
+    @property
+    def nothing(self) -> tuple[int, ...]:
+        """The cost of no query: every sum, delta, plain epsilon."""
+        return (0,) * (len(self.bounds) + 2)
+
+    @property
+    def event_delta_units(self) -> int:
+        """A bound on the sum of the deltas of all events, whatever is asked."""
+        return self.delta_units - self.conversion_units
+
+    def admits(self, spent: Sequence[int]) -> bool:
+        """Return whether so much may be spent."""
+        within = spent[-1] <= self.plain_units or any(map(operator.le, spent, self.bounds))
+        return within and spent[-2] <= self.event_delta_units
 
 
 @dataclass(frozen=True, slots=True)
-class Concentrated:
+class Concentrated(_Converting):
     """Zero-concentrated privacy: rhos add up, and the deltas of approximate events beside them.
 
     Guarantee
@@ -169,61 +190,25 @@ class Concentrated:
     """
 
     accountant: ClassVar[str] = "zcdp"
-    epsilon_units: int
-    delta_units: int
-    conversion_units: int
-    rho_units: int
-    plain_units: int = 0
-
-    @property
-    def total(self) -> Amounts:
-        """The (epsilon, delta) that all answers together keep."""
-        return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
+    unit: ClassVar[str] = "rho"
+    amounts: ClassVar[type[Amounts | ConcentratedAmounts]] = ConcentratedAmounts
 
     @property
     def terms(self) -> tuple[int, ...]:
         """What a store keeps, for `filter_of`."""
-        return self.epsilon_units, self.delta_units, self.conversion_units, self.rho_units, self.plain_units
-
-    @property
-    def nothing(self) -> tuple[int, ...]:
-        """The cost of no query: rho, delta, plain epsilon."""
-        return 0, 0, 0
-
-    @property
-    def event_delta_units(self) -> int:
-        """What the deltas of all events together may come to, whatever is asked."""
-        return self.delta_units - self.conversion_units
+        return self.epsilon_units, self.delta_units, self.conversion_units, *self.bounds, self.plain_units
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
         return *rho_cost(item), plain_cost(item)
 
-    def admits(self, spent: Sequence[int]) -> bool:
-        """Return whether so much may be spent."""
-        within = spent[0] <= self.rho_units or spent[2] <= self.plain_units
-        return within and spent[1] <= self.event_delta_units
-
-    def shown(self, spent: Sequence[int]) -> ConcentratedAmounts:
-        """Return an amount for people."""
-        return ConcentratedAmounts(to_float(spent[0]), to_float(spent[1]))
-
-    def left(self, spent: Sequence[int]) -> ConcentratedAmounts:
-        """Return what remains, for people."""
-        return self.shown((max(0, self.rho_units - spent[0]), self.event_delta_units - spent[1]))
-
-    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
-        """Return the error for a charge that does not fit."""
-        return BudgetExceededError(
-            f"rho {to_decimal(cost[0])} and delta {to_decimal(cost[1])} were asked, but rho "
-            f"{to_decimal(max(0, self.rho_units - spent[0]))} and delta "
-            f"{to_decimal(self.event_delta_units - spent[1])} are "
-            "left; nothing was charged: ask for no more than is left"
-        )
+    def room(self, spent: Sequence[int]) -> tuple[int, int]:
+        """Return what is left of rho, and of delta."""
+        return max(0, self.bounds[0] - spent[0]), self.event_delta_units - spent[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Renyi:
+class Renyi(_Converting):
     """Rényi divergences of many orders add up, each by itself, and deltas of approximate events beside them.
 
     Guarantee
@@ -234,31 +219,6 @@ class Renyi:
     """
 
     accountant: ClassVar[str] = "rdp"
-    epsilon_units: int
-    delta_units: int
-    conversion_units: int
-    plain_units: int
-    bounds: tuple[int, ...]
-
-    @property
-    def total(self) -> Amounts:
-        """The (epsilon, delta) that all answers together keep."""
-        return Amounts(to_float(self.epsilon_units), to_float(self.delta_units))
-
-    @property
-    def terms(self) -> tuple[int, ...]:
-        """What a store keeps, for `filter_of`."""
-        return self.epsilon_units, self.delta_units, self.conversion_units, self.plain_units, *self.bounds
-
-    @property
-    def nothing(self) -> tuple[int, ...]:
-        """The cost of no query: every order, delta, plain epsilon."""
-        return (0,) * (len(self.bounds) + 2)
-
-    @property
-    def event_delta_units(self) -> int:
-        """What the deltas of all events together may come to, whatever is asked."""
-        return self.delta_units - self.conversion_units
 
     def cost(self, item: Item) -> tuple[int, ...]:
         """Return what a charge costs."""
@@ -270,14 +230,6 @@ class Renyi:
         known = item.event is not None
         divergences, delta = rdp.cost(item.fact) if known else rdp.claimed(item.epsilon_units, item.delta_units)
         return *(units * item.count for units in divergences), delta * item.count, plain_cost(item)
-
-    def admits(self, spent: Sequence[int]) -> bool:
-        """Return whether so much may be spent."""
-        if spent[-2] > self.event_delta_units:
-            return False
-        if spent[-1] <= self.plain_units:
-            return True
-        return any(sum_ <= bound for sum_, bound in zip(spent, self.bounds, strict=False))
 
     def _roomiest(self, spent: Sequence[int]) -> int:
         """Return the order that leaves the largest part of its bound."""
@@ -296,12 +248,81 @@ class Renyi:
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""
-        left = self.left(spent)
-        i = self._roomiest(spent)
+        left, i = self.left(spent), self._roomiest(spent)
         return BudgetExceededError(
             f"a divergence of {to_float(cost[i]):g} at order {left.order:g} and delta {to_decimal(cost[-2])} were "
             f"asked, but {left.divergence:g} and {left.delta:g} are left, and no other order has room; nothing was "
             "charged: ask for no more than is left"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Odometer(Filter):
+    """No bound on epsilon: rhos add up as in zCDP, and what they amount to so far holds whenever one stops.
+
+    Guarantee
+        With probability at least 1 - delta the loss of all answers so far is, at every time, at most the epsilon
+        of `shown`. Delta has two parts, both fixed at creation: the conversion's, at which the sum of rho is read
+        (`dpfast.accounting.odometer`), and the rest, which bounds the sum of the deltas of approximate events;
+        what would exceed it is refused.
+
+        Proof. Replace each approximate event by one without a delta that agrees with it but for an event of
+        probability at most delta_i, given the answers before it. All agree but for an event of probability at most
+        the expectation of the sum of delta_i, which is at most its bound, however they were chosen. Without a
+        bound on every path the sum on the path taken says nothing of that expectation: an analyst may spend a large
+        delta_i only after a rare answer (Rogers, Roth, Ullman, Vadhan 2016). The plain sum of epsilons bounds the
+        loss too, for certain and at all times, so the smaller of both holds.
+    """
+
+    accountant: ClassVar[str] = "odometer"
+    conversion_units: int
+
+    @property
+    def total(self) -> Amounts:
+        """No bound on epsilon."""
+        return Amounts(math.inf, to_float(self.delta_units))
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """What a store keeps, for `filter_of`: no epsilon, delta, and the conversion's part of it."""
+        return self.epsilon_units, self.delta_units, self.conversion_units
+
+    @property
+    def nothing(self) -> tuple[int, ...]:
+        """The cost of no query: rho, delta, plain epsilon."""
+        return 0, 0, 0
+
+    @property
+    def event_delta_units(self) -> int:
+        """A bound on the sum of the deltas of all events, whatever is asked."""
+        return self.delta_units - self.conversion_units
+
+    def cost(self, item: Item) -> tuple[int, ...]:
+        """Return what a charge costs."""
+        return *rho_cost(item), plain_cost(item)
+
+    def admits(self, spent: Sequence[int]) -> bool:
+        """Return whether so much may be spent: any rho, but deltas within their bound."""
+        return spent[1] <= self.event_delta_units
+
+    def shown(self, spent: Sequence[int]) -> Amounts:
+        """Return the (epsilon, delta) of everything so far."""
+        rho = math.nextafter(to_float(spent[0]), math.inf) if spent[0] else 0.0
+        epsilon = odometer_epsilon(rho, Fraction(self.conversion_units, UNITS_PER_ONE))
+        if spent[2] < NO_EPSILON:
+            epsilon = min(epsilon, round_up(Fraction(spent[2], UNITS_PER_ONE)))
+        return Amounts(epsilon, to_float(self.delta_units))
+
+    def left(self, spent: Sequence[int]) -> Amounts:
+        """Return what remains: any epsilon, and what events may still have of delta."""
+        return Amounts(math.inf, to_float(self.event_delta_units - spent[1]))
+
+    def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
+        """Return the error for a charge whose delta does not fit."""
+        return BudgetExceededError(
+            f"delta {to_decimal(cost[1])} was asked, but delta {to_decimal(self.event_delta_units - spent[1])} is left "
+            "for events; nothing was charged: ask for no more than is left, or set more of delta aside at creation by "
+            "a smaller conversion_delta"
         )
 
 
@@ -329,7 +350,7 @@ def allotment_of(
         allowed = 'left out: this ledger adds up rho (accountant "zcdp")'
         raise ParameterError("epsilon", epsilon, allowed, "write for example rho=0.1")
     # The whole converts its sum, at its own delta; the part only bounds its share of it.
-    share = Concentrated(rule.epsilon_units, delta_units + rule.conversion_units, rule.conversion_units, part)
+    share = Concentrated(rule.epsilon_units, delta_units + rule.conversion_units, rule.conversion_units, 0, (part,))
     event = ZeroConcentrated(math.nextafter(to_float(part), math.inf))
     charges = [Charge(0, 0, description, event)]
     if delta_units:
@@ -337,60 +358,14 @@ def allotment_of(
     return share, tuple(charges)
 
 
-def make_filter(accountant: object, epsilon_units: int, delta_units: int, conversion_units: int | None) -> Filter:
-    """Return a new filter for a budget of (epsilon, delta).
-
-    Parameters
-    ----------
-    accountant
-        "basic", "zcdp", "rdp" or "odometer".
-    epsilon_units, delta_units
-        The budget.
-    conversion_units
-        The part of delta that turns the sums into (epsilon, delta); the rest is for events that have a delta
-        of their own. None: half of it. Not for basic.
-
-    """
-    accountant = ACCOUNTANT.read("accountant", accountant)
-    if accountant == "odometer":
-        if not delta_units:
-            raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
-        return Odometer(delta_units, _checked_conversion(accountant, delta_units, conversion_units))
-    if accountant == "basic":
-        if conversion_units is not None:
-            raise ParameterError("conversion_delta", conversion_units / UNITS_PER_ONE, "left out: nothing is converted")
-        return Basic(epsilon_units, delta_units)
-    conversion_units = _checked_conversion(accountant, delta_units, conversion_units)
-    epsilon, delta = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion_units, UNITS_PER_ONE)
-    if accountant == "zcdp":
-        rho_units = zcdp.largest_rho(epsilon, delta)
-        return Concentrated(epsilon_units, delta_units, conversion_units, rho_units, epsilon_units)
-    return Renyi(epsilon_units, delta_units, conversion_units, epsilon_units, rdp.filter_caps(epsilon, delta))
-
-
-def _checked_conversion(accountant: str, delta_units: int, conversion_units: int | None) -> int:
-    """Return the part of delta that converts, half of it if not given, or refuse it."""
-    name = "delta" if conversion_units is None else "conversion_delta"
-    if conversion_units is None:
-        conversion_units = -(-delta_units // 2)
-    if not (0 < conversion_units <= delta_units):
-        raise ParameterError(
-            name,
-            to_float(conversion_units),
-            f'above 0 and at most delta for the accountant "{accountant}"',
-            "give a delta, for example 1e-6",
-        )
-    return conversion_units
-
-
 def filter_of(accountant: str, terms: Sequence[int]) -> Filter:
     """Return the filter that a store kept by its `terms`."""
     if accountant == "basic" and len(terms) == 2:
         return Basic(*terms)
     if accountant == "odometer" and len(terms) == 3:
-        return Odometer(*terms[1:])
+        return Odometer(*terms)
     if accountant == "zcdp" and len(terms) == 5:
-        return Concentrated(*terms)
+        return Concentrated(terms[0], terms[1], terms[2], terms[4], (terms[3],))
     if accountant == "rdp" and len(terms) == 4 + len(rdp.ORDERS):
         return Renyi(terms[0], terms[1], terms[2], terms[3], tuple(terms[4:]))
     raise LedgerError(

@@ -1,4 +1,4 @@
-"""What a ledger tells: its entries as a frame, and what they amount to by every accountant that applies."""
+"""A ledger's entries as a frame, and what they amount to by every accountant that applies."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast import accounting
-from dpfast.accounting.accountants import basic
 from dpfast.accounting.accountants.accountant import checked_delta
 from dpfast.accounting.events import Event
 from dpfast.accounting.work import TooMuchWork, at_most
-from dpfast.arguments import Real, Special, no_numbers
+from dpfast.arguments import Choice, Real, Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import round_up_written
 from dpfast.ledger.account import Account, AnyItem, Entry
 from dpfast.ledger.charges import Charge, ChargeColumns
+from dpfast.ledger.costs import plain_amounts
 
 __all__ = ["Accountants", "ReportDelta", "history", "report"]
 
@@ -38,18 +38,13 @@ ReportDelta: TypeAlias = Annotated[
     Real | None, Special(lambda: (*no_numbers(), [0.5], -1, -1e-9, 1, 1.5), optional=True)
 ]
 
-_SCHEMA = pl.Schema(
-    {
-        "entry": pl.Int64(),
-        "count": pl.Int64(),
-        "time": pl.Datetime("us", "UTC"),
-        "account": pl.String(),
-        "epsilon": pl.Float64(),
-        "delta": pl.Float64(),
-        "event": pl.String(),
-        "description": pl.String(),
-    }
-)
+_SCHEMA = dict.fromkeys(("entry", "count", "time"), pl.Int64) | {
+    "account": pl.String,
+    "epsilon": pl.Float64,
+    "delta": pl.Float64,
+    "event": pl.String,
+    "description": pl.String,
+}
 _REPORT_SCHEMA = {"accountant": pl.String, "epsilon": pl.Float64, "holds": pl.Boolean, "note": pl.String}
 
 #: What an accountant may take of a report that does not ask for it by name: about a second in all.
@@ -68,24 +63,14 @@ _KEPT_BITS = 10
 
 def history(entries: Sequence[Entry]) -> pl.DataFrame:
     """Return entries as a frame; amounts are sums over an entry's ``count`` charges."""
-    columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA}
+    rows = []
     for entry in entries:
         item = entry.item
         times = item.count if isinstance(item, Charge) else 1
-        row = (
-            entry.number,
-            item.count,
-            entry.time,
-            entry.account,
-            to_float(item.epsilon_units * times),
-            to_float(item.delta_units * times),
-            _event_name(item),
-            item.description,
-        )
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
-    stored = {**_SCHEMA, "time": pl.Int64()}
-    return pl.DataFrame(columns, schema=stored).cast({"time": _SCHEMA["time"]})
+        epsilon, delta = to_float(item.epsilon_units * times), to_float(item.delta_units * times)
+        about = (entry.number, item.count, entry.time, entry.account)
+        rows.append((*about, epsilon, delta, _event_name(item), item.description))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row").cast({"time": pl.Datetime("us", "UTC")})
 
 
 def _event_name(item: AnyItem) -> str | None:
@@ -159,14 +144,10 @@ def _agrees(item: AnyItem) -> bool:
 
 def _asked(accountants: Iterable[str]) -> set[str]:
     """Return the names of accountants that were asked for, or refuse them."""
-    known = [name for name, _ in _accountants()]
-    names = (
-        [accountants] if isinstance(accountants, str) or not isinstance(accountants, Iterable) else list(accountants)
-    )
-    for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise ParameterError("accountants", name, f"some of {', '.join(map(repr, known))}")
-    return set(names)
+    known = Choice(tuple(name for name, _ in _accountants()))
+    single = isinstance(accountants, str) or not isinstance(accountants, Iterable)
+    names: list[Any] = [accountants] if single else list(accountants)
+    return {known.read("accountants", name) for name in names}
 
 
 def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | None:
@@ -175,25 +156,16 @@ def _plain_sums(entries: Iterable[Entry], accountant: str) -> tuple[int, int] | 
     An event with an epsilon of its own counts for that; any other, in a ledger that adds up epsilons, for what it was
     charged.
     """
-    epsilon = delta = 0
+    sums = 0, 0
     for entry in entries:
-        item = entry.item
-        if isinstance(item, ChargeColumns):
-            if item.epsilon is None or (accountant != "basic" and item.delta is not None):
-                return None
-            one, other = item.epsilon_units, item.delta_units
-        elif isinstance(item, Charge):
-            if item.event is not None and basic.Basic.applies(item.event):
-                one, other = basic.cost(item.event)
-            elif item.event is None or accountant == "basic":
-                one, other = item.epsilon_units, item.delta_units
-            else:
-                return None
-            one, other = one * item.count, other * item.count
-        else:
-            continue
-        epsilon, delta = epsilon + one, delta + other
-    return epsilon, delta
+        if isinstance(entry.item, (Charge, ChargeColumns)):
+            amounts = plain_amounts(entry.item)
+            if amounts is None:
+                if accountant != "basic":
+                    return None
+                amounts = entry.cost[0], entry.cost[1]
+            sums = sums[0] + amounts[0], sums[1] + amounts[1]
+    return sums
 
 
 def _accountants() -> Iterable[tuple[str, Any]]:
@@ -218,24 +190,15 @@ def _facts(entries: Iterable[Entry]) -> list[Event]:
 
 def _distinct(item: ChargeColumns) -> list[Event]:
     """Return the events of columns with their counts, noise rounded down where they are too many."""
-    columns = dict(item.parameters)
-    table = np.stack(list(columns.values()), axis=1)
-    rows, counts = np.unique(table, axis=0, return_counts=True)
+    columns = item.parameters
+    rows, counts = np.unique(np.stack(list(columns.values()), axis=1), axis=0, return_counts=True)
     if len(rows) > _MOST_DISTINCT:
-        rounded = {
-            name: _fewer_bits(column, up=name == "epsilon") if name != "sensitivity" else column
+        rounded = [
+            column if name == "sensitivity" else _fewer_bits(column, up=name == "epsilon")
             for name, column in columns.items()
-        }
-        rows, counts = np.unique(np.stack(list(rounded.values()), axis=1), axis=0, return_counts=True)
-    names = list(columns)
-    return [
-        item.kind(**{name: _plain(value) for name, value in zip(names, row, strict=True)}).times(int(count))
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True)
-    ]
-
-
-def _plain(value: float) -> float | int:
-    return int(value) if value.is_integer() else value
+        ]
+        rows, counts = np.unique(np.stack(rounded, axis=1), axis=0, return_counts=True)
+    return [item.event_of(row).times(count) for row, count in zip(rows.tolist(), counts.tolist(), strict=True)]
 
 
 def _fewer_bits(column: NDArray[np.float64], *, up: bool) -> NDArray[np.float64]:

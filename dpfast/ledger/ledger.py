@@ -10,17 +10,19 @@ from dpfast.accounting.budget import DELTA, EPSILON, Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import NEIGHBORS
 from dpfast.arguments import Flag, Instance, Real, Special
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.exact.amounts import budget_units
 from dpfast.ledger.account import MAIN, Account, Identity, Name, OwnName
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import ACCOUNTANT, allotment_of
 from dpfast.ledger.memory import MemoryStore
 from dpfast.ledger.opening import Place, new_filter, open_store
 from dpfast.ledger.partitioned import PartitionFilter, charges_for
-from dpfast.ledger.partitions import Keys, Partitions, keys_of, partition_filter
-from dpfast.ledger.reading import Reading
+from dpfast.ledger.partitions import Keys, Partitions, keys_of
+from dpfast.ledger.reading import Reading, Store
 
 __all__ = ["Ledger"]
 
+ONE_PARTITION = Flag(mend="write True to attest that no unit has rows in two partitions")
 CHARGE = Instance(Charge, "a Charge", mend="write for example Charge.of(0.1)")
 Charges: TypeAlias = Annotated[
     Iterable[Charge | ChargeColumns],
@@ -41,12 +43,12 @@ class Ledger(Reading):
     Let every answer about the dataset be computed under an entry of this ledger and be differentially private
     at that entry's (epsilon, delta), for the ledger's privacy unit and neighbour relation. Then all answers
     together are (total epsilon, total delta)-differentially private, even where each query was chosen after
-    reading the answers before it. The costs add up, by the accountant fixed at creation; since a charge that does
-    not fit is refused before its query runs, the sum stays within its bound whatever is asked, which makes the
-    rule a valid privacy filter (`dpfast.ledger.filters` has the theorems).
+    reading the answers before it. The accountant that is fixed at creation adds the costs up. A
+    charge that does not fit is refused before its query runs, so the sum stays within its bound whatever is asked.
+    That makes the rule a valid privacy filter (`dpfast.ledger.filters` has the theorems).
 
-    The dataset is the rows as they are given to the queries: joins and windows upstream may void a row as the
-    unit. The guarantee ends where the same data are queried past the ledger, or under a second one.
+    The dataset is the rows as they are given to the queries. After a join or a window, a row may no longer hold
+    one person's data, so it is no unit. The guarantee ends where the same data are queried without this ledger.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ class Ledger(Reading):
         given. The rest is for queries that have a delta of their own, and bounds their sum.
     dataset, privacy_unit, neighbors
         What the guarantee is about: a name; ``"row"``, or a column as ``"column:tailnum"``; ``"add_remove"``
-        or ``"replace"``. What is not given here is fixed by the first charge. Charges for others are refused.
+        or ``"replace"``. The first charge fixes what is left open here. Charges for others are refused.
 
     Raises
     ------
@@ -73,8 +75,8 @@ class Ledger(Reading):
     Notes
     -----
     A charge is made before anything is computed, and is never given back: charge, compute, draw, store. A
-    crash in between wastes budget; it never spends any twice. Where a charge was interrupted or failed with
-    an error of the disk, :attr:`spent` tells whether it was made.
+    crash in between wastes budget; it never spends any twice. After a charge that was interrupted, or
+    that failed with an error of the disk, :attr:`spent` shows whether it was made.
 
     Amounts are exact whole numbers of 1e-18; properties show the nearest floats.
 
@@ -187,8 +189,8 @@ class Ledger(Reading):
         defence against somebody who may write the file. Copy it only while nobody uses it. The same holds for a
         database whose server fails over to a standby that lags behind.
 
-        After a crash in the middle of a charge, whoever opens the ledger next reads all of it and puts it in order
-        (:mod:`dpfast.ledger.rollback_journal`); the charge that was cut off may then count or not. A file in
+        After a crash in the middle of a charge, the next process that opens the ledger reads all of it and puts it in
+        order (:mod:`dpfast.ledger.rollback_journal`). The charge that was cut off may then count or not. A file in
         SQLite's write-ahead mode, of an earlier dpfast, is read in full and converted; it is refused where its log
         is damaged or shortened.
 
@@ -208,9 +210,7 @@ class Ledger(Reading):
         """
         identity = Identity(dataset, privacy_unit, neighbors)
         store = open_store(path, name, epsilon, delta, accountant, conversion_delta, identity, expect_head)
-        ledger = cls.__new__(cls)
-        ledger._begin(store, MAIN)
-        return ledger
+        return cls.__new__(cls)._begin(store, MAIN)
 
     def charge(
         self, charge: Annotated[Charge, CHARGE], *, dataset: Name, privacy_unit: Name, neighbors: Relation
@@ -343,10 +343,7 @@ class Ledger(Reading):
         (Amounts(epsilon=0.3, delta=0.0), 0.7)
 
         """
-        check_text(name, "name", empty=False)
-        store = self._opened()
-        if self._account != MAIN:
-            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; allot from the whole ledger")
+        store = self._divided(name)
         rule, charges = allotment_of(store.account(MAIN).filter, name, epsilon, rho, delta)
         store.allot(name, rule, charges)
         return self.allotment(name)
@@ -356,9 +353,7 @@ class Ledger(Reading):
         check_text(name, "name", empty=False)
         if isinstance(self._opened().account(name).filter, PartitionFilter):
             raise LedgerError(f"{name!r} are partitions; use ledger.partitioning({name!r})")
-        ledger = type(self).__new__(type(self))
-        ledger._begin(self._store, name)
-        return ledger
+        return type(self).__new__(type(self))._begin(self._store, name)
 
     def partition(
         self,
@@ -367,7 +362,7 @@ class Ledger(Reading):
         keys: Keys,
         epsilon: Annotated[Real, EPSILON],
         delta: Annotated[Real, DELTA] = 0,
-        units_in_one_partition: Annotated[bool, Flag()],
+        units_in_one_partition: Annotated[bool, ONE_PARTITION],
     ) -> Partitions:
         """Give every partition of a public list a budget of its own.
 
@@ -406,16 +401,14 @@ class Ledger(Reading):
             If an argument is of another kind or range, or a key is null or stands twice.
 
         """
-        check_text(name, "name", empty=False)
-        store = self._opened()
+        store = self._divided(name)
         account = store.account(MAIN)
-        if self._account != MAIN:
-            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; use the whole ledger")
         if account.filter.accountant != "basic":
             raise LedgerError(f'the accountant "{account.filter.accountant}" has no partitions; use "basic"')
         if None in (account.identity.dataset, account.identity.privacy_unit, account.identity.neighbors):
             raise LedgerError("give the ledger's dataset, privacy_unit and neighbors before it is partitioned")
-        rule = partition_filter(epsilon, delta, units_in_one_partition)
+        shared = not ONE_PARTITION.read("units_in_one_partition", units_in_one_partition)
+        rule = PartitionFilter(budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), shared)
         store.allot(name, rule, charges_for(rule, name, account.identity.neighbors), (keys_of(keys),))
         return Partitions(store, name)
 
@@ -423,3 +416,11 @@ class Ledger(Reading):
         """Return partitions that were made before, under the conditions of :meth:`partition`."""
         check_text(name, "name", empty=False)
         return Partitions(self._opened(), name)
+
+    def _divided(self, name: object) -> Store:
+        """Return the store, where a part of the whole budget may be set aside under this name."""
+        check_text(name, "name", empty=False)
+        store = self._opened()
+        if self._account != MAIN:
+            raise LedgerError(f"the allotment {self._account!r} cannot be divided further; use the whole ledger")
+        return store

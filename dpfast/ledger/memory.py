@@ -50,31 +50,33 @@ class MemoryStore:
 
     def append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
         """Record all charges or none."""
+
+        def work() -> Account:
+            accounts, lines = self._state
+            after, entries = _of(accounts, name).charged(items, identity, name, time.time_ns() // 1000)
+            self._keep({**accounts, name: after}, after, lines, entries)
+            return after
+
         self._refuse_after_fork()  # before the lock: a thread lost in the fork may have held it
-        return self._turns.take(lambda: self._append(name, items, identity))
+        return self._turns.take(work)
 
     def allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem] = ()) -> None:
         """Open an account and charge the main one for it."""
+
+        def work() -> None:
+            accounts, lines = self._state
+            if name in accounts:
+                raise already_allotted(name)
+            moment = time.time_ns() // 1000
+            main, entries = accounts[MAIN].charged(charges, Identity(), MAIN, moment)
+            opened = replace(Account.new(rule, main.identity), entries=main.entries)
+            if first:
+                opened, more = opened.charged(first, Identity(), name, moment)
+                entries += more
+            self._keep({**accounts, MAIN: main, name: opened}, opened, lines, entries)
+
         self._refuse_after_fork()
-        self._turns.take(lambda: self._allot(name, rule, charges, first))
-
-    def _allot(self, name: str, rule: Filter, charges: Sequence[Item], first: Sequence[AnyItem]) -> None:
-        accounts, lines = self._state
-        if name in accounts:
-            raise already_allotted(name)
-        moment = time.time_ns() // 1000
-        main, entries = accounts[MAIN].charged(charges, Identity(), MAIN, moment)
-        opened = replace(Account.new(rule, main.identity), entries=main.entries)
-        if first:
-            opened, more = opened.charged(first, Identity(), name, moment)
-            entries += more
-        self._keep({**accounts, MAIN: main, name: opened}, opened, lines, entries)
-
-    def _append(self, name: str, items: Sequence[AnyItem], identity: Identity) -> Account:
-        accounts, lines = self._state
-        after, entries = _of(accounts, name).charged(items, identity, name, time.time_ns() // 1000)
-        self._keep({**accounts, name: after}, after, lines, entries)
-        return after
+        self._turns.take(work)
 
     def _keep(self, changed: dict[str, Account], last: Account, lines: int, entries: Sequence[Entry]) -> None:
         del self._entries[lines:]

@@ -4,37 +4,60 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from dpfast.accounting.accountants import rdp, zcdp
 from dpfast.arguments import Special
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.exact.amounts import budget_units, to_decimal
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.durable import DurableStore
-from dpfast.ledger.filters import ACCOUNTANT, Filter, make_filter
+from dpfast.ledger.filters import ACCOUNTANT, Basic, Concentrated, Filter, Odometer, Renyi
 from dpfast.ledger.sqlite import SqliteStore
 
-__all__ = ["Place", "new_filter", "open_store"]
+if TYPE_CHECKING:
+    from dpfast.ledger.postgresql_server import Server
+
+__all__ = ["Place", "is_database", "is_there", "new_filter", "open_store", "server_of"]
 
 #: A file, or the URL of a database.
 Place: TypeAlias = Annotated[
     str | os.PathLike[str], Special(lambda: (5, True, 0.5, b"ledger.db", "", "a\0b", ["a"], object(), os.PathLike))
 ]
 
-_URLS = ("postgresql://", "postgres://")
-
 
 def new_filter(accountant: str, epsilon: object, delta: object, conversion_delta: object) -> Filter:
     """Return the filter of a new ledger, from the numbers as they were given."""
     ACCOUNTANT.read("accountant", accountant)
-    conversion = None if conversion_delta is None else budget_units(conversion_delta, "delta", "conversion_delta")
+    conversion = _read_conversion(conversion_delta)
+    if accountant == "odometer" and epsilon is not None:
+        raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
+    epsilon_units = 0 if accountant == "odometer" else budget_units(epsilon, "epsilon")
+    delta_units = budget_units(delta, "delta")
+    if accountant == "basic":
+        if conversion is not None:
+            raise ParameterError("conversion_delta", to_float(conversion), "left out: nothing is converted")
+        return Basic(epsilon_units, delta_units)
+    if accountant == "odometer" and not delta_units:
+        raise ParameterError("delta", 0, "above 0 for an odometer", "write for example delta=1e-6")
+    name = "delta" if conversion is None else "conversion_delta"
+    conversion = -(-delta_units // 2) if conversion is None else conversion
+    if not 0 < conversion <= delta_units:
+        allowed = f'above 0 and at most delta for the accountant "{accountant}"'
+        raise ParameterError(name, to_float(conversion), allowed, "give a delta, for example 1e-6")
     if accountant == "odometer":
-        if epsilon is not None:
-            raise ParameterError("epsilon", epsilon, "None: an odometer has no bound", "leave it out")
-        return make_filter(accountant, 0, budget_units(delta, "delta"), conversion)
-    return make_filter(accountant, budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), conversion)
+        return Odometer(0, delta_units, conversion)
+    at = Fraction(epsilon_units, UNITS_PER_ONE), Fraction(conversion, UNITS_PER_ONE)
+    if accountant == "zcdp":
+        return Concentrated(epsilon_units, delta_units, conversion, epsilon_units, (zcdp.largest_rho(*at),))
+    return Renyi(epsilon_units, delta_units, conversion, epsilon_units, rdp.filter_caps(*at))
+
+
+def _read_conversion(delta: object) -> int | None:
+    return None if delta is None else budget_units(delta, "delta", "conversion_delta")
 
 
 def _real(path: object) -> Path:
@@ -67,8 +90,11 @@ def open_store(
 ) -> DurableStore:
     """Return the store of a file or a database, verified and agreeing with what is given; see `Ledger.open`."""
     ACCOUNTANT.read_optional("accountant", accountant)
-    total_epsilon = None if epsilon is None else budget_units(epsilon, "epsilon")
-    total_delta = None if delta is None else budget_units(delta, "delta")
+    asked = {
+        "epsilon": None if epsilon is None else budget_units(epsilon, "epsilon"),
+        "delta": None if delta is None else budget_units(delta, "delta"),
+        "conversion_delta": _read_conversion(conversion_delta),
+    }
     if expect_head is not None:
         check_text(expect_head, "expect_head", empty=False)
 
@@ -77,15 +103,15 @@ def open_store(
             new_filter(accountant or "basic", epsilon, 0 if delta is None else delta, conversion_delta), identity
         )
 
-    may_create = total_epsilon is not None or accountant == "odometer"
-    if type(path) is str and path.startswith(_URLS):
+    may_create = epsilon is not None or accountant == "odometer"
+    if type(path) is str and is_database(path):
         store = _of_database(path, "main" if name is None else name, may_create, expect_head, account)
     elif name is not None:
         raise ParameterError("name", name, "left out for a ledger in a file")
     else:
         store = _of_file(_real(path), may_create, expect_head, account)
     try:
-        _check_agreement(store, total_epsilon, total_delta, accountant, conversion_delta, expect_head)
+        _check_agreement(store, asked, accountant, expect_head)
         if store.account(MAIN).identity.joined(identity) != store.account(MAIN).identity:
             store.settle(identity)
     except BaseException:
@@ -108,19 +134,41 @@ def _of_file(file: Path, may_create: bool, expect_head: str | None, account: Cal
 def _of_database(
     url: str, name: object, may_create: bool, expect_head: str | None, account: Callable[[], Account]
 ) -> DurableStore:
-    try:
-        import psycopg  # noqa: F401  # only ledgers in a database need it
-    except ImportError:
-        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
+    server = server_of(url)
     from dpfast.ledger.postgresql import PostgresqlStore, place_of
-    from dpfast.ledger.postgresql_server import Server, check_name
+    from dpfast.ledger.postgresql_server import check_name
 
     name = check_name(name)
-    server = Server(url)
     if not PostgresqlStore.exists(server, name):
         _check_creation(place_of(server, name), may_create, expect_head)
         PostgresqlStore.create(server, name, account())
     return PostgresqlStore(server, name)
+
+
+def is_database(path: str) -> bool:
+    """Return whether a ledger's path is the URL of a database."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def server_of(url: str) -> Server:
+    """Return the server that a URL names."""
+    try:
+        import psycopg  # noqa: F401  # only ledgers in a database need it
+    except ImportError:
+        raise LedgerError("a ledger in PostgreSQL needs psycopg; pip install 'dpfast[postgresql]'") from None
+    from dpfast.ledger.postgresql_server import Server
+
+    return Server(url)
+
+
+def is_there(path: str) -> bool:
+    """Return whether a file, or a database's main ledger, exists."""
+    if not is_database(path):
+        return Path(path).exists()
+    server = server_of(path)
+    from dpfast.ledger.postgresql import PostgresqlStore
+
+    return PostgresqlStore.exists(server, "main")
 
 
 def _check_creation(place: str, may_create: bool, expect_head: str | None) -> None:
@@ -131,22 +179,13 @@ def _check_creation(place: str, may_create: bool, expect_head: str | None) -> No
 
 
 def _check_agreement(
-    store: DurableStore,
-    epsilon: int | None,
-    delta: int | None,
-    accountant: str | None,
-    conversion_delta: object,
-    expect_head: str | None,
+    store: DurableStore, asked: dict[str, int | None], accountant: str | None, expect_head: str | None
 ) -> None:
     """Refuse a ledger that is not as it is asked for."""
     place, account = store.place, store.account(MAIN)
-    terms = account.filter.terms
-    asked = [("epsilon", epsilon, terms[0]), ("delta", delta, terms[1])]
-    if conversion_delta is not None:
-        # 0, which no ledger that converts has, where this one converts nothing.
-        stored = terms[2] if account.filter.accountant in ("zcdp", "rdp", "odometer") else 0
-        asked.append(("conversion_delta", budget_units(conversion_delta, "delta", "conversion_delta"), stored))
-    for name, given, stored in asked:
+    # A ledger that converts nothing has a conversion delta of 0, which no other one has.
+    has = (*account.filter.terms, 0) if account.filter.accountant == "basic" else account.filter.terms
+    for (name, given), stored in zip(asked.items(), has, strict=False):
         if given is not None and given != stored:
             raise LedgerError(
                 f"the ledger {place} has {name} {to_decimal(stored)}, but {to_decimal(given)} was "

@@ -122,16 +122,18 @@ class PartitionCharges:
         return cls(codes, Units(columns["epsilon_whole"], columns["epsilon_part"]), delta, rows, description)
 
 
+@dataclass(eq=False)
 class PartitionState:
     """What every partition has spent, in limbs."""
+
+    keys: PartitionKeys
+    epsilon: Units
+    delta: Units
 
     @property
     def total(self) -> tuple[int, int]:
         """The sums over all partitions."""
         return self.epsilon.total(), self.delta.total()
-
-    def __init__(self, keys: PartitionKeys, epsilon: Units, delta: Units) -> None:
-        self.keys, self.epsilon, self.delta = keys, epsilon, delta
 
     @classmethod
     def new(cls, keys: PartitionKeys) -> PartitionState:
@@ -182,12 +184,6 @@ class PartitionFilter(Basic):
         """What a store keeps."""
         return self.epsilon_units, self.delta_units, int(self.shared)
 
-    @classmethod
-    def of(cls, terms: tuple[int, ...]) -> PartitionFilter:
-        """Return the filter that a store kept by its `terms`."""
-        epsilon_units, delta_units, shared = terms
-        return cls(epsilon_units, delta_units, bool(shared))
-
     def cost(self, item: Any) -> tuple[int, ...]:
         """Return what a call charges, over all partitions."""
         if not isinstance(item, (PartitionKeys, PartitionCharges)):
@@ -196,7 +192,7 @@ class PartitionFilter(Basic):
 
     def admits(self, spent: Any) -> bool:
         """Return whether so much may be spent over all partitions."""
-        return not self.shared or (spent[0] <= self.epsilon_units and spent[1] <= self.delta_units)
+        return not self.shared or Basic.admits(self, spent)
 
     def after(self, state: PartitionState | None, item: Any) -> PartitionState:
         """Return the partitions' state after an item, or refuse it; the state given stays as it is."""

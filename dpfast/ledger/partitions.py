@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import DELTA, no_amounts
 from dpfast.arguments import Real, Special
 from dpfast.errors import ColumnError, LedgerError, ParameterError, Words
-from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, charge_units
+from dpfast.exact.amounts import UNITS_PER_ONE, Coordinate, charge_units
 from dpfast.exact.units import Units
-from dpfast.ledger.account import Account, Identity, Store
+from dpfast.ledger.account import Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.history import history
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
+from dpfast.ledger.reading import Store
 
-__all__ = ["Keys", "Partitions", "keys_of", "partition_filter"]
+__all__ = ["Keys", "Partitions", "keys_of"]
 
 _MOST_KEYS = 2**31
 _KINDS = (pl.String, pl.Boolean, pl.Date, pl.Datetime)
@@ -173,7 +174,7 @@ class Partitions:
 
     def _codes(self, given: pl.Series | pl.DataFrame) -> NDArray[np.uint32] | None:
         """Return the places of keys in the list; None for the list as it stands."""
-        frame = _plain_keys(given, "keys", self._keys.columns)
+        frame = _plain_keys(given, self._keys.columns)
         if frame.schema != self._keys.schema:
             raise ColumnError(f"keys have the types {frame.schema}, but the partitions {self._keys.schema}; cast them")
         if frame.height == self._keys.height and frame.equals(self._keys):
@@ -187,22 +188,9 @@ class Partitions:
         return codes
 
 
-def partition_filter(epsilon: object, delta: object, units_in_one_partition: object) -> PartitionFilter:
-    """Return the rule of new partitions."""
-    if type(units_in_one_partition) is not bool:
-        raise ParameterError(
-            "units_in_one_partition",
-            units_in_one_partition,
-            "True, to attest that no unit has rows in two partitions, or False",
-        )
-    return PartitionFilter(
-        budget_units(epsilon, "epsilon"), budget_units(delta, "delta"), shared=not units_in_one_partition
-    )
-
-
 def keys_of(given: object) -> PartitionKeys:
     """Return the public list of partitions, each once."""
-    frame = _plain_keys(given, "keys", None)
+    frame = _plain_keys(given, None)
     if frame.is_duplicated().any():
         raise ParameterError("keys", Words("a list with repetitions"), "every partition once")
     reserved = {"epsilon", "delta", "__code"} & set(frame.columns)
@@ -218,28 +206,28 @@ def _frame_of(keys: PartitionKeys) -> pl.DataFrame:
     return pl.read_ipc(io.BytesIO(keys.payload))
 
 
-def _plain_keys(given: object, argument: str, names: list[str] | None) -> pl.DataFrame:
+def _plain_keys(given: object, names: list[str] | None) -> pl.DataFrame:
     """Return key columns of plain types and without nulls."""
     if isinstance(given, pl.Series):
         given = given.to_frame(names[0] if names and len(names) == 1 else given.name or "key")
     if not isinstance(given, pl.DataFrame) or not (0 < given.height < _MOST_KEYS) or not given.width:
-        raise ParameterError(argument, given, "a Polars series or frame of keys, one or more")
+        raise ParameterError("keys", given, "a Polars series or frame of keys, one or more")
     if names is not None:
         if set(given.columns) != set(names):
-            raise ColumnError(f"{argument} have the columns {given.columns}, but the partitions {names}")
+            raise ColumnError(f"keys have the columns {given.columns}, but the partitions {names}")
         given = given.select(names)
     frame = given.with_columns(
         column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column for column in given
     )
     for column in frame:
         if not (column.dtype.is_integer() or column.dtype in _KINDS):
-            raise ColumnError(f"{argument} have a column of {column.dtype}; give integers, text, booleans or dates")
+            raise ColumnError(f"keys have a column of {column.dtype}; give integers, text, booleans or dates")
         if column.null_count():
-            raise ParameterError(argument, Words(f"a column {column.name} with nulls"), "without nulls")
+            raise ParameterError("keys", Words(f"a column {column.name} with nulls"), "without nulls")
     return frame
 
 
-def _amounts(given: object, coordinate: str, count: int) -> Units:
+def _amounts(given: object, coordinate: Coordinate, count: int) -> Units:
     """Return one amount, or one a row, rounded up to whole units."""
     largest = 1e6 if coordinate == "epsilon" else float(np.nextafter(1.0, 0.0))
     if isinstance(given, (pl.Series, np.ndarray)):
@@ -262,7 +250,7 @@ def _amounts(given: object, coordinate: str, count: int) -> Units:
         return units
     if coordinate == "epsilon" and type(given) in (int, float) and str(given) in ("0", "0.0"):
         return _equal(0, 1)
-    return _equal(charge_units(given, "epsilon" if coordinate == "epsilon" else "delta"), 1)
+    return _equal(charge_units(given, coordinate), 1)
 
 
 def _equal(units: int, count: int) -> Units:

@@ -72,8 +72,8 @@ def read_payment(
     Raises
     ------
     ParameterError
-        What is given is no ledger, or the ledger adds up something else than the budget, or would pay for noise that
-        can be repeated, or the names are no names.
+        The ledger is not a ledger, or it adds up something else than the budget. Or the noise could be repeated, or
+        a name is not a string.
 
     """
     about = Identity(dataset, privacy_unit, neighbors)  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ with the lost one, so what it reads is the answer.
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +22,10 @@ from typing import Any, TypeVar
 import psycopg
 
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import MAIN, Account
+from dpfast.ledger.account import Account
 from dpfast.ledger.durable import DurableStore, forked
-from dpfast.ledger.head import Head, account_row
-from dpfast.ledger.postgresql_server import FORMAT, FORMAT_BEFORE, SCHEMA, Server, Session, reason_of
+from dpfast.ledger.head import create_tables
+from dpfast.ledger.postgresql_server import FORMAT, Server, Session, reason_of
 from dpfast.ledger.turns import Turns
 
 __all__ = ["PostgresqlStore", "place_of"]
@@ -56,6 +55,8 @@ class PostgresqlStore(DurableStore):
 
     """
 
+    _format = FORMAT
+
     def __init__(self, server: Server, name: str) -> None:
         super().__init__()
         self._server = server
@@ -83,12 +84,9 @@ class PostgresqlStore(DurableStore):
     def create(server: Server, name: str, account: Account) -> None:
         """Make the tables in one transaction: they never exist half made.
 
-        Whoever commits first wins; the others leave the winner's ledger as it is.
+        The process that commits first wins; the others leave its ledger as it is.
         """
         schema = _schema_of(name)
-        ledger = secrets.token_hex(16)
-        row = account_row(ledger, MAIN, account)
-        head = Head(ledger, account.identity, 0, ledger).with_account(row)
 
         def work(connection: psycopg.Connection[Any]) -> None:
             session = Session(connection, schema)
@@ -97,11 +95,9 @@ class PostgresqlStore(DurableStore):
                 session.execute("SET LOCAL synchronous_commit TO on")
                 session.execute(f"CREATE SCHEMA {schema}")
                 session.execute(f"SET LOCAL search_path TO {schema}")
-                for statement in SCHEMA:
-                    session.execute(statement)
+                session.execute("CREATE TABLE about (format BIGINT NOT NULL)")
                 session.execute("INSERT INTO about VALUES (?)", (FORMAT,))
-                session.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
-                session.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?, ?)", head.row)
+                create_tables(session, account, integer="BIGINT", binary="BYTEA", layout="")
                 session.commit()
 
         _alone(server, name, work)
@@ -192,16 +188,10 @@ class PostgresqlStore(DurableStore):
     def _version_of(self, connection: Session) -> int:
         return self._transactions
 
-    def _check_format(self, connection: Session) -> bool:
+    def _format_of(self, connection: Session) -> int:
         if connection.format != FORMAT:
-            (stored_format,) = connection.execute("SELECT format FROM about").fetchone() or (0,)
-            if stored_format not in (FORMAT, FORMAT_BEFORE):
-                known = "upgrade dpfast" if stored_format > FORMAT else "use the dpfast that made it"
-                raise LedgerError(
-                    f"the ledger {self.place} has format {stored_format}, this dpfast knows format {FORMAT}; {known}"
-                )
-            connection.format = stored_format
-        return connection.format == FORMAT
+            (connection.format,) = connection.execute("SELECT format FROM about").fetchone() or (0,)
+        return int(connection.format or 0)
 
     def _set_format(self, connection: Session) -> None:
         connection.execute("UPDATE about SET format = ?", (FORMAT,))

@@ -7,7 +7,7 @@ a failure is never quoted, for it may quote the URL.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -15,46 +15,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dpfast.errors import LedgerError, ParameterError, Words
 
-__all__ = ["FORMAT", "FORMAT_BEFORE", "PATIENCE_SECONDS", "SCHEMA", "Server", "Session", "check_name", "reason_of"]
+__all__ = ["FORMAT", "PATIENCE_SECONDS", "Server", "Session", "check_name", "reason_of"]
 
 FORMAT = 2
-#: The format before, whose head did not seal the accounts.
-FORMAT_BEFORE = 1
 PATIENCE_SECONDS = 30
 _LONGEST_PAUSE_SECONDS = 60
-
-SCHEMA = (
-    "CREATE TABLE about (format BIGINT NOT NULL)",
-    """
-    CREATE TABLE head (
-        ledger TEXT NOT NULL,
-        dataset TEXT, privacy_unit TEXT, neighbors TEXT,
-        entries BIGINT NOT NULL,
-        last_seal TEXT NOT NULL,
-        seal TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE account (
-        name TEXT PRIMARY KEY,
-        accountant TEXT NOT NULL, terms TEXT NOT NULL, spent TEXT NOT NULL,
-        seal TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE entry (
-        number BIGINT PRIMARY KEY,
-        count BIGINT NOT NULL,
-        call BIGINT NOT NULL,
-        time BIGINT NOT NULL,
-        account TEXT NOT NULL,
-        epsilon TEXT NOT NULL, delta TEXT NOT NULL, cost TEXT NOT NULL,
-        event TEXT NOT NULL, description TEXT NOT NULL,
-        payload BYTEA,
-        seal TEXT NOT NULL
-    )
-    """,
-)
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
@@ -159,32 +124,20 @@ def _unescaped(value: Any) -> Any:
     return value
 
 
-class _Rows:
-    """The rows of a cursor, their text as it was given."""
-
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for row in self._cursor:
-            yield tuple(map(_unescaped, row))
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        row = self._cursor.fetchone()
-        return None if row is None else tuple(map(_unescaped, row))
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return list(self)
+def _unescaped_rows(_: object) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Make rows whose text is as it was given."""
+    return lambda values: tuple(map(_unescaped, values))
 
 
 class Session:
     """A connection that takes SQL as the stores write it, for the tables of one schema.
 
-    Every transaction says what it needs of the server, so that none depends on what a connection was told before.
+    Every transaction says what it needs of the server, so that none depends on earlier settings of the connection.
     """
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self.connection = connection
+        connection.row_factory = _unescaped_rows
         self.format: int | None = None
         self._is_new = True
         self._schema = schema
@@ -228,9 +181,9 @@ class Session:
         if self.connection.execute("COMMIT").statusmessage != "COMMIT":
             raise psycopg.OperationalError("the transaction was rolled back")
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> _Rows:
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         """Run one statement."""
-        return _Rows(self.connection.execute(_translated(sql), tuple(map(_escaped, parameters))))
+        return self.connection.execute(_translated(sql), tuple(map(_escaped, parameters)))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement with many rows."""
@@ -241,7 +194,7 @@ class Session:
         """Return rows that need not fit into memory together."""
         with self.connection.cursor(name="entries") as cursor:
             cursor.execute(_translated(select), tuple(map(_escaped, parameters)))
-            yield from _Rows(cursor)
+            yield from cursor
 
 
 def _translated(sql: str) -> bytes:

@@ -1,19 +1,22 @@
-"""What a ledger tells of one of its accounts."""
+"""One account of a ledger, to be read: its budget, its history and reports on it."""
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Self, TypeAlias
 
 import polars as pl
 
 from dpfast.accounting.budget import Amounts, ShownAmounts
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import MAIN, Account, Identity, Store
+from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import Accountants, ReportDelta, history, report
+from dpfast.ledger.memory import MemoryStore
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "Store"]
+
+#: Where accounts are kept.
+Store: TypeAlias = MemoryStore | DurableStore
 
 
 class Reading:
@@ -23,8 +26,9 @@ class Reading:
     _account: str
     _is_open: bool
 
-    def _begin(self, store: Store, account: str) -> None:
+    def _begin(self, store: Store, account: str) -> Self:
         self._store, self._account, self._is_open = store, account, True
+        return self
 
     @property
     def total(self) -> Amounts:
@@ -67,7 +71,7 @@ class Reading:
         polars.DataFrame
             ``entry``, the number of the first of ``count`` charges; ``time`` (UTC, by the machine's clock,
             which may go backwards); ``account``, the allotment or ""; ``epsilon`` and ``delta`` of all these
-            charges, as the nearest floats; ``event``, the mechanism if it was told; ``description``.
+            charges, as the nearest floats; ``event``, the mechanism if it is known; ``description``.
 
         Raises
         ------
@@ -150,9 +154,7 @@ class Reading:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

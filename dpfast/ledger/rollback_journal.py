@@ -3,10 +3,10 @@
 SQLite writes the pages that a transaction will change into a journal and waits for the disk; then it writes the
 journal's header and waits; then it changes the file and waits; then it clears the header and waits, which is the
 commit. (The journal's file stays, since to make and remove one waits for the folder twice more: half of the time of a
-charge.) So whatever was acknowledged stands in the file itself, and a journal with a header means a charge that nobody
-was told of. SQLite alone would then play the journal back, whatever it holds: one from an earlier charge, put back by
-a backup or a hand, would take later charges away, and the seals would be in order. So that is done here, under the
-lock, by this rule:
+charge.) So whatever was acknowledged stands in the file itself, and a journal with a header means a charge that was
+never acknowledged. SQLite alone would then play the journal back, whatever it holds. A journal of an earlier charge,
+put back by a backup or a hand, would take later charges away, and the seals would be in order. So this is done here,
+under the lock, by this rule:
 
 - The file as it stands is read in full. If it is in order, it stays, and the journal is removed. It holds every
   acknowledged charge, and perhaps the one that was cut off, which then counts.
@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dpfast.errors import LedgerError
+from dpfast.ledger.account import damaged
 from dpfast.ledger.sqlite_files import connected, synchronise_directory
 
 __all__ = ["journal_of", "recover", "was_left"]
@@ -94,16 +95,10 @@ def recover(path: Path, descriptor: int, verify: Callable[[sqlite3.Connection], 
     except (LedgerError, sqlite3.Error, UnicodeDecodeError):
         in_order = False
     if not in_order and ahead not in (0, _COUNTERS - 1):
-        raise LedgerError(
-            f"the ledger {str(path)!r} is damaged, and the journal beside it is not that of its last charge; do not "
-            "release anything on it: restore its newest copy and charge again what that copy lacks"
-        )
+        raise damaged(repr(str(path)), "the journal beside it is not that of its last charge")
     head = pages.get(_HEAD)
     if not in_order and head is not None and not _is_same(head, os.pread(descriptor, len(head), len(head))):
-        raise LedgerError(
-            f"the ledger {str(path)!r} is damaged, and the journal beside it is of another ledger; do not "
-            "release anything on it: restore its newest copy and charge again what that copy lacks"
-        )
+        raise damaged(repr(str(path)), "the journal beside it is of another ledger")
     if in_order:
         try:
             os.fsync(descriptor)

@@ -24,20 +24,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import MAIN, Account
+from dpfast.ledger.account import Account
 from dpfast.ledger.durable import DurableStore, forked
 from dpfast.ledger.file_lock import after_fork_in_child, check_place, hold
-from dpfast.ledger.head import Head, account_row
+from dpfast.ledger.head import create_tables
 from dpfast.ledger.rollback_journal import journal_of, recover, was_left
-from dpfast.ledger.sqlite_files import (
-    APPLICATION_ID,
-    FORMAT,
-    FORMAT_BEFORE,
-    SCHEMA,
-    connected,
-    synchronise_directory,
-    told_plainly,
-)
+from dpfast.ledger.sqlite_files import APPLICATION_ID, FORMAT, connected, ledger_errors, synchronise_directory
 from dpfast.ledger.write_ahead_log import convert, is_ahead, log_of
 
 __all__ = ["SqliteStore"]
@@ -78,6 +70,8 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 class SqliteStore(DurableStore):
     """Accounts in a file; see the module for what is kept and how."""
 
+    _format = FORMAT
+
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
@@ -95,7 +89,7 @@ class SqliteStore(DurableStore):
     def create(cls, path: Path, account: Account) -> None:
         """Make the file complete under another name, then link it: it never exists half made.
 
-        Whoever links first wins; the others leave the winner's file as it is.
+        The process that links first wins; the others leave its file as it is.
         """
         # A lost ledger's journal does not belong to the new file.
         if (was_left(path) or os.path.exists(log_of(path))) and not os.path.exists(path):
@@ -104,16 +98,12 @@ class SqliteStore(DurableStore):
                 "restore the file, or remove the journal"
             )
         new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-        ledger = secrets.token_hex(16)
         try:
-            with told_plainly(path), closing(connected(new, "rwc")) as connection:
+            with ledger_errors(path), closing(connected(new, "rwc")) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in SCHEMA:
-                    connection.execute(statement)
-                row = account_row(ledger, MAIN, account)
-                connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?)", row)
-                head = Head(ledger, account.identity, 0, ledger).with_account(row)
-                connection.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?, ?)", head.row)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                create_tables(connection, account, integer="INTEGER", binary="BLOB", layout="WITHOUT ROWID")
                 connection.execute("COMMIT")
             with suppress(FileExistsError):
                 os.link(new, path)
@@ -157,7 +147,7 @@ class SqliteStore(DurableStore):
         self, file: int, work: Callable[[sqlite3.Connection], Result], writing: bool, alone: bool
     ) -> tuple[Result] | None:
         """Do a transaction under the lock, or return None where it takes one alone."""
-        with self.working, told_plainly(self._path):
+        with self.working, ledger_errors(self._path):
             process = os.getpid()
             self.is_working = True
             try:
@@ -220,17 +210,12 @@ class SqliteStore(DurableStore):
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         return int(version)
 
-    def _check_format(self, connection: sqlite3.Connection) -> bool:
+    def _format_of(self, connection: sqlite3.Connection) -> int:
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-        (stored_format,) = connection.execute("PRAGMA user_version").fetchone()
         if application_id != APPLICATION_ID:
             raise LedgerError(f"{self.place} is not a dpfast ledger; give another path")
-        if stored_format not in (FORMAT, FORMAT_BEFORE):
-            known = "upgrade dpfast" if stored_format > FORMAT else "use the dpfast that made it"
-            raise LedgerError(
-                f"the ledger {self.place} has format {stored_format}, this dpfast knows format {FORMAT}; {known}"
-            )
-        return bool(stored_format == FORMAT)
+        (stored,) = connection.execute("PRAGMA user_version").fetchone()
+        return int(stored)
 
     def _set_format(self, connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version = {FORMAT}")

@@ -10,47 +10,11 @@ from pathlib import Path
 
 from dpfast.errors import LedgerError
 
-__all__ = ["APPLICATION_ID", "FORMAT", "FORMAT_BEFORE", "SCHEMA", "connected", "synchronise_directory", "told_plainly"]
+__all__ = ["APPLICATION_ID", "FORMAT", "connected", "ledger_errors", "synchronise_directory"]
 
 APPLICATION_ID = 0x64706C67  # "dplg"; its meaning and that of a format number never change
 FORMAT = 3
-#: The format before, whose head did not seal the accounts.
-FORMAT_BEFORE = 2
 _PATIENCE_SECONDS = 30.0
-
-SCHEMA = (
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {FORMAT}",
-    """
-    CREATE TABLE head (
-        ledger TEXT NOT NULL,
-        dataset TEXT, privacy_unit TEXT, neighbors TEXT,
-        entries INTEGER NOT NULL,
-        last_seal TEXT NOT NULL,
-        seal TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE account (
-        name TEXT PRIMARY KEY,
-        accountant TEXT NOT NULL, terms TEXT NOT NULL, spent TEXT NOT NULL,
-        seal TEXT NOT NULL
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE entry (
-        number INTEGER PRIMARY KEY,
-        count INTEGER NOT NULL,
-        call INTEGER NOT NULL,
-        time INTEGER NOT NULL,
-        account TEXT NOT NULL,
-        epsilon TEXT NOT NULL, delta TEXT NOT NULL, cost TEXT NOT NULL,
-        event TEXT NOT NULL, description TEXT NOT NULL,
-        payload BLOB,
-        seal TEXT NOT NULL
-    )
-    """,
-)
 
 
 def connected(path: Path, mode: str) -> sqlite3.Connection:
@@ -87,10 +51,10 @@ _REASONS = {
 
 
 @contextmanager
-def told_plainly(path: Path) -> Iterator[None]:
+def ledger_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ledger errors.
 
-    Where a commit fails, the charge is not acknowledged; whether it was recorded, the entries tell.
+    Where a commit fails, the charge is not acknowledged; the entries show whether it was recorded.
     """
     try:
         yield

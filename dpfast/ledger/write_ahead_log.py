@@ -24,6 +24,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dpfast.errors import LedgerError
+from dpfast.ledger.account import damaged
 from dpfast.ledger.sqlite_files import connected
 
 __all__ = ["convert", "is_ahead", "log_of"]
@@ -137,7 +138,4 @@ def _summed(order: str, sums: tuple[int, int], content: bytes) -> tuple[int, int
 
 
 def _damaged(path: Path, what: str) -> LedgerError:
-    return LedgerError(
-        f"the ledger {str(path)!r} is damaged (its write-ahead log {what}); "
-        "do not release anything on it: restore its newest copy and charge again what that copy lacks"
-    )
+    return damaged(repr(str(path)), f"its write-ahead log {what}")

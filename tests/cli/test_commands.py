@@ -151,7 +151,8 @@ def test_the_demonstration_writes_everything_and_can_be_run_again(tmp_path, run)
 
 @needs_flights
 def test_what_bounding_leaves_on_average_is_what_it_leaves():
-    from dpfast.cli.demo import MAX_GROUPS, MAX_ROWS, plan_demo, read_flights, true_values
+    from dpfast.cli.demo.flights import read_flights
+    from dpfast.cli.demo.routes import MAX_GROUPS, MAX_ROWS, plan_demo, true_values
 
     flights = read_flights()
     assert flights.height == 336_776

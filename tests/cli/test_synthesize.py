@@ -170,7 +170,7 @@ MISTAKES = [
     ([*DOMAIN, "--epsilon", "1", "--neighbors", "replace"], 2, "--outside null"),
     ([*DOMAIN, "--epsilon", "1", "--public"], 2, "--public is for --plot"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "none.json"], 4, "there is no file 'none.json'"),
-    ([*DOMAIN, "--epsilon", "1", "--domain", "trips.csv"], 2, "must end in .json"),
+    ([*DOMAIN, "--epsilon", "1", "--domain", "trips.csv"], 2, "must end in one of .json"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "bad.json"], 4, "cannot be read as JSON"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "odd.json"], 2, "must have values"),
     ([*DOMAIN, "--epsilon", "1", "--domain", "bad.parquet"], 4, "cannot be read as .parquet"),
@@ -195,7 +195,11 @@ def test_a_mistake_is_one_line_and_spends_nothing(folder, run, arguments, code, 
 def test_files_that_cannot_be(folder, run):
     for arguments, code, told in (
         (["none.parquet", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "existing file"),
-        (["trips.csv", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "--schema sex=str,age=int64"),
+        (
+            ["trips.csv", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"],
+            2,
+            "--schema carrier=str,dep_delay=float64",
+        ),
         ([*ASKED, "--out", "trips.parquet", "--overwrite"], 4, "is read by this command"),
         (
             ["trips.parquet", *DOMAIN, "--epsilon", "1", "--ledger", "no.db", "--out", "made.csv"],

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import dpfast as dpf
+from dpfast.accounting.budget import Amounts
 from dpfast.charts import check_chart
 from dpfast.cli.demo.flights import DATASET, read_flights
 from dpfast.cli.errors import FileTroubleError
-from dpfast.cli.output import rescue_frame, write_frame
+from dpfast.cli.options import Destination
+from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import run_plan
 from dpfast.cli.terminal import Progress, console, print_table
 
@@ -97,14 +99,19 @@ def run_demo(folder: Path, epsilon: float) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = error.strerror
             raise FileTroubleError(
-                f"the folder {str(folder)!r} cannot be made ({reason}); give another --out"
+                f"the folder {str(folder)!r} cannot be made ({error.strerror}); give another --out"
             ) from None
         ledger, path, used_up = _open_ledger(folder, plan)
-        release = run_plan(plan, ledger, str(path), progress)
-        progress("writing")
-        written = _write(release, folder)
+        written = [folder / "flights.parquet"]
+        with Outputs(Destination(str(path), str(written[0]), overwrite=True), keep=()) as outputs:
+            release = run_plan(plan, ledger, str(path), progress)
+            progress("writing")
+            outputs.save_frame(release.frame)
+        for query in ("flights", "delay"):
+            for suffix in (".png", ".svg"):
+                written.append(folder / f"{query}{suffix}")
+                release.plot(written[-1], query=query)
     show(
         f"{flights.height:,} flights from New York City in 2013 (the package {DATASET}); the plan, made without them:\n"
     )
@@ -133,30 +140,10 @@ def _open_ledger(folder: Path, plan: Plan) -> tuple[Ledger, Path, list[Path]]:
             budget = (RUNS_A_LEDGER * plan.epsilon, RUNS_A_LEDGER * plan.delta)
             return dpf.Ledger.open(path, *budget, dataset=DATASET), path, used_up
         ledger = dpf.Ledger.open(path)
-        from dpfast.accounting.budget import Amounts
-
         left = ledger.remaining
         if isinstance(left, Amounts) and left.epsilon >= plan.epsilon and left.delta >= plan.delta:
             return ledger, path, used_up
         used_up.append(path)
-
-
-def _write(release: Release, folder: Path) -> list[Path]:
-    """Write the release first, since it has been paid for, then its charts."""
-    written = [folder / "flights.parquet"]
-    try:
-        write_frame(release.frame, written[0])
-    except OSError as error:
-        place = rescue_frame(release.frame)
-        raise FileTroubleError(
-            f"{str(written[0])!r} could not be written ({error.strerror}); "
-            f"the release was charged, and is {place} instead"
-        ) from None
-    for query in ("flights", "delay"):
-        for suffix in (".png", ".svg"):
-            written.append(folder / f"{query}{suffix}")
-            release.plot(written[-1], query=query)
-    return written
 
 
 def _show_table(release: Release, flights: pl.DataFrame) -> None:

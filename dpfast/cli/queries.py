@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import csv
 import datetime
+import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.errors import CommandError
+from dpfast.cli.errors import CommandError, shortened
+from dpfast.cli.files import FILE_SUFFIXES
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpfast.queries import ModeQuery, QuantileQuery, Query
+    from dpfast.queries import Bins, ModeQuery, QuantileQuery, Query
 
-__all__ = ["CSV_SUFFIXES", "FILE_SUFFIXES", "Asked", "read_queries", "shortened"]
+__all__ = ["read_bins", "read_queries", "read_value", "split_values"]
 
-CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
-FILE_SUFFIXES = (*CSV_SUFFIXES, ".parquet", ".arrow", ".ipc", ".feather")
-
-_ASK = (
-    "add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, --quantile COLUMN:LOW:HIGH:Q,... or "
-    "--mode COLUMN:CANDIDATE,..."
+_NOTHING = (
+    "nothing is asked for; add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, "
+    "--quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
 )
 _MENDS = {
     "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600",
@@ -33,44 +31,8 @@ _MENDS = {
     "mode": "write [NAME=]COLUMN:CANDIDATE,CANDIDATE,..., for example --mode dest:IAH,MIA",
 }
 
-# Queries are keyword arguments of `dpfast.plan`, whose own parameters they must not be mistaken for.
-_RESERVED = frozenset(
-    [
-        "data",
-        "by",
-        "epsilon",
-        "delta",
-        "rho",
-        "split",
-        "keys",
-        "privacy_unit",
-        "max_groups",
-        "max_rows_per_group",
-        "neighbors",
-        "mechanism",
-        "key_selection",
-        "population",
-        "dataset",
-        "schema",
-        "workload",
-        "strategy",
-    ]
-)
 
-
-@dataclass(frozen=True)
-class Asked:
-    """The files, and the options that ask for something, as they were written."""
-
-    files: tuple[str, ...]
-    count: str | None
-    sums: tuple[str, ...]
-    means: tuple[str, ...]
-    quantiles: tuple[str, ...]
-    modes: tuple[str, ...]
-
-
-def read_queries(asked: Asked, schema: Mapping[str, Any] | None) -> dict[str, Query]:
+def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Query]:
     """Return the queries by name; of the files only schemas are read, and only for candidates of modes.
 
     Raises
@@ -80,39 +42,36 @@ def read_queries(asked: Asked, schema: Mapping[str, Any] | None) -> dict[str, Qu
 
     """
     import dpfast as dpf
+    from dpfast.aggregation.sources import open_source
 
     queries: dict[str, Query] = {}
-    if asked.count is not None:
-        if asked.count.lower().endswith(FILE_SUFFIXES):
+    if given["count"] is not None:
+        if given["count"].lower().endswith(FILE_SUFFIXES):
             raise CommandError(
-                f"--count took the file {asked.count!r} for its name; write FILES first, or --count NAME"
+                f"--count took the file {given['count']!r} for its name; write FILES first, or --count NAME"
             )
-        queries[asked.count] = dpf.count()
-    columns = _schema(asked.files, schema) if asked.modes else {}
-    kinds: list[tuple[str, Callable[[str], tuple[str, Query]], Sequence[str]]] = [
-        ("sum", lambda text: _read_measure(text, "sum"), asked.sums),
-        ("mean", lambda text: _read_measure(text, "mean"), asked.means),
-        ("quantile", _read_quantile, asked.quantiles),
-        ("mode", lambda text: _read_mode(text, columns), asked.modes),
-    ]
-    for kind, read, written in kinds:
-        for text in written:
+        queries[given["count"]] = dpf.count()
+    columns: Mapping[str, pl.DataType] = {}
+    if given["modes"]:
+        columns = open_source(list(given["files"]), schema=schema).collect_schema()
+    readers: dict[str, Callable[[str], tuple[str, Query]]] = {
+        "sum": lambda text: _read_measure(text, "sum"),
+        "mean": lambda text: _read_measure(text, "mean"),
+        "quantile": _read_quantile,
+        "mode": lambda text: _read_mode(text, columns),
+    }
+    for kind, read in readers.items():
+        for text in given[f"{kind}s"]:
             name, query = read(text)
             if name in queries:
                 raise CommandError(f"two queries are called {name!r}; name one of them: --{kind} NAME={text}")
             queries[name] = query
     if not queries:
-        raise CommandError(f"nothing is asked for; {_ASK}")
-    for name in queries:
-        if name in _RESERVED:
-            raise CommandError(f"a query cannot be called {name!r}; choose another name")
+        raise CommandError(_NOTHING)
+    # Queries are keyword arguments of `dpfast.plan`, whose own parameters they must not be mistaken for.
+    for name in queries.keys() & (inspect.signature(dpf.plan).parameters.keys() - {"queries"}):
+        raise CommandError(f"a query cannot be called {name!r}; choose another name")
     return queries
-
-
-def _schema(files: Sequence[str], schema: Mapping[str, Any] | None) -> Mapping[str, pl.DataType]:
-    from dpfast.aggregation.sources import open_source
-
-    return open_source(list(files), schema=schema).collect_schema()
 
 
 def _unreadable(kind: str, text: str) -> CommandError:
@@ -177,16 +136,13 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, ModeQ
     import dpfast as dpf
 
     name, rest = _read_name(text, "mode")
-    # A column with a colon in its name is found by it, where there is one.
-    known = [column for column in schema if rest.startswith(f"{column}:")]
-    column = max(known, key=len, default=rest.partition(":")[0])
-    written = next(csv.reader([rest[len(column) + 1 :]]), [])
+    column, written = split_values(rest, schema)
     if not column or not all(written) or not written:
         raise _unreadable("mode", text)
     # A column that is not there is the plan's to refuse.
     dtype = schema.get(column)
     try:
-        candidates = [_read_candidate(entry, dtype) for entry in written]
+        candidates = [read_value(entry, dtype) for entry in written]
     except ValueError:
         raise CommandError(
             f"the candidates of --mode {shortened(text)} must be values of the column's dtype {dtype}: whole numbers, "
@@ -199,8 +155,40 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, ModeQ
     return name or f"{column}_mode", query
 
 
-def _read_candidate(text: str, dtype: pl.DataType | None) -> str | int | bool | datetime.date:
-    """Read a candidate, or raise ValueError."""
+def split_values(text: str, columns: Iterable[str]) -> tuple[str, list[str]]:
+    """Split ``COLUMN:VALUE,...``, values quoted as in a CSV file if need be.
+
+    A column with a colon in its name is found by it, where there is one.
+    """
+    known = [column for column in columns if text.startswith(f"{column}:")]
+    column = max(known, key=len, default=text.partition(":")[0])
+    return column, next(csv.reader([text[len(column) + 1 :]]), [])
+
+
+def read_bins(column: str, written: Iterable[object], what: str) -> Bins:
+    """Read the edges of a column's bins."""
+    import dpfast as dpf
+
+    mend = "write two edges or more, increasing, as in --bins distance:0,500,1000"
+    try:
+        edges = [_number(str(edge)) for edge in written]
+    except ValueError:
+        raise CommandError(f"the edges of {what} are no numbers; {mend}") from None
+    try:
+        return dpf.bins(column, edges)
+    except ParameterError:
+        raise CommandError(f"{what} does not serve; {mend}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def read_value(text: str, dtype: pl.DataType | None) -> str | int | bool | datetime.date:
+    """Read a value of a column, or raise ValueError."""
     import polars as pl
 
     if dtype is None or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
@@ -212,9 +200,3 @@ def _read_candidate(text: str, dtype: pl.DataType | None) -> str | int | bool | 
     if dtype == pl.Date:
         return datetime.date.fromisoformat(text.strip())
     return text
-
-
-def shortened(text: str) -> str:
-    """Return a text in one line of at most 60 characters."""
-    shown = " ".join(text.split())
-    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,86 @@
+"""Files that a command reads besides the data, and the dtypes of CSV columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpfast.cli.errors import CommandError, FileTroubleError, shortened
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["CSV_SUFFIXES", "FILE_SUFFIXES", "check_file", "read_keys", "read_schema", "read_typed_table"]
+
+CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
+_TYPED_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
+FILE_SUFFIXES = (*CSV_SUFFIXES, *_TYPED_SUFFIXES)
+
+
+def check_file(path: str, option: str, *others: str, kinds: str = "a Parquet or Arrow file") -> None:
+    """Refuse a file that is missing, or neither a table whose columns have types nor of one of the other kinds."""
+    allowed = (*others, *_TYPED_SUFFIXES)
+    mend = "" if others else "; write CSV as Parquet first"
+    if not path.lower().endswith(allowed):
+        raise CommandError(f"{option} {path!r} must end in one of {', '.join(allowed)}{mend}")
+    if not Path(path).is_file():
+        raise FileTroubleError(f"there is no file {path!r} for {option}; give {kinds}")
+
+
+def read_typed_table(path: str, option: str) -> pl.DataFrame:
+    """Read a file whose columns have types of their own; it may hold private values."""
+    import polars as pl
+
+    # The types of a CSV file's columns depend on its values, and a wrong one is an error that tells of them.
+    check_file(path, option)
+    suffix = Path(path).suffix.lower()
+    try:
+        return pl.read_parquet(path) if suffix == ".parquet" else pl.read_ipc(path)
+    except (pl.exceptions.PolarsError, OSError):
+        # What the reader says may quote private values.
+        raise FileTroubleError(f"{path!r} cannot be read as {suffix}; see whether it is whole") from None
+
+
+def read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
+    """Read the public keys; in a CSV file they are strings where ``--schema`` says nothing else."""
+    import polars as pl
+
+    check_file(path, "--keys", *CSV_SUFFIXES, kinds="a Parquet, CSV or Arrow file")
+    if not path.lower().endswith(CSV_SUFFIXES):
+        return read_typed_table(path, "--keys")
+    try:
+        columns = pl.read_csv(path, infer_schema=False, n_rows=0).columns
+        dtypes = {name: dtype for name, dtype in (schema or {}).items() if name in columns}
+        return pl.read_csv(path, infer_schema=False, schema_overrides=dtypes)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # Public keys are public: the reason may be shown.
+        reason = " ".join(str(error).split())[:160]
+        raise FileTroubleError(f"the keys in {path!r} cannot be read ({reason}); mend the file or --schema") from None
+
+
+def read_schema(text: str | None) -> dict[str, Any] | None:
+    """Read ``COLUMN=DTYPE,...``."""
+    if text is None:
+        return None
+    import polars as pl
+
+    dtypes: dict[str, Any] = {
+        "str": pl.String,
+        "string": pl.String,
+        "cat": pl.Categorical,
+        "bool": pl.Boolean,
+        "date": pl.Date,
+        "int": pl.Int64,
+        "float": pl.Float64,
+    }
+    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"):
+        dtypes[name.lower()] = getattr(pl, name)
+    schema: dict[str, Any] = {}
+    for entry in text.split(","):
+        name, equals, dtype = entry.strip().rpartition("=")
+        if not equals or not name or dtype.strip().lower() not in dtypes:
+            raise CommandError(f"--schema {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(dtypes)}")
+        if name in schema:
+            raise CommandError(f"--schema names {name!r} twice; leave one out")
+        schema[name] = dtypes[dtype.strip().lower()]
+    return schema

@@ -1,0 +1,86 @@
+"""Options that several commands have, each declared once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import click
+
+__all__ = [
+    "DATASET",
+    "EPSILON",
+    "FILES",
+    "NEIGHBORS",
+    "RHO",
+    "SCHEMA",
+    "Destination",
+    "choice",
+    "combined",
+    "dataset_name",
+    "destination_options",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def choice(option: str, *choices: str, text: str) -> Callable[[_Command], _Command]:
+    """Return an option with a few choices, of which the first is the default."""
+    return click.option(option, type=click.Choice(choices), default=choices[0], show_default=True, help=text)
+
+
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILES...")
+EPSILON = click.option("--epsilon", type=float, help="The privacy loss of the whole release.")
+RHO = click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho.")
+NEIGHBORS = choice(
+    "--neighbors", "add_remove", "replace", text="How neighbouring data differ: by one unit more, or one replaced."
+)
+DATASET = click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]")
+SCHEMA = click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used.")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """What a command charges and where it writes, as it was written."""
+
+    ledger: str
+    out: str
+    overwrite: bool
+    plot: str | None = None
+    budget_epsilon: float | None = None
+    budget_delta: float | None = None
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> Destination:
+        """Take the options of a destination out of all that were given."""
+        return cls(**{one.name: given.pop(one.name) for one in fields(cls) if one.name in given})
+
+
+def destination_options(content: str, *, plot: str = "", required: bool = True) -> Callable[[_Command], _Command]:
+    """Give a command the options of a `Destination`; ``plot`` says what a chart shows, if there may be one."""
+    written = "--out and --plot if they exist" if plot else "--out if it exists"
+    what = f"Where to write the {content}: .parquet, .csv, .arrow, .json, .ndjson, or - for CSV on standard output."
+    declared = [
+        click.option("--ledger", required=required, metavar="FILE", help="The budget that is charged."),
+        click.option("--out", required=required, metavar="FILE", help=what),
+        click.option("--overwrite", is_flag=True, help=f"Replace {written}."),
+    ]
+    if plot:
+        declared[1:1] = [
+            click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none."),
+            click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]"),
+        ]
+        declared.insert(-1, click.option("--plot", metavar="FILE", help=f"Draw {plot}: .png, .svg or .pdf."))
+    return combined(*declared)
+
+
+def combined(*declared: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Return one decorator for many, in the order in which help shows them."""
+    return lambda command: functools.reduce(lambda wrapped, one: one(wrapped), reversed(declared), command)
+
+
+def dataset_name(files: tuple[str, ...], dataset: str | None) -> str:
+    """Return the name under which the ledger knows the data: by default the files as they were written."""
+    return ", ".join(files) if dataset is None else dataset
