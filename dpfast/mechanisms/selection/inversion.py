@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels.weights.exponential_weights import BLOCK, highest, locate, sum_halves, weigh, weigh_blocks
+from dpfast.kernels.selection.differences import best_score
+from dpfast.kernels.weights.exponential_weights import BLOCK, locate, sum_halves, weigh, weigh_blocks
 from dpfast.mechanisms.selection.candidates import Candidates
 from dpfast.mechanisms.selection.exact_inversion import ExactSums
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
@@ -82,7 +83,7 @@ class Weights:
             if weigh_blocks(scores, slope, weights, self.references[own], sums[own]):
                 raise candidates.refuse_not_finite(start, scores)
         self.factors = np.empty(blocks)
-        weigh(self.references, highest(self.references), slope, self.factors)
+        weigh(self.references, best_score(self.references), slope, self.factors)
         self._sums = sums * self.factors
         self.total = float(sum_halves(self._sums.copy()))
 
