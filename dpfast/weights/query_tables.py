@@ -44,9 +44,8 @@ class Marginal(LinearQuery):
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "attributes", checked_attributes(self.attributes, len(shape)))
-        object.__setattr__(self, "_walk", self._walked())
+        self._set(shape=shape, attributes=checked_attributes(self.attributes, len(shape)))
+        self._set(_walk=self._walked())
 
     def _walked(self) -> _Walk:
         """Return how the kernels walk: sizes and steps of the outer axes; length, form and pattern of a run."""
@@ -146,7 +145,7 @@ class Ranges(LinearQuery):
                 raise ParameterError(
                     name, Words(f"of shape {ends.shape} and type {ends.dtype}"), "one column of integers"
                 )
-            object.__setattr__(self, name, ends.astype(np.int64))
+            self._set(**{name: ends.astype(np.int64)})
         if self.starts.size != self.stops.size:
             raise ParameterError(
                 "stops", Words(f"{self.stops.size} of them"), f"{self.starts.size}, as many as the starts"
@@ -156,9 +155,7 @@ class Ranges(LinearQuery):
         if not (self.starts <= self.stops).all():
             raise ParameterError("stops", Words("one below its start"), "at least the starts")
         ends = np.unique(np.concatenate([[0], self.starts, self.stops]))
-        object.__setattr__(self, "_ends", ends)
-        object.__setattr__(self, "_first", np.searchsorted(ends, self.starts))
-        object.__setattr__(self, "_last", np.searchsorted(ends, self.stops))
+        self._set(_ends=ends, _first=np.searchsorted(ends, self.starts), _last=np.searchsorted(ends, self.stops))
 
     @property
     def table(self) -> tuple[int, ...]:
