@@ -62,7 +62,7 @@ class Declaration(ABC):
 
     @abstractmethod
     def wrong(self) -> Iterator[object]:
-        """Yield values of every kind that is refused, but for None."""
+        """Yield values of every kind that is refused, except None."""
 
 
 @dataclass(frozen=True)

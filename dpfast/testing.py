@@ -16,7 +16,7 @@ class SeededRandom:
     """Keys derived from a seed: the same seed and the same calls give the same noise.
 
     Guarantee
-        None: whoever knows the seed can subtract the noise. Releases charged to a ledger refuse it.
+        None: anyone who knows the seed can subtract the noise. Releases charged to a ledger refuse it.
 
     Parameters
     ----------

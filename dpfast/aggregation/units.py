@@ -21,7 +21,7 @@ from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
-from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_groups_by_unit, sort_rows_by_unit
+from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_by_unit
 from dpfast.kernels.grouping.factorizing import factorize_values, offset_values, reinsert_values
 
 __all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
@@ -195,11 +195,11 @@ def bound_contributions(
     sorted_groups = np.empty(kept, np.int32)
     if mark_rows:
         sorted_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
-        sort_rows_by_unit(units, groups, starts[:-1].copy(), sorted_groups, sorted_rows)
+        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, sorted_rows)
         groups[units < 0] = -1
     else:
         sorted_rows = np.empty(0, np.int32)
-        sort_groups_by_unit(units, groups, starts[:-1].copy(), sorted_groups)
+        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, None)
 
     room = max(1, min(longest, keys))
     last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)

@@ -7,12 +7,14 @@ the certified kernels hold for the operations as written and no others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import numba
 from numba.core import event
+from numba.extending import overload
 
-__all__ = ["inlined", "kernel", "when_compiling"]
+__all__ = ["by_types", "inlined", "kernel", "when_compiling"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -27,6 +29,20 @@ def inlined(function: _Function) -> _Function:
     """Compile the body of a loop, to be inlined where it is called."""
     compiled: _Function = numba.njit(nogil=True, error_model="numpy", fastmath=False, inline="always")(function)
     return compiled
+
+
+def by_types(*, inline: bool) -> Callable[[_Function], _Function]:
+    """Compile a function by the types of its arguments: what is decorated takes these and returns the function."""
+
+    def publish(choose: _Function) -> _Function:
+        @wraps(choose)
+        def chosen(*arguments: object) -> None:
+            raise NotImplementedError("compiled code only")
+
+        overload(chosen, inline="always" if inline else "never")(choose)
+        return chosen  # type: ignore[return-value]
+
+    return publish
 
 
 class _FirstCompilation(event.Listener):  # type: ignore[misc]
@@ -52,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

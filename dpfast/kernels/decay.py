@@ -19,6 +19,7 @@ from dpfast.kernels.compilation import inlined
 from dpfast.kernels.intrinsics import (
     f64_from_bits,
     fused_multiply_add,
+    polynomial,
     round_half_even,
     shift_left,
     subtract,
@@ -29,23 +30,23 @@ __all__ = ["LARGEST", "TAYLOR", "decay_f64"]
 LARGEST = 700.0
 """The largest x."""
 
-#: 1 / 13!, 1 / 12!, ..., 1 / 1!.
+#: 1 / 0!, 1 / 1!, ..., 1 / 13!.
 TAYLOR = (
-    1.6059043836821613e-10,
-    2.08767569878681e-09,
-    2.505210838544172e-08,
-    2.755731922398589e-07,
-    2.7557319223985893e-06,
-    2.48015873015873e-05,
-    0.0001984126984126984,
-    0.001388888888888889,
-    0.008333333333333333,
-    0.041666666666666664,
-    0.16666666666666666,
-    0.5,
     1.0,
+    1.0,
+    0.5,
+    0.16666666666666666,
+    0.041666666666666664,
+    0.008333333333333333,
+    0.001388888888888889,
+    0.0001984126984126984,
+    2.48015873015873e-05,
+    2.7557319223985893e-06,
+    2.755731922398589e-07,
+    2.505210838544172e-08,
+    2.08767569878681e-09,
+    1.6059043836821613e-10,
 )
-_C13, _C12, _C11, _C10, _C9, _C8, _C7, _C6, _C5, _C4, _C3, _C2, _C1 = TAYLOR
 _INVERSE_LN2 = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42fefap-1"), float.fromhex("0x1.cf79abc9e3b3ap-40")
 _BIAS, _EXPONENT = np.uint64(1023), np.uint64(52)
@@ -57,20 +58,7 @@ def decay_f64(x):
     k = round_half_even(x * _INVERSE_LN2)
     r = fused_multiply_add(-k, _LN2_HIGH, x)
     r = fused_multiply_add(k, _LN2_LOW, -r)  # less the remainder
-    p = fused_multiply_add(r, _C13, _C12)
-    p = fused_multiply_add(r, p, _C11)
-    p = fused_multiply_add(r, p, _C10)
-    p = fused_multiply_add(r, p, _C9)
-    p = fused_multiply_add(r, p, _C8)
-    p = fused_multiply_add(r, p, _C7)
-    p = fused_multiply_add(r, p, _C6)
-    p = fused_multiply_add(r, p, _C5)
-    p = fused_multiply_add(r, p, _C4)
-    p = fused_multiply_add(r, p, _C3)
-    p = fused_multiply_add(r, p, _C2)
-    p = fused_multiply_add(r, p, _C1)
-    p = fused_multiply_add(r, p, 1.0)
-    return p * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
+    return polynomial(r, TAYLOR) * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -34,6 +34,7 @@ __all__ = [
     "i32_from_u64",
     "low_product",
     "maximum",
+    "polynomial",
     "round_half_even",
     "shift_left",
     "shift_right",
@@ -99,7 +100,6 @@ def _call(name: str) -> _Lowering:
 
 
 _F32, _F64, _I32, _I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
-
 _I128 = ir.IntType(128)
 
 
@@ -148,6 +148,21 @@ u64_from_u32 = _convert(types.uint32, types.uint64, lambda b, a: b.zext(a[0], _I
 
 
 @intrinsic
+def polynomial(typing_context: Any, x: Any, coefficients: Any) -> Any:
+    """Return a polynomial's value by Horner's rule in fused operations; the constant comes first in the tuple."""
+    if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != x:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+        *others, value = (builder.extract_value(arguments[1], place) for place in range(coefficients.count))
+        for coefficient in reversed(others):
+            value = builder.fma(arguments[0], value, coefficient)
+        return value
+
+    return x(x, coefficients), generate
+
+
+@intrinsic
 def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     """Return ``x`` where the condition holds, else ``y``, without a branch and without widening."""
     if x != y or condition != types.boolean:
@@ -162,4 +177,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

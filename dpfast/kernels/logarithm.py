@@ -41,6 +41,7 @@ from dpfast.kernels.intrinsics import (
     f64_from_bits,
     f64_from_i64,
     fused_multiply_add,
+    polynomial,
     shift_left,
     shift_right,
     subtract,
@@ -60,8 +61,7 @@ POLYNOMIAL_F64 = (
 )
 POLYNOMIAL_F32 = (0.6666668503957586, 0.3998878056602198, 0.2957994939197279)
 
-_A0, _A1, _A2, _A3, _A4, _A5, _A6 = POLYNOMIAL_F64
-_B0, _B1, _B2 = (np.float32(coefficient) for coefficient in POLYNOMIAL_F32)
+_ROUNDED_F32 = tuple(np.float32(coefficient) for coefficient in POLYNOMIAL_F32)
 
 _LN2 = 0.6931471805599453
 _ONE_64, _EXPONENT_64, _BIAS_64 = np.uint64(1), np.uint64(52), np.uint64(1024)
@@ -81,13 +81,7 @@ def minus_log_f64(bits, exponents):
     mantissa = f64_from_bits(subtract(bits, shift_left(subtract(k, _ONE_64), _EXPONENT_64)))
     s = (mantissa - 1.0) / (mantissa + 1.0)
     z = s * s
-    p = fused_multiply_add(z, _A6, _A5)
-    p = fused_multiply_add(z, p, _A4)
-    p = fused_multiply_add(z, p, _A3)
-    p = fused_multiply_add(z, p, _A2)
-    p = fused_multiply_add(z, p, _A1)
-    p = fused_multiply_add(z, p, _A0)
-    log_mantissa = fused_multiply_add(s * z, p, s + s)
+    log_mantissa = fused_multiply_add(s * z, polynomial(z, POLYNOMIAL_F64), s + s)
     return fused_multiply_add(exponents - f64_from_i64(k), _LN2, -log_mantissa), k
 
 
@@ -107,12 +101,10 @@ def exponential_f32(r, bits_plus_one):
     mantissa = f32_from_bits(subtract(bits, shift_left(subtract(k, _ONE_32), _EXPONENT_32)))
     s = (mantissa - _ONE_F32) / (mantissa + _ONE_F32)
     z = s * s
-    p = fused_multiply_add(z, _B2, _B1)
-    p = fused_multiply_add(z, p, _B0)
-    log_mantissa = fused_multiply_add(s * z, p, s + s)
+    log_mantissa = fused_multiply_add(s * z, polynomial(z, _ROUNDED_F32), s + s)
     exponential = fused_multiply_add(bits_plus_one - f32_from_i32(k), _LN2_F32, -log_mantissa)
     width = f32_from_bits(shift_left(subtract(_BIAS_32, k), _EXPONENT_32))
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from numba import types
-from numba.extending import overload
+
+from dpfast.kernels.compilation import by_types
 
 __all__ = ["at", "largest_of_rows", "part"]
 
 
+@by_types(inline=True)
 def at(parameter, row):
     """Return the parameter of a row: itself if it is a number, its entry if an array, None if it is None."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(at, inline="always")
-def _at(parameter, row):
     if isinstance(parameter, types.Array):
         return lambda parameter, row: parameter[row]
     if isinstance(parameter, types.NoneType):
@@ -22,25 +19,17 @@ def _at(parameter, row):
     return lambda parameter, row: parameter
 
 
+@by_types(inline=True)
 def part(parameter, start, stop):
     """Return the parameter of some rows: itself if it is a number or None, a view if an array."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(part, inline="always")
-def _part(parameter, start, stop):
     if isinstance(parameter, types.Array):
         return lambda parameter, start, stop: parameter[start:stop]
     return lambda parameter, start, stop: parameter
 
 
+@by_types(inline=True)
 def largest_of_rows(parameter, offsets, row, stop):
     """Return the largest parameter of the rows from ``row`` on that begin before ``stop``: itself if it is a number."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(largest_of_rows, inline="always")
-def _largest_of_rows(parameter, offsets, row, stop):
     if not isinstance(parameter, types.Array):
         return lambda parameter, offsets, row, stop: parameter
 
@@ -54,4 +43,4 @@ def _largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

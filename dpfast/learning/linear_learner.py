@@ -34,8 +34,8 @@ class LinearLearner:
     """Learn which convex combination of d features has a small mean, privately.
 
     From n examples x in [-1, 1]^d, drawn independently from one distribution, it returns theta in the simplex with
-    <theta, mean> close to the least coordinate of the distribution's mean. Put examples in random order first if
-    theirs means anything: each is seen once.
+    <theta, mean> close to the least coordinate of the distribution's mean. Each example is seen once: put them in
+    random order first if their order means anything.
 
     Guarantee
         The result is (epsilon, delta)-differentially private; neighbours differ in one example, replaced by any
@@ -127,13 +127,13 @@ class LinearLearner:
         return np.bincount(plays, minlength=self.features) / self.examples
 
     def excess_bound(self, beta: Beta = 0.05) -> float:
-        """Return what <theta, mean> exceeds the mean's least coordinate by, with a probability of beta at most.
+        """Return how far <theta, mean> is above the mean's least coordinate, with probability at least 1 - beta.
 
         In losses (1 + x) / 2, with p_t what play t is drawn from and m their mean: the sum of <p_t, l_t> exceeds that
         of the best coordinate by T `regret_bound` at most (theorem 11.1). m[a_t] - <p_t, l_t> has the mean 0 given
-        all before, and is within 1 of 0: their sum exceeds sqrt(2 T ln(2/beta)) with a probability of beta/2 at most
-        (Azuma), and the best coordinate's losses exceed their mean by sqrt(ln(2/beta) / 2T) as rarely (Hoeffding). x
-        is twice as wide.
+        all before, and is within 1 of 0: their sum exceeds sqrt(2 T ln(2/beta)) with probability at most beta/2
+        (Azuma). The best coordinate's losses exceed their mean by sqrt(ln(2/beta) / 2T) with probability at most
+        beta/2, too (Hoeffding). x is twice as wide.
         """
         slack = math.log(2.0 / BETA.read("beta", beta)) / self.examples
         regret = regret_bound(self.features, self.examples, self.eta)

@@ -1,7 +1,7 @@
 """Bounds on regret, and the eta that a privacy budget buys (Dwork, Roth 2014, section 11.2).
 
 Regret is the average loss of what was played less that of the best single expert, after a number of rounds whose
-losses lie in [0, 1]. All bounds hold for k experts, whoever chooses the losses, even after seeing earlier plays.
+losses lie in [0, 1]. All bounds hold for k experts and for any losses, even ones chosen after seeing earlier plays.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def rounds_for_regret(experts: Experts, regret: Annotated[Real, _REGRET]) -> int
 
 
 def likely_regret_bound(experts: Experts, rounds: Rounds, eta: Annotated[Real, _REGRET], beta: Beta) -> float:
-    """Return a bound that the regret exceeds with a probability of beta at most: by sqrt(ln(k / beta) / T) more.
+    """Return a bound on the regret that holds with probability at least 1 - beta.
 
-    Theorem 11.4, for the actual losses of what was played.
+    It is `regret_bound` plus sqrt(ln(k / beta) / T): theorem 11.4, for the actual losses of what was played.
 
     Examples
     --------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,11 @@ from dpfast.kernels.weights import cells as kernels
 from dpfast.threads import thread_count
 from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total
 from dpfast.weights.given_queries import GivenQuery, OptionalQuery, linear_query
-from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, blocks_of, sum_of, total_of
+from dpfast.weights.linear_queries import LARGEST_ETA, blocks_of, sum_of, total_of
 from dpfast.weights.slab_queries import checked_shape
 
 __all__ = [
+    "LearntHistogram",
     "Weights",
     "checked_eta",
     "checked_weights",
@@ -77,7 +79,7 @@ def inspected_sum(weights: NDArray[np.float64], argument: str) -> float:
 def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argument: str) -> None:
     """Raise if a weight is negative or NaN, or if a sum of them is not positive and finite.
 
-    ``signed`` tells whether some weight has a minus sign, which -0.0 may have.
+    ``signed`` says whether some weight has a minus sign, which -0.0 may have.
     """
     if signed and (weights < 0.0).any():
         raise ParameterError(argument, Words("an array with a negative number"), "made of numbers of 0 or more")
@@ -88,7 +90,39 @@ def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argu
         )
 
 
-class Weights:
+class LearntHistogram(ABC):
+    """A histogram that multiplicative weights learn: its shape, its total, and a float64 for each cell."""
+
+    #: The weights, or their logarithms.
+    _kept: NDArray[np.float64]
+
+    def __init__(self, shape: Shape, total: Total = 1.0, *, initial: Histogram = None, threads: Threads = None) -> None:
+        self.shape = checked_shape(shape)
+        self.total = TOTAL.read("total", total)
+        self.cells = math.prod(self.shape)
+        self._workers = thread_count(threads, self.cells, CELLS_PER_THREAD)
+        weights = None if initial is None else checked_weights(initial, "initial")
+        if weights is not None and weights.shape not in {self.shape, (self.cells,)}:
+            raise ParameterError("initial", Words(f"of shape {weights.shape}"), f"of shape {self.shape}")
+        self._begin(None if weights is None else weights.reshape(-1))
+
+    @abstractmethod
+    def _begin(self, weights: NDArray[np.float64] | None) -> None:
+        """Begin with weights, which are owned; None for equal ones."""
+
+    def copy(self) -> Self:
+        """Return weights that are updated independently of these."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._kept = self._kept.copy()
+        return other
+
+    def __repr__(self) -> str:
+        """Show the shape and the total."""
+        return f"{type(self).__name__}({' x '.join(map(str, self.shape))} cells, total {self.total:g})"
+
+
+class Weights(LearntHistogram):
     """A histogram that multiplicative weights learn, kept as weights up to a factor.
 
     An update costs one pass over the cells that the query touches: the sum of the new weights comes with it, and the
@@ -123,25 +157,12 @@ class Weights:
 
     """
 
-    def __init__(self, shape: Shape, total: Total = 1.0, *, initial: Histogram = None, threads: Threads = None) -> None:
-        self.shape = checked_shape(shape)
-        self.total = TOTAL.read("total", total)
-        cells = math.prod(self.shape)
-        self._workers = thread_count(threads, cells, CELLS_PER_THREAD)
-        if initial is None:
-            self._weights = np.full(cells, 1.0 / cells)
-        else:
-            weights = checked_weights(initial, "initial")
-            if weights.shape not in {self.shape, (cells,)}:
-                raise ParameterError("initial", Words(f"of shape {weights.shape}"), f"of shape {self.shape}")
-            self._weights = weights.reshape(-1)
-        self._sum = sum_of(self._weights, self._workers)
-        self._unsummed = 0
+    _sum: float
+    _unsummed: int
 
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-        return self._weights.size
+    def _begin(self, weights: NDArray[np.float64] | None) -> None:
+        self._kept = np.full(self.cells, 1.0 / self.cells) if weights is None else weights
+        self._sum_afresh()
 
     def update(
         self, query: GivenQuery, eta: Eta, then: OptionalQuery = None
@@ -176,50 +197,35 @@ class Weights:
         following = None if then is None else linear_query(then, self.shape, "then")
         answer = None
         if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
-            self._normalise()
+            kernels.scale(self._kept, 1.0 / self._sum)
+            self._sum_afresh()
         if query.is_sparse:
-            self._update_few(query, etas)
+            self._sum = query.multiply(self._kept, self._sum, etas, self._workers)
+            self._unsummed += 1
+            if self._unsummed >= _LONGEST_UNSUMMED:
+                self._sum_afresh()
             if following is not None:
-                answer = following.answer(self._weights, self._workers)
+                answer = following.answer(self._kept, self._workers)
         elif following is None:
-            self._sum = query.multiply(self._weights, self._sum, etas, self._workers)
+            self._sum = query.multiply(self._kept, self._sum, etas, self._workers)
             self._unsummed = 0
         else:
-            self._sum, answer = query.multiply_and_answer(self._weights, self._sum, etas, following, self._workers)
+            self._sum, answer = query.multiply_and_answer(self._kept, self._sum, etas, following, self._workers)
             self._unsummed = 0
         if not 0.0 < self._sum < math.inf:
             raise ParameterError("eta", eta, "such that some weight is left", "use LogWeights, or smaller etas")
         return None if answer is None else answer * (self.total / self._sum)
 
-    def _update_few(self, query: LinearQuery, eta: float) -> None:
-        self._sum = query.multiply(self._weights, self._sum, eta, self._workers)
-        self._unsummed += 1
-        if self._unsummed >= _LONGEST_UNSUMMED:
-            self._sum = sum_of(self._weights, self._workers)
-            self._unsummed = 0
-
-    def _normalise(self) -> None:
-        kernels.scale(self._weights, 1.0 / self._sum)
-        self._sum = sum_of(self._weights, self._workers)
+    def _sum_afresh(self) -> None:
+        self._sum = sum_of(self._kept, self._workers)
         self._unsummed = 0
 
     def answer(self, query: GivenQuery) -> Any:  # as the query is
         """Return the query's answer to the histogram: a float, or an array for a table of queries."""
         query = linear_query(query, self.shape)
-        return query.answer(self._weights, self._workers) * (self.total / self._sum)
+        return query.answer(self._kept, self._workers) * (self.total / self._sum)
 
     def histogram(self) -> NDArray[np.float64]:
         """Return the cells as a new array of the shape; they add up to the total."""
-        cells: NDArray[np.float64] = (self._weights * (self.total / self._sum)).reshape(self.shape)
+        cells: NDArray[np.float64] = (self._kept * (self.total / self._sum)).reshape(self.shape)
         return cells
-
-    def copy(self) -> Weights:
-        """Return weights that are updated independently of these."""
-        other: Weights = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._weights = self._weights.copy()
-        return other
-
-    def __repr__(self) -> str:
-        """Show the shape and the total."""
-        return f"{type(self).__name__}({' x '.join(map(str, self.shape))} cells, total {self.total:g})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ from dpfast.kernels.weights import cells as kernels
 from dpfast.kernels.weights import logarithms as logarithm_kernels
 from dpfast.kernels.weights.cells import BLOCK, WORD
 from dpfast.threads import in_parts
-from dpfast.weights.declarations import CELLS, Cells
+from dpfast.weights.declarations import CELLS, NO_NUMBERS, Cells
 
 __all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "blocks_of", "sum_of", "total_of"]
 
@@ -76,6 +76,11 @@ class LinearQuery(ABC):
     def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the coefficients as an array of the shape, those of a table in front of it."""
 
+    def _set(self, **attributes: object) -> None:
+        """Set attributes of a query, which is frozen, while it is made."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
 
 def blocks_of(cells: int) -> int:
     """Return how many blocks so many cells make."""
@@ -87,15 +92,20 @@ def total_of(sums: NDArray[np.float64]) -> float:
     return float(sums[0]) if sums.size == 1 else float(sums.sum())
 
 
-def sum_of(weights: Weights, workers: int = 1) -> float:
-    """Return the sum of all weights; it does not depend on the workers."""
+def sum_blocks(work: Callable[[Weights, slice, Weights], object], weights: Weights, workers: int) -> float:
+    """Return the sum of what ``work(weights, blocks, sums)`` sets for every block, whatever the workers."""
     sums = np.empty(blocks_of(weights.size))
 
-    def work(first: int, last: int) -> None:
-        kernels.sum_blocks(weights[first * BLOCK : last * BLOCK], sums[first:last])
+    def work_on(first: int, last: int) -> None:
+        work(weights[first * BLOCK : last * BLOCK], slice(first, last), sums[first:last])
 
-    in_parts(work, sums.size, workers)
+    in_parts(work_on, sums.size, workers)
     return total_of(sums)
+
+
+def sum_of(weights: Weights, workers: int = 1) -> float:
+    """Return the sum of all weights; it does not depend on the workers."""
+    return sum_blocks(lambda own, _, sums: kernels.sum_blocks(own, sums), weights, workers)
 
 
 class _EveryCell(LinearQuery):
@@ -116,9 +126,9 @@ class _EveryCell(LinearQuery):
         """Return what the kernel adds to logarithms."""
         return eta
 
-    def _part(self, first: int, last: int) -> NDArray[Any]:
+    def _part(self, blocks: slice) -> NDArray[Any]:
         step = BLOCK // self._cells_per_entry
-        return self._data[first * step : last * step]
+        return self._data[blocks.start * step : blocks.stop * step]
 
     def check(self, shape: tuple[int, ...]) -> None:
         if self._shape not in ((math.prod(shape),), shape):
@@ -130,25 +140,18 @@ class _EveryCell(LinearQuery):
             )
 
     def answer(self, weights: Weights, workers: int = 1) -> float:
-        dots = np.empty(blocks_of(weights.size))
+        def work(own: Weights, blocks: slice, dots: Weights) -> None:
+            kernels.dot_blocks(own, self._part(blocks), self._values, dots)
 
-        def work(first: int, last: int) -> None:
-            own = weights[first * BLOCK : last * BLOCK]
-            kernels.dot_blocks(own, self._part(first, last), self._values, dots[first:last])
-
-        in_parts(work, dots.size, workers)
-        return total_of(dots)
+        return sum_blocks(work, weights, workers)
 
     def multiply(self, weights: Weights, total: float, eta: Any, workers: int = 1) -> float:
         factors = self._factors(eta, 1.0 / total)
-        sums = np.empty(blocks_of(weights.size))
 
-        def work(first: int, last: int) -> None:
-            own = weights[first * BLOCK : last * BLOCK]
-            kernels.multiply_blocks(own, self._part(first, last), factors, sums[first:last])
+        def work(own: Weights, blocks: slice, sums: Weights) -> None:
+            kernels.multiply_blocks(own, self._part(blocks), factors, sums)
 
-        in_parts(work, sums.size, workers)
-        return total_of(sums)
+        return sum_blocks(work, weights, workers)
 
     def multiply_and_answer(
         self, weights: Weights, total: float, eta: Any, following: LinearQuery, workers: int = 1
@@ -157,44 +160,37 @@ class _EveryCell(LinearQuery):
         if type(following) is not type(self) or following._data.dtype != self._data.dtype:
             return super().multiply_and_answer(weights, total, eta, following, workers)
         factors = self._factors(eta, 1.0 / total)
-        sums, dots = np.empty((2, blocks_of(weights.size)))
+        dots = np.empty(blocks_of(weights.size))
 
-        def work(first: int, last: int) -> None:
-            own = weights[first * BLOCK : last * BLOCK]
-            kernels.multiply_and_dot(
-                own,
-                self._part(first, last),
-                factors,
-                following._part(first, last),
-                following._values,
-                sums[first:last],
-                dots[first:last],
-            )
+        def work(own: Weights, blocks: slice, sums: Weights) -> None:
+            second = following._part(blocks), following._values
+            kernels.multiply_and_dot(own, self._part(blocks), factors, *second, sums, dots[blocks])
 
-        in_parts(work, sums.size, workers)
-        return total_of(sums), total_of(dots)
+        return sum_blocks(work, weights, workers), total_of(dots)
 
     def add(self, logarithms: Weights, eta: Any, workers: int = 1) -> None:
         terms = self._terms(eta)
 
         def work(first: int, last: int) -> None:
-            logarithm_kernels.add_blocks(logarithms[first * BLOCK : last * BLOCK], self._part(first, last), terms)
+            own = logarithms[first * BLOCK : last * BLOCK]
+            logarithm_kernels.add_blocks(own, self._part(slice(first, last)), terms)
 
         in_parts(work, blocks_of(logarithms.size), workers)
 
+    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        self.check(shape)
+        return self._each().reshape(shape)
 
-def _no_coefficients() -> Iterator[object]:
-    yield from ("01", b"01", object(), len, {0: 1}, ["a"], [1j], [object()], [[1.0], [0.5, 1.0]], [2, 0], [-1, 0])
-    yield from ([1.5], [-0.5], [math.nan], np.zeros(2, "datetime64[s]"), np.zeros(2, np.longdouble))
+    def _each(self) -> NDArray[Any]:
+        """Return the coefficients in one dimension."""
+        return self._data
 
 
-def _no_bytes() -> Iterator[object]:
-    yield from (5, True, "01", b"01", object(), len, {0: 1}, [0, 1], ["a"], [[0], [1, 2]], np.zeros(3))
-
-
-def _no_values() -> Iterator[object]:
-    yield from ("01", b"01", object(), len, {0: 1}, ["a"], [True], [None], [1j], [[0.5]], [], [0.5] * 257)
-    yield from ([2.0], [-1.0], [math.nan], np.zeros(2, "datetime64[s]"))
+_NO_COEFFICIENTS = Special(
+    lambda: [*NO_NUMBERS, [[1.0], [0.5, 1.0]], [2, 0], [-1, 0], [1.5], [-0.5], [math.nan], np.zeros(2, np.longdouble)]
+)
+_NO_BYTES = Special(lambda: [*NO_NUMBERS, 5, True, [0, 1], [[0], [1, 2]], np.zeros(3)])
+_NO_VALUES = Special(lambda: [*NO_NUMBERS, [True], [[0.5]], [], [0.5] * 257, [2.0], [-1.0], [math.nan]], optional=True)
 
 
 def _refuse_coefficients(given: str) -> ParameterError:
@@ -215,7 +211,7 @@ class DenseQuery(_EveryCell):
 
     """
 
-    query: Annotated[TypedColumn | Sequence[Any], Special(_no_coefficients)]
+    query: Annotated[TypedColumn | Sequence[Any], _NO_COEFFICIENTS]
     _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
 
@@ -233,17 +229,10 @@ class DenseQuery(_EveryCell):
                 raise _refuse_coefficients("an array of integers other than 0 and 1")
             data = np.ascontiguousarray(given if given.dtype.itemsize == 1 else given.astype(np.uint8))
             data = data.reshape(-1).view(np.uint8)
-        object.__setattr__(self, "_values", 1.0 if given.dtype.kind == "f" else None)
-        object.__setattr__(self, "_data", data)
-        object.__setattr__(self, "_shape", given.shape)
+        self._set(_values=1.0 if given.dtype.kind == "f" else None, _data=data, _shape=given.shape)
 
     def _factors(self, eta: float, scale: float) -> Any:
         return super()._factors(eta, scale) if self._values is None else (eta, scale, self._values)
-
-    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the coefficients as an array of the shape."""
-        self.check(shape)
-        return self._data.reshape(shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -257,7 +246,7 @@ class BitQuery(_EveryCell):
 
     """
 
-    packed: Annotated[TypedColumn, Special(_no_bytes)]
+    packed: Annotated[TypedColumn, _NO_BYTES]
     cells: Cells
     _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
@@ -279,19 +268,15 @@ class BitQuery(_EveryCell):
             padded = np.zeros(8 * words, np.uint8)
             padded[: packed.size] = packed
             packed = padded
-        object.__setattr__(self, "_data", packed.view("<u8").astype(np.uint64, copy=False))
-        object.__setattr__(self, "_shape", (cells,))
+        self._set(_data=packed.view("<u8").astype(np.uint64, copy=False), _shape=(cells,))
 
     @property
     def words(self) -> NDArray[np.uint64]:
         """The bits of 64 cells a word, the first in the lowest."""
         return self._data
 
-    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the coefficients as an array of the shape."""
-        self.check(shape)
-        bits = np.unpackbits(self._data.astype("<u8", copy=False).view(np.uint8), bitorder="little")
-        return bits[: self.cells].reshape(shape)
+    def _each(self) -> NDArray[Any]:
+        return np.unpackbits(self._data.astype("<u8", copy=False).view(np.uint8), count=self.cells, bitorder="little")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,8 +290,8 @@ class LevelQuery(_EveryCell):
 
     """
 
-    levels: Annotated[TypedColumn, Special(_no_bytes)]
-    values: Annotated[TypedColumn | Sequence[Numeric] | None, Special(_no_values, optional=True)] = None
+    levels: Annotated[TypedColumn, _NO_BYTES]
+    values: Annotated[TypedColumn | Sequence[Numeric] | None, _NO_VALUES] = None
     _shape: tuple[int, ...] = field(init=False)
     _data: NDArray[Any] = field(init=False)
     _table: NDArray[np.float64] = field(init=False)
@@ -328,11 +313,9 @@ class LevelQuery(_EveryCell):
         # The kernel looks up whatever byte it reads.
         table = np.zeros(256)
         table[: values.size] = values
-        object.__setattr__(self, "_data", levels.reshape(-1))
-        object.__setattr__(self, "_shape", levels.shape)
-        object.__setattr__(self, "_table", table)
         # Without values levels are numbers in a unit, and need no table.
-        object.__setattr__(self, "_values", 1.0 / 255.0 if self.values is None else table)
+        read = 1.0 / 255.0 if self.values is None else table
+        self._set(_data=levels.reshape(-1), _shape=levels.shape, _table=table, _values=read)
 
     def _factors(self, eta: float, scale: float) -> Any:
         return (eta, scale, self._values) if self.values is None else scale * np.exp(eta * self._table)
@@ -340,8 +323,6 @@ class LevelQuery(_EveryCell):
     def _terms(self, eta: float) -> Any:
         return eta * self._table
 
-    def coefficients(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the coefficients as an array of the shape."""
-        self.check(shape)
+    def _each(self) -> NDArray[Any]:
         coefficients: NDArray[np.float64] = self._table[self._data]
-        return coefficients.reshape(shape)
+        return coefficients

@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Threads
-from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import logarithms as kernels
 from dpfast.kernels.weights.cells import BLOCK
-from dpfast.threads import in_parts, thread_count
-from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total
+from dpfast.threads import in_parts
+from dpfast.weights.declarations import Eta
 from dpfast.weights.given_queries import GivenQuery, OptionalQuery, linear_query
-from dpfast.weights.histogram_weights import CELLS_PER_THREAD, checked_eta, checked_weights
+from dpfast.weights.histogram_weights import LearntHistogram, checked_eta
 from dpfast.weights.linear_queries import blocks_of
-from dpfast.weights.slab_queries import checked_shape
 
 __all__ = ["LogWeights"]
 
 
-class LogWeights:
+class LogWeights(LearntHistogram):
     """What `Weights` are, with their logarithms kept: for large or many etas.
 
     An update adds to the logarithms, which can neither overflow nor underflow. An answer reads them through the
@@ -51,19 +48,9 @@ class LogWeights:
 
     """
 
-    def __init__(self, shape: Shape, total: Total = 1.0, *, initial: Histogram = None, threads: Threads = None) -> None:
-        self.shape = checked_shape(shape)
-        self.total = TOTAL.read("total", total)
-        self.cells = math.prod(self.shape)
-        self._workers = thread_count(threads, self.cells, CELLS_PER_THREAD)
-        if initial is None:
-            self._logarithms = np.zeros(self.cells)
-        else:
-            weights = checked_weights(initial, "initial")
-            if weights.shape not in {self.shape, (self.cells,)}:
-                raise ParameterError("initial", Words(f"of shape {weights.shape}"), f"of shape {self.shape}")
-            with np.errstate(divide="ignore"):
-                self._logarithms = np.log(weights.reshape(-1))
+    def _begin(self, weights: NDArray[np.float64] | None) -> None:
+        with np.errstate(divide="ignore"):
+            self._kept = np.zeros(self.cells) if weights is None else np.log(weights)
 
     def update(self, query: GivenQuery, eta: Eta, then: OptionalQuery = None) -> Any:  # as ``then`` is
         """Multiply every cell by exp(eta * its coefficient), and all of them so that their total stays.
@@ -73,7 +60,7 @@ class LogWeights:
         query = linear_query(query, self.shape)
         etas = checked_eta(eta, query.table, math.inf)
         following = None if then is None else linear_query(then, self.shape, "then")
-        query.add(self._logarithms, etas, self._workers)
+        query.add(self._kept, etas, self._workers)
         return None if following is None else self.answer(following)
 
     def answer(self, query: GivenQuery) -> Any:  # as the query is
@@ -88,26 +75,15 @@ class LogWeights:
         weights = np.empty(self.cells)
 
         def find(first: int, last: int) -> None:
-            kernels.find_highest(self._logarithms[first * BLOCK : last * BLOCK], maxima[first:last])
+            kernels.find_highest(self._kept[first * BLOCK : last * BLOCK], maxima[first:last])
 
         in_parts(find, maxima.size, self._workers)
         highest = float(maxima.max())
 
         def read(first: int, last: int) -> None:
             own = slice(first * BLOCK, last * BLOCK)
-            kernels.read_blocks(self._logarithms[own], highest, weights[own], sums[first:last])
+            kernels.read_blocks(self._kept[own], highest, weights[own], sums[first:last])
 
         in_parts(read, sums.size, self._workers)
         weights *= self.total / sums.sum()
         return weights.reshape(self.shape)
-
-    def copy(self) -> LogWeights:
-        """Return weights that are updated independently of these."""
-        other: LogWeights = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._logarithms = self._logarithms.copy()
-        return other
-
-    def __repr__(self) -> str:
-        """Show the shape and the total."""
-        return f"{type(self).__name__}({' x '.join(map(str, self.shape))} cells, total {self.total:g})"

@@ -157,9 +157,9 @@ class MarginalModel:
             kept = [table.attributes.index(a) for a in marginal]
             views.append(_View(table.own_shape, table.cut, kept))
         self.offsets = np.concatenate([[0], np.cumsum([view.size for view in views])]).astype(np.int64)
-        self._lefts = _stacked([view.left for view in views])
-        self._rights = _stacked([view.right for view in views])
-        self._wides = np.array([view.wide for view in views], np.int64)
+        wides = np.array([view.wide for view in views], np.int64)
+        lefts, rights = _stacked([view.left for view in views]), _stacked([view.right for view in views])
+        self._codes = lefts, rights, wides, self.offsets
         entries = int(self.offsets[-1])
         self._measured = Measured(entries, softness)
         self._duals = np.zeros(entries)
@@ -178,8 +178,7 @@ class MarginalModel:
         sums = np.empty(int(self.offsets[-1]))
         for table in self._tables:
             self._sum(table)
-            codes = self._lefts, self._rights, self._wides, self.offsets
-            sum_marginals(table.groups, table.cells, *codes, self._scratch, sums)
+            sum_marginals(table.groups, table.cells, *self._codes, self._scratch, sums)
         return sums
 
     def _sum(self, table: _Table) -> None:
@@ -199,29 +198,17 @@ class MarginalModel:
 
     def replay(self, sweeps: int) -> None:
         """Fit all that was measured so far, up to so many times each; the total comes last."""
-        measured = self._measured
         orders = [table.groups[self._is_measured[table.groups]] for table in self._tables]
         # Without a measurement the first table alone, for the total.
         work = [pair for pair in zip(self._tables, orders, strict=True) if pair[1].size] or [
             (self._tables[0], orders[0])
         ]
+        measured = self._measured.values, self._measured.softness, self._scratch, self._factors, self._duals
         for _ in range(sweeps):
             moved = 0.0
             for place, (table, order) in enumerate(work):
                 self._sum(table)
-                furthest = replay_marginals(
-                    order,
-                    self._lefts,
-                    self._rights,
-                    self._wides,
-                    self.offsets,
-                    measured.values,
-                    measured.softness,
-                    self._scratch,
-                    self._factors,
-                    self._duals,
-                    table.cells,
-                )
+                furthest = replay_marginals(order, *self._codes, *measured, table.cells)
                 moved = max(moved, furthest)
                 # Cells whose sum is 0 are 0.
                 np.divide(table.cells.reshape(-1), table.sums, out=table.sums, where=table.sums > 0.0)

@@ -69,7 +69,7 @@ class Model(Protocol):
 class FittedRows:
     """Weights, and the queries that were measured of them as rows, the first of which is the total.
 
-    Queries of zeros and ones are fitted on atoms, the sets of cells that the measured ones do not tell apart: fitting
+    Queries of zeros and ones are fitted on atoms, the sets of cells that all measured ones treat alike: fitting
     multiplies all cells of an atom alike, and after t ranges there are 2 t + 1 atoms at most. From the first query of
     other coefficients on, all cells are fitted.
 

@@ -145,7 +145,10 @@ def _checked_query(
 def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> None:
     """Update one histogram with a query that is no array of bytes or floats."""
     if isinstance(query, BitQuery):
-        total, inside = _sum_and_answer(weights, query)
+        sums, dots = np.empty((2, blocks_of(weights.size)))
+        signed = kernels.inspect_and_dot(weights, query.words, None, sums, dots)
+        total, inside = total_of(sums), total_of(dots)
+        refuse_weights(weights, signed, total, "weights")
         new = (total - inside) + inside * math.exp(eta)
         if new >= _LEAST_SHARE * total:
             query.multiply(weights, new, eta)
@@ -153,11 +156,3 @@ def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> N
     else:
         total = inspected_sum(weights, "weights")
     kernels.scale(weights, 1.0 / query.multiply(weights, total, eta))
-
-
-def _sum_and_answer(weights: NDArray[np.float64], query: BitQuery) -> tuple[float, float]:
-    sums, dots = np.empty((2, blocks_of(weights.size)))
-    signed = kernels.inspect_and_dot(weights, query.words, None, sums, dots)
-    total = total_of(sums)
-    refuse_weights(weights, signed, total, "weights")
-    return total, total_of(dots)

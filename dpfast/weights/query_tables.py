@@ -45,9 +45,8 @@ class Marginal(LinearQuery):
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "attributes", checked_attributes(self.attributes, len(shape)))
-        object.__setattr__(self, "_walk", self._walked())
+        self._set(shape=shape, attributes=checked_attributes(self.attributes, len(shape)))
+        self._set(_walk=self._walked())
 
     def _walked(self) -> _Walk:
         """Return how the kernels walk: sizes and steps of the outer axes; length, form and pattern of a run."""
@@ -157,9 +156,7 @@ class Ranges(LinearQuery):
         if not (starts <= stops).all():
             raise ParameterError("stops", Words("one below its start"), "at least the starts")
         ends = np.unique(np.concatenate([[0], starts, stops]))
-        object.__setattr__(self, "_ends", ends)
-        object.__setattr__(self, "_first", np.searchsorted(ends, starts))
-        object.__setattr__(self, "_last", np.searchsorted(ends, stops))
+        self._set(_ends=ends, _first=np.searchsorted(ends, starts), _last=np.searchsorted(ends, stops))
 
     @property
     def table(self) -> tuple[int, ...]:

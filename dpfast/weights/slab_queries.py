@@ -172,11 +172,11 @@ class BoxQuery(_InShape):
     upper: Annotated[tuple[int, ...], _ENDS]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", checked_shape(self.shape))
+        self._set(shape=checked_shape(self.shape))
         for name in ("lower", "upper"):
             given = getattr(self, name)
             ends = whole_numbers(given)
-            object.__setattr__(self, name, ends)
+            self._set(**{name: ends})
             if ends is None or len(ends) != len(self.shape):
                 raise ParameterError(name, given, f"{len(self.shape)} integers, one for each attribute")
         if any(not 0 <= start <= size for start, size in zip(self.lower, self.shape, strict=True)):
@@ -216,9 +216,7 @@ class MarginalCell(_InShape):
         within = values is not None and all(0 <= value < size for value, size in zip(values, sizes, strict=False))
         if values is None or len(values) != len(sizes) or not within:
             raise ParameterError("values", self.values, f"a value for each attribute, below {tuple(sizes)}")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "attributes", attributes)
-        object.__setattr__(self, "values", values)
+        self._set(shape=shape, attributes=attributes, values=values)
 
     @cached_property
     def slab(self) -> Slab:

@@ -45,6 +45,7 @@ NOISE_KERNELS = {
     "selection.key_bounds.largest_key": r"<(4|8) x i64>",
     "selection.key_bounds.last_place": r"<(4|8) x i64>",
     "selection.key_bounds.count_from": r"<(4|8) x i64>",
+    "selection.key_bounds.bound_stretch": None,
     "selection.key_bounds.bound_closely": r"<(4|8) x double>",
     "selection.key_bounds.noise_of": None,
     "selection.key_bounds.interval": None,
@@ -52,7 +53,6 @@ NOISE_KERNELS = {
     "selection.ranking.gather": None,
     "selection.ranking.rank": None,
     "selection.ranking.is_certain": None,
-    "selection.ranking.rank_part": None,
     "selection.ranking.rank_row": None,
     "selection.ranking.rank_chunk": None,
     "selection.ranking.rank_groups": None,
@@ -66,7 +66,6 @@ NOISE_KERNELS = {
     "selection.thresholds._bound_above": r"<(4|8) x double>",
     "selection.thresholds._count_reaching": r"<(4|8) x double>",
     "selection.thresholds.scan_runs": None,
-    "weights.exponential_weights.highest": r"<(2|4|8) x i64>",
     "weights.exponential_weights.weigh": r"<(4|8) x double>",
     "weights.exponential_weights.sum_halves": r"<(4|8) x double>",
     "weights.exponential_weights.weigh_blocks": None,
@@ -163,7 +162,7 @@ def test_no_kernel_is_compiled_for_a_literal_number(compiled):
 
 def test_selections_are_compiled_for_two_types_of_scores(compiled):
     """Narrower scores are widened: a type more would mean ten seconds more before a first result."""
-    for name in ("selection.argmax.select_chunk", "selection.ranking.rank_part", "selection.ranking.rank"):
+    for name in ("selection.argmax.select_chunk", "selection.ranking.rank_chunk", "selection.ranking.rank"):
         scores = {one["signature"].partition(")")[0] for one in compiled[name]["compiled"]}
         assert scores <= {f"(Array({dtype}, 1, 'C', True, aligned=True" for dtype in ("int64", "float64")}, name
 

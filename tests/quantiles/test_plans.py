@@ -261,6 +261,8 @@ def test_bad_queries_are_refused():
         dpf.quantile("x", 2, bounds=(0, 1))
     with pytest.raises(ParameterError, match="bounds must be"):
         dpf.quantile("x", 0.5, bounds=(1, 0))
+    with pytest.raises(ParameterError, match="grid must be"):
+        dpf.quantile("x", 0.5, bounds=(0, 9), grid=100)
     with pytest.raises(ParameterError, match="column must be"):
         dpf.quantile(5, 0.5, bounds=(0, 1))
     with pytest.raises(ColumnError, match="cannot draw quantiles of"):

@@ -19,9 +19,10 @@ from noise.oracles import Tape, TapeEndsError
 
 import dpfast as dpf
 from dpfast.errors import ColumnError, DataError, ParameterError
+from dpfast.mechanisms.noise.exact import whole_number_below
 from dpfast.mechanisms.selection import unlisted_domain as sparse_domain
 from dpfast.mechanisms.selection.probabilities import selection_probabilities
-from dpfast.mechanisms.selection.unlisted_domain import accepts, whole_number_below, zero_score
+from dpfast.mechanisms.selection.unlisted_domain import accepts, zero_score
 from dpfast.testing import SeededRandom
 
 DRAWS = 6_000

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
+from dpfast.kernels.selection.differences import best_score
 from dpfast.kernels.weights import exponential_weights as kernels
-from dpfast.kernels.weights.exponential_weights import BLOCK, POLYNOMIAL, exp_f64, highest, locate, sum_halves, weigh
+from dpfast.kernels.weights.exponential_weights import BLOCK, POLYNOMIAL, exp_f64, locate, sum_halves, weigh
 from dpfast.mechanisms.selection.alias_table import LOWERED, AliasTable
 from dpfast.mechanisms.selection.candidates import borrow_candidates
 from dpfast.mechanisms.selection.inversion import Weights
@@ -108,7 +109,7 @@ def test_weights(dtype, seed):
             scores += 2**62 + 1
         scores.setflags(write=False)  # as columns give them: else the kernels would be compiled anew
         values = np.empty(scores.size)
-        assert not weigh(scores, highest(scores), a, values)
+        assert not weigh(scores, best_score(scores), a, values)
         for x, value in zip(gaps_of(scores, a), values.tolist(), strict=True):
             if -x < 708:
                 worst = max(worst, float(abs(rational(value) / x.exp() - 1) / ((2.01 * -x + 2.6) * U)))
@@ -124,7 +125,7 @@ def test_extreme_scores():
     for scores, a in (([1e308, -1e308, 1e308], 2.0**979), ([0.0, -5e-324, 0.0], 2.0**980)):
         scores = np.array(scores)
         scores.setflags(write=False)
-        assert not weigh(scores, highest(scores), a, values)
+        assert not weigh(scores, best_score(scores), a, values)
         assert values[0] == values[2] == 1.0
         assert values[1] <= 2.0**-1021 or scores[1] > -1
     for bad in (math.inf, -math.inf, math.nan, -math.nan):
@@ -132,11 +133,11 @@ def test_extreme_scores():
             scores = np.zeros(3)
             scores[place] = bad
             scores.setflags(write=False)
-            assert weigh(scores, highest(scores), 1.0, values)
+            assert weigh(scores, best_score(scores), 1.0, values)
     for scores, largest in (([-3, 2**63 - 1, -(2**63)], 2**63 - 1), (np.array([3.5, -1.0], np.float32), 3.5)):
         scores = np.array(scores)
         scores.setflags(write=False)
-        assert highest(scores) == largest
+        assert best_score(scores) == largest
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000, 2047, 2048])

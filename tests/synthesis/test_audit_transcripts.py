@@ -12,7 +12,7 @@ import dpfast as dpf
 from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.accountants.zcdp import largest_rho
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.mechanisms.noise.calibration import gaussian_delta
+from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 from dpfast.synthesis.fitted import boosting_privacy, exact_answers
 from dpfast.synthesis.fitted.exact_answers import Change
 from dpfast.synthesis.fitted.exact_queries import ExactQueries
@@ -164,7 +164,7 @@ def test_no_transcript_costs_more_than_epsilon_and_delta(name, relation, monkeyp
         monkeypatch, projected(workload, relation, mechanism="gaussian", **both), histogram, relation, seed
     )
     worst = math.sqrt(max(one.gaussian for one in gaussians))
-    assert gaussian_delta(1.0, worst, 0.8) <= 1e-5 * SLACK
+    assert analytic_gaussian_scale(worst, 0.8, 1e-5 * SLACK) <= 1.0
     mixed = audit(monkeypatch, boosted(workload, relation, **both), many(histogram), relation, seed)
     assert max(one.rho for one in mixed) <= largest_rho(0.8, 1e-5) / UNITS_PER_ONE * SLACK
 

@@ -13,7 +13,7 @@ from dpfast.accounting.accountants.zcdp import ZCDP, largest_rho
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated
 from dpfast.errors import BudgetExceededError, DataError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.mechanisms.noise.calibration import gaussian_delta
+from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.exact_answers import Change, ExactAnswers
 from dpfast.synthesis.fitted.projection_mechanism import projection_error, projection_mechanism
@@ -90,7 +90,7 @@ def test_calibrations_suffice_and_tight_ones_waste_nothing(change, epsilon, delt
     analytic = noise_of_epsilon(change, "gaussian", *units)
     assert isinstance(analytic.event, Gaussian)
     assert analytic.event.sensitivity**2 >= change.l2_squared
-    assert gaussian_delta(analytic.scale, analytic.event.sensitivity, epsilon) <= delta * (1 + 1e-9)
+    assert analytic.scale >= analytic_gaussian_scale(analytic.event.sensitivity, epsilon, delta * (1 + 1e-9))
     by_rho = noise_of_rho(change, "gaussian", largest_rho(epsilon, delta))
     assert ZCDP(by_rho.event).epsilon(delta) <= epsilon * (1 + 1e-12)
     assert analytic.scale < by_rho.scale

@@ -8,30 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import kernel
+from dpfast.kernels.intrinsics import high_product
 
-__all__ = ["bound_units", "choose_rows", "count_unit_rows", "sort_groups_by_unit", "sort_rows_by_unit"]
-
-_HALF = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-
-
-@inlined
-def _scale_word(word, limit):
-    """Return ``floor(word * limit / 2**64)``, exactly, for ``limit`` (uint64) below 2**32.
-
-    A uniform word gives each number below ``limit`` with a probability within 2**-64 of ``1 / limit``.
-    """
-    return ((word >> _HALF) * limit + (((word & _LOW) * limit) >> _HALF)) >> _HALF
-
-
-@inlined
-def _scale_word_widely(word, limit):
-    """Return the same for any ``limit`` (uint64): the upper half of the 128-bit product."""
-    low = ((word & _LOW) * (limit & _LOW)) >> _HALF
-    first = (word >> _HALF) * (limit & _LOW) + low
-    second = (word & _LOW) * (limit >> _HALF) + (first & _LOW)
-    return (word >> _HALF) * (limit >> _HALF) + (first >> _HALF) + (second >> _HALF)
+__all__ = ["bound_units", "choose_rows", "count_unit_rows", "sort_by_unit"]
 
 
 @kernel
@@ -51,7 +31,7 @@ def choose_rows(groups, wanted, counts, words):
         group = groups[j]
         keep = wanted[group] == counts[group]
         if not keep and wanted[group] > 0:
-            keep = _scale_word_widely(words[j], np.uint64(counts[group])) < np.uint64(wanted[group])
+            keep = high_product(words[j], np.uint64(counts[group])) < np.uint64(wanted[group])
         counts[group] -= 1
         if keep:
             wanted[group] -= 1
@@ -70,26 +50,19 @@ def count_unit_rows(units, groups, starts):
 
 
 @kernel
-def sort_groups_by_unit(units, groups, cursors, sorted_groups):
-    """Write the groups (int32) unit by unit; ``cursors`` holds each unit's next place and moves on."""
-    number = len(cursors)
-    for i in range(len(units)):
-        unit = units[i]
-        if unit >= 0 and unit < number and groups[i] >= 0:
-            sorted_groups[cursors[unit]] = groups[i]
-            cursors[unit] += 1
+def sort_by_unit(units, groups, cursors, sorted_groups, sorted_rows):
+    """Write the groups (int32) unit by unit; ``cursors`` holds each unit's next place and moves on.
 
-
-@kernel
-def sort_rows_by_unit(units, groups, cursors, sorted_groups, sorted_rows):
-    """Do as ``sort_groups_by_unit`` and write beside each group the row that it comes from."""
+    ``sorted_rows`` gets the row that each group comes from, unless it is None.
+    """
     number = len(cursors)
     for i in range(len(units)):
         unit = units[i]
         if unit >= 0 and unit < number and groups[i] >= 0:
             place = cursors[unit]
             sorted_groups[place] = groups[i]
-            sorted_rows[place] = i
+            if sorted_rows is not None:
+                sorted_rows[place] = i
             cursors[unit] = place + 1
 
 
@@ -183,7 +156,7 @@ def bound_units(
         if groups > max_groups:
             kept = max_groups
             for k in range(kept):
-                chosen = k + np.int64(_scale_word(words[used], np.uint64(groups - k)))
+                chosen = k + np.int64(high_product(words[used], np.uint64(groups - k)))
                 used += 1
                 distinct[k], distinct[chosen] = distinct[chosen], distinct[k]
                 counts[k], counts[chosen] = counts[chosen], counts[k]
@@ -206,7 +179,7 @@ def bound_units(
                 # Keep this row with probability (rows still wanted) / (rows still to come).
                 keep = wanted[k] == counts[k]
                 if not keep and wanted[k] > 0:
-                    keep = _scale_word(words[used], np.uint64(counts[k])) < np.uint64(wanted[k])
+                    keep = high_product(words[used], np.uint64(counts[k])) < np.uint64(wanted[k])
                     used += 1
                 counts[k] -= 1
                 if keep:
@@ -223,4 +196,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -78,11 +78,7 @@ def sum_and_cover(values, out):
 @kernel
 def sum_suffixes(values, out):
     """Write ``values[i] + ... + values[-1]`` to ``out[i]``; both may be the same int64 or float64 array."""
-    total = rest = values.dtype.type(0)
-    for i in range(values.size - 1, -1, -1):
-        total, left = two_sum(total, values[i])
-        rest += left
-        out[i] = total + rest
+    sum_prefixes(values[::-1], out[::-1])
 
 
 @inlined
@@ -233,4 +229,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import inlined
+from dpfast.kernels.compilation import by_types, inlined
 from dpfast.kernels.intrinsics import absolute, choose, round_half_even
 
 __all__ = ["fraction_of", "nearest_multiple"]
@@ -25,6 +24,7 @@ def nearest_multiple(x, shift):
     return floor + choose(rest + rest >= step, _ONE, _ZERO)
 
 
+@by_types(inline=True)
 def fraction_of(value, position):
     """Return what a value lies beyond the nearest grid point, in units of the grid: in [-1/2, 1/2].
 
@@ -32,11 +32,6 @@ def fraction_of(value, position):
     most 2**-1074; NaN if x is NaN or infinite. An integer (``position`` is the shift, grid = 2**shift): off by
     at most 2**-54. Without a position (None) every value is a grid point: 0.0.
     """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(fraction_of, inline="always")
-def _fraction_of(value, position):
     if isinstance(position, types.NoneType):
         return lambda value, position: 0.0
     if isinstance(value, types.Float):
@@ -56,4 +51,4 @@ def _fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -26,9 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     add,
@@ -41,6 +40,7 @@ from dpfast.kernels.intrinsics import (
     f64_from_i64,
     fused_multiply_add,
     i32_from_u64,
+    polynomial,
     shift_left,
     shift_right,
     square_root,
@@ -74,8 +74,6 @@ COSINE = (
     2.08761462684032e-09,
     -1.1382632425521717e-11,
 )
-_S0, _S1, _S2, _S3, _S4, _S5 = SINE
-_C0, _C1, _C2, _C3, _C4, _C5 = COSINE
 
 _TURN = 2 * 3.141592653589793 * 2.0**-64
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
@@ -86,13 +84,9 @@ _ROUNDING, _CONSTANT, _WIDTH = 12 * 2.0**-53, 2 * 2.0**-53, 1.65
 _NONE, _SOME = np.uint32(0), np.uint32(1)
 
 
+@by_types(inline=True)
 def _leading_bits(high, low, i):
     """Return (the m leading bits, m + 1, 2**-m, the same bits and half a cell left-aligned in 64)."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_leading_bits, inline="always")
-def _leading_bits_compiled(high, low, i):
     if isinstance(low, types.NoneType):
 
         def short(high, low, i):
@@ -114,18 +108,8 @@ def _cosine_and_sine(turns):
     quadrant = shift_right(add(turns, _HALF_QUADRANT), _QUADRANT)
     phi = f64_from_i64(subtract(turns, shift_left(quadrant, _QUADRANT))) * _TURN
     w = phi * phi
-    sine = fused_multiply_add(w, _S5, _S4)
-    sine = fused_multiply_add(w, sine, _S3)
-    sine = fused_multiply_add(w, sine, _S2)
-    sine = fused_multiply_add(w, sine, _S1)
-    sine = fused_multiply_add(w, sine, _S0)
-    sine = fused_multiply_add(phi * w, sine, phi)
-    cosine = fused_multiply_add(w, _C5, _C4)
-    cosine = fused_multiply_add(w, cosine, _C3)
-    cosine = fused_multiply_add(w, cosine, _C2)
-    cosine = fused_multiply_add(w, cosine, _C1)
-    cosine = fused_multiply_add(w, cosine, _C0)
-    cosine = fused_multiply_add(w * w, cosine, fused_multiply_add(w, -0.5, 1.0))
+    sine = fused_multiply_add(phi * w, polynomial(w, SINE), phi)
+    cosine = fused_multiply_add(w * w, polynomial(w, COSINE), fused_multiply_add(w, -0.5, 1.0))
     odd = bit_and(quadrant, _ONE) != _ZERO
     # The quadrants' (cos, sin): (c, s), (-s, c), (-c, -s), (s, -c).
     negative_cosine = shift_left(bit_and(add(quadrant, _ONE), _TWO), _TO_SIGN)
@@ -187,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

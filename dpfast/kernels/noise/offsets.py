@@ -13,6 +13,7 @@ from dpfast.kernels.intrinsics import (
     bits_of_f64,
     f64_from_bits,
     fused_multiply_add,
+    polynomial,
     shift_left,
     subtract,
 )
@@ -35,7 +36,6 @@ EXPONENTIAL = (
     2.763263965412376e-07,
     -2.511003761756205e-08,
 )
-_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11 = EXPONENTIAL
 _LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _LARGEST_POWER = 700.0
 _EXPONENT, _BIAS = np.uint64(52), np.uint64(1023)
@@ -55,19 +55,8 @@ def discrete_offset(scale):
     shifted = fused_multiply_add(t, _LOG2_E, _SHIFTER)
     k = subtract(bits_of_f64(shifted), _SHIFTER_BITS)
     r = fused_multiply_add(shifted - _SHIFTER, -_LN2, t)
-    p = fused_multiply_add(r, _E11, _E10)
-    p = fused_multiply_add(r, p, _E9)
-    p = fused_multiply_add(r, p, _E8)
-    p = fused_multiply_add(r, p, _E7)
-    p = fused_multiply_add(r, p, _E6)
-    p = fused_multiply_add(r, p, _E5)
-    p = fused_multiply_add(r, p, _E4)
-    p = fused_multiply_add(r, p, _E3)
-    p = fused_multiply_add(r, p, _E2)
-    p = fused_multiply_add(r, p, _E1)
-    p = fused_multiply_add(r, p, _E0)
     power = f64_from_bits(shift_left(subtract(_BIAS, k), _EXPONENT))
-    mean = fused_multiply_add(p * power, 0.5, 0.5)
+    mean = fused_multiply_add(polynomial(r, EXPONENTIAL) * power, 0.5, 0.5)
     c, _ = minus_log_f64(bits_of_f64(mean), 1.0)
     return fused_multiply_add(scale, c, -0.5)
 
@@ -84,7 +73,6 @@ LOG_COSH = (
     -4.3174654021631805e-05,
     1.1029260319222466e-05,
 )
-_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = LOG_COSH
 
 
 @inlined
@@ -95,16 +83,7 @@ def discrete_offset_from_one(scale):
     value, the product once: 5u of a value of at most 0.1201, and half the polynomial's own error of 1.1u.
     """
     z = 0.5 / scale
-    w = z * z
-    p = fused_multiply_add(w, _L8, _L7)
-    p = fused_multiply_add(w, p, _L6)
-    p = fused_multiply_add(w, p, _L5)
-    p = fused_multiply_add(w, p, _L4)
-    p = fused_multiply_add(w, p, _L3)
-    p = fused_multiply_add(w, p, _L2)
-    p = fused_multiply_add(w, p, _L1)
-    p = fused_multiply_add(w, p, _L0)
-    return -z * p
+    return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

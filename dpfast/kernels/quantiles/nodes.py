@@ -35,7 +35,7 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.decay import LARGEST, decay_f64
-from dpfast.kernels.intrinsics import f64_from_i64
+from dpfast.kernels.intrinsics import f64_from_i64, high_product, low_product
 
 __all__ = ["BUCKETS", "ROOM", "draw_nodes", "part_nodes"]
 
@@ -51,19 +51,8 @@ _FEW_TO_SORT = 4096
 _SLACK = 4000.0
 _UNIT = 2.0**-53
 _UPWARDS = 1.0 + 2.0**-40
-_ONE, _HALF_WORD, _LOW_HALF = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
 _ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@inlined
-def _product(x, y):
-    """Return x * y for uint64 as (high, low) words."""
-    x_low, x_high = x & _LOW_HALF, x >> _HALF_WORD
-    y_low, y_high = y & _LOW_HALF, y >> _HALF_WORD
-    low = x_low * y_low
-    middle = x_high * y_low + (low >> _HALF_WORD)
-    other = x_low * y_high + (middle & _LOW_HALF)
-    return x_high * y_high + (middle >> _HALF_WORD) + (other >> _HALF_WORD), x * y
 
 
 @inlined
@@ -364,10 +353,9 @@ def draw_nodes(node, last, values, groups, rank, words, scratch, points, parts):
         points[node] = -1
         if chosen >= 0:
             width = np.uint64(widths[chosen])
-            within, rest = _product(words[3 * node + 1], width)
-            more, low_rest = _product(words[3 * node + 2], width)
-            middle = rest + more
-            within += _ONE if middle < rest else np.uint64(0)
+            rest, low_rest = low_product(words[3 * node + 1], width), low_product(words[3 * node + 2], width)
+            middle = rest + high_product(words[3 * node + 2], width)
+            within = high_product(words[3 * node + 1], width) + (_ONE if middle < rest else np.uint64(0))
             # V lies in [word, word + 1) 2**-128: it is in doubt if the next multiple is within reach.
             if middle != _ALL_ONES or low_rest + width >= low_rest:
                 points[node] = firsts[chosen] + np.int64(within)
@@ -395,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

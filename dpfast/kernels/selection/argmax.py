@@ -10,7 +10,7 @@ import numpy as np
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.parameters import at
-from dpfast.kernels.selection.differences import best_of_chunk, half_difference, halve_below, halve_row
+from dpfast.kernels.selection.differences import best_of_chunk, half_difference
 from dpfast.kernels.selection.key_bounds import (
     BLOCK,
     EXPONENTIAL,
@@ -19,13 +19,12 @@ from dpfast.kernels.selection.key_bounds import (
     LOWEST_KEY,
     SHORT,
     are_short,
-    bound_above,
+    bound_stretch,
     count_from,
     interval,
     largest_key,
     last_place,
     lower_bound,
-    spread,
 )
 
 __all__ = ["BLOCK", "EXPONENTIAL", "GUMBEL", "LAPLACE", "compare_groups", "select_chunk"]
@@ -106,13 +105,9 @@ def select_chunk(
     best, common = best_of_chunk(scores, a, first, offsets, row)
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
-        below = halves[: stop - start]
-        if common:
-            halve_row(scores[start:stop], best, below)
-        else:
-            best = halve_below(scores, first, offsets, row, start, best, below)
-        own = spread(a, offsets, row, first + start, slopes[: stop - start])
-        broken = bit_or(broken, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start]))
+        layout, bounding = (first, offsets, row), (keys, halves, slopes)
+        best, bad = bound_stretch(scores, words, a, kind, layout, (start, stop), best, common, close, bounding)
+        broken = bit_or(broken, bad)
         piece = start
         while piece < stop:
             piece_stop = min(end, stop)
@@ -170,4 +165,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

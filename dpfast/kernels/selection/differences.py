@@ -12,13 +12,21 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import bit_xor, bits_of_f64, f64_from_bits, shift_right, spread_sign, subtract
 from dpfast.kernels.parameters import largest_of_rows
 
-__all__ = ["best_of_chunk", "best_score", "half_difference", "halve_below", "halve_row", "ordered", "unordered"]
+__all__ = [
+    "best_of_chunk",
+    "best_score",
+    "half_below",
+    "half_difference",
+    "halve_below",
+    "halve_row",
+    "ordered",
+    "unordered",
+]
 
 _ONE_64 = np.uint64(1)
 #: What a times a difference may be where rows share a best score: its error stays below 2**-33.
@@ -39,13 +47,9 @@ def unordered(key):
     return f64_from_bits(bit_xor(bits, shift_right(spread_sign(bits), _ONE_64)))
 
 
+@by_types(inline=True)
 def half_difference(score, other):
     """Return (score - other) / 2, rounded once, as float64: the difference itself could overflow."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(half_difference, inline="always")
-def _half_difference_of(score, other):
     if isinstance(score, types.Float):
         return lambda score, other: 0.5 * np.float64(score) - 0.5 * np.float64(other)
 
@@ -59,12 +63,9 @@ def _half_difference_of(score, other):
     return of_integers
 
 
-def _half_below(score, reference):
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_half_below, inline="always")
-def _half_below_of(score, reference):
+@by_types(inline=True)
+def half_below(score, reference):
+    """Return (score - reference) / 2 for a score that is not above the reference, rounded once."""
     if isinstance(score, types.Float):
         return lambda score, reference: 0.5 * np.float64(score) - 0.5 * np.float64(reference)
     # The difference of two int64 fits into a uint64, as the score is not above the reference.
@@ -73,23 +74,17 @@ def _half_below_of(score, reference):
     )
 
 
+@by_types(inline=True)
 def _rank(score):
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_rank, inline="always")
-def _rank_of(score):
+    """Return an int64 that is ordered as the scores are; a NaN is above all or below all."""
     if isinstance(score, types.Float):
         return lambda score: ordered(np.float64(score))
     return lambda score: np.int64(score)
 
 
+@by_types(inline=True)
 def _ranked(rank, score):
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_ranked, inline="always")
-def _ranked_of(rank, score):
+    """Return the score of a rank: a float64 if ``score`` is a float, else an int64."""
     if isinstance(score, types.Float):
         return lambda rank, score: unordered(rank)
     return lambda rank, score: rank
@@ -135,7 +130,7 @@ def halve_below(scores, first, offsets, row, start, best, halves):
             if place == begin:
                 best = best_score(scores[place:end])
             for i in range(place, min(end, stop)):
-                halves[i - start] = _half_below(scores[i], best)
+                halves[i - start] = half_below(scores[i], best)
             place = min(end, stop)
         row += 1
     return best
@@ -145,7 +140,7 @@ def halve_below(scores, first, offsets, row, start, best, halves):
 def halve_row(scores, best, halves):
     """Fill ``halves`` with (score - best) / 2 for scores of one row, none above ``best``."""
     for i in range(halves.size):
-        halves[i] = _half_below(scores[i], best)
+        halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

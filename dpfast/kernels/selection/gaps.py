@@ -18,21 +18,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.intrinsics import absolute, bit_and, bit_or, choose, u64_from_u32
-from dpfast.kernels.logarithm import exponential_f64
+from dpfast.kernels.compilation import kernel
+from dpfast.kernels.intrinsics import absolute, bit_or, choose
 from dpfast.kernels.parameters import at
-from dpfast.kernels.selection.differences import best_of_chunk, half_difference, halve_below, halve_row, unordered
+from dpfast.kernels.selection.differences import best_of_chunk, half_difference, unordered
 from dpfast.kernels.selection.key_bounds import (
     BLOCK,
     EXPONENTIAL,
     LOWEST_KEY,
     SHORT,
-    bound_above,
+    bound_stretch,
+    exponential_of,
     largest_key,
     last_place,
     noise_of,
-    spread,
 )
 from dpfast.kernels.selection.ranking import end_of_stretch, rank_part
 
@@ -40,13 +39,12 @@ __all__ = ["OPEN", "gap_chunk", "round_gaps"]
 
 OPEN = -1
 _SLACK, _TINY, _LARGEST = 16 * 2.0**-53, 2.0**-1000, 2.0**51
-_OPEN, _INFINITY = float(OPEN), np.inf
+_OPEN = float(OPEN)
 # A literal number would have what it is passed to compiled once more.
 _FIRST, _TWO, _KIND = np.int64(0), np.int64(2), np.int64(EXPONENTIAL)
 #: The bits that hold a place in a row of up to SHORT candidates.
 _PLACE = np.int64(2 * SHORT - 1)
-_ZERO_64, _ZERO_32, _REST_32 = np.uint64(0), np.uint32(0), np.uint32(0x7FFFFFFF)
-_M_PLUS_ONE, _WIDTH = 32.0, 1.0625
+_ZERO_64 = np.uint64(0)
 
 
 @kernel
@@ -99,28 +97,22 @@ def _top_three(bounds):
     return (best & _PLACE) ^ _PLACE, (second & _PLACE) ^ _PLACE, third | _PLACE
 
 
-@inlined
-def _exponential(word):
-    """Return (E, width) of a word, both infinite for the cell that is unbounded."""
-    r = bit_and(word, _REST_32)
-    e, cell = exponential_f64(u64_from_u32(r), _M_PLUS_ONE)
-    unbounded = r == _ZERO_32
-    return choose(unbounded, _INFINITY, e), choose(unbounded, _INFINITY, _WIDTH * cell)
-
-
 @kernel
-def _settle_pairs(slopes, grids, halves, other_halves, differences, thirds, words, other_words, verdicts, steps):
-    """Tell of pairs of candidates, each row's two with the largest bounds, which one wins and by how many steps.
+def _settle_pairs(facts, pair_halves, pair_words, count):
+    """Find which candidate of each pair wins, a row's two with the largest bounds, and by how many steps.
 
-    ``slopes`` and ``grids`` are those of each pair's row, ``halves`` and ``words`` those of the one candidate and the
-    other, ``differences`` are half their scores' differences, and ``thirds`` the largest bounds of the others. A
-    verdict is 1 if the one wins, -1 if the other does, and 0 if that is not certain; NaN makes nothing certain.
+    ``pair_halves`` and ``pair_words`` are those of the one candidate and of the other. ``facts`` has a row each for the
+    slopes and the grids of the pairs' rows, half the differences of their scores, the largest bounds of the others, and
+    two that are filled: the verdicts and the steps. A verdict is 1 if the one wins, -1 if the other does, and 0 if that
+    is not certain; NaN makes nothing certain.
     """
-    for i in range(verdicts.size):
-        e, width = _exponential(words[i])
-        other, other_width = _exponential(other_words[i])
+    slopes, grids, differences = facts[0], facts[1], facts[2]
+    thirds, verdicts, steps = facts[3], facts[4], facts[5]
+    for i in range(count):
+        e, _, width = exponential_of(pair_words[0, i])
+        other, _, other_width = exponential_of(pair_words[1, i])
         slope, step = slopes[i], grids[i]
-        d, other_d = (2.0 * slope) * halves[i], (2.0 * slope) * other_halves[i]
+        d, other_d = (2.0 * slope) * pair_halves[0, i], (2.0 * slope) * pair_halves[1, i]
         error = width + _SLACK * (absolute(d) + e + 1.0)
         other_error = other_width + _SLACK * (absolute(other_d) + other + 1.0)
         low, high = (d + e) - error, (d + e) + error
@@ -161,10 +153,9 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
 
     """
     first, offsets, row = layout
-    keys, halves, slopes = bounding
-    places = scratch[3]
-    size = words.size
-    left_open, broken, start = 0, _ZERO_64, _FIRST
+    keys, halves, _ = bounding
+    places, size = scratch[3], words.size
+    left_open, broken, start = _FIRST, _ZERO_64, _FIRST
     best, common = best_of_chunk(scores, a, first, offsets, row)
     most = BLOCK // 2 + 1  # pairs of a stretch
     pairs, pair_words = np.empty((2, most), np.int64), np.empty((2, most), np.uint32)
@@ -174,22 +165,18 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     other_rows = np.empty(BLOCK, np.int64)
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
-        below, bounds = halves[: stop - start], keys[: stop - start]
-        if common:
-            halve_row(scores[start:stop], best, below)
-        else:
-            halve_below(scores, first, offsets, row, start, best, below)
-        own = spread(a, offsets, row, first + start, slopes[: stop - start])
-        broken = bit_or(broken, bound_above(below, words[start:stop], own, _KIND, True, bounds))
+        stretch = (start, stop)
+        best, bad = bound_stretch(scores, words, a, _KIND, (first, offsets, row), stretch, best, common, True, bounding)
+        broken = bit_or(broken, bad)
         place, count, others = start, _FIRST, _FIRST
         while place < stop:
             begin, end = offsets[row] - first, offsets[row + 1] - first
             if begin >= 0 and end <= size and end - begin > 1:
-                one, two, third = _top_three(bounds[place - start : end - start])
+                one, two, third = _top_three(keys[place - start : end - start])
                 one, two = place + one, place + two
                 pairs[0, count], pairs[1, count], pair_rows[count] = one, two, row
                 pair_words[0, count], pair_words[1, count] = words[one], words[two]
-                pair_halves[0, count], pair_halves[1, count] = below[one - start], below[two - start]
+                pair_halves[0, count], pair_halves[1, count] = halves[one - start], halves[two - start]
                 facts[0, count], facts[1, count] = at(a, row), at(grid, row)
                 facts[2, count] = half_difference(scores[one], scores[two])
                 facts[3, count] = unordered(third)
@@ -202,18 +189,7 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
             place = min(end, stop)
             if end <= stop:
                 row += 1
-        _settle_pairs(
-            facts[0, :count],
-            facts[1, :count],
-            pair_halves[0, :count],
-            pair_halves[1, :count],
-            facts[2, :count],
-            facts[3, :count],
-            pair_words[0, :count],
-            pair_words[1, :count],
-            facts[4, :count],
-            facts[5, :count],
-        )
+        _settle_pairs(facts, pair_halves, pair_words, count)
         for pair in range(count):
             verdict, own_row = facts[4, pair], pair_rows[pair]
             better = 0 if verdict > 0.0 else 1
@@ -226,27 +202,17 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
                 others += 1
         for other in range(others):
             own_row = other_rows[other]
-            begin, end = offsets[own_row] - first, offsets[own_row + 1] - first
-            place, part = max(begin, start), min(end, stop)
-            here = slice(place - start, part - start)
-            own_a, whole = at(a, own_row), begin >= 0 and part == end
-            found, decided = rank_part(
-                scores, words, own_a, _KIND, bounds[here], below[here], place, whole, _TWO, scratch
+            layout, outcome = (first, offsets, own_row), (winners, won, opened, left_open)
+            found, left_open = rank_part(
+                scores, words, at(a, own_row), _KIND, layout, stretch, _TWO, bounding, scratch, outcome
             )
-            if decided:
-                for k in range(found):
-                    winners[own_row, k], won[own_row, k] = first + places[k], words[places[k]]
-                if found == 2:
-                    one, two = places[0], places[1]
-                    half = half_difference(scores[one], scores[two])
-                    steps = _round_gap(half, words[one], words[two], own_a, at(grid, own_row), _KIND)
-                    gaps[own_row] = np.float64(steps)
-            else:
-                for k in range(found):
-                    opened[left_open + k] = places[k]
-                left_open += found
+            if found == 2:
+                one, two = places[0], places[1]
+                half = half_difference(scores[one], scores[two])
+                steps = _round_gap(half, words[one], words[two], at(a, own_row), at(grid, own_row), _KIND)
+                gaps[own_row] = np.float64(steps)
         start = stop
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -65,9 +65,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     bit_and,
@@ -87,7 +86,7 @@ from dpfast.kernels.intrinsics import (
 )
 from dpfast.kernels.logarithm import exponential_f64, minus_log_f64
 from dpfast.kernels.parameters import at
-from dpfast.kernels.selection.differences import ordered
+from dpfast.kernels.selection.differences import halve_below, halve_row, ordered
 
 __all__ = [
     "BLOCK",
@@ -100,7 +99,9 @@ __all__ = [
     "are_short",
     "bound_above",
     "bound_closely",
+    "bound_stretch",
     "count_from",
+    "exponential_of",
     "interval",
     "largest_key",
     "last_place",
@@ -228,13 +229,9 @@ def count_from(keys, threshold):
     return count
 
 
+@by_types(inline=True)
 def _layout(word):
     """Return a word's bits r, its sign, and what `_LAYOUT_31` or `_LAYOUT_48` says of words of its type."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_layout, inline="always")
-def _layout_of(word):
     if word == types.uint32:
         return lambda word: (bit_and(u64_from_u32(word), _REST_64), word >= _SIGN_32, _LAYOUT_31)
     return lambda word: (bit_and(word, _LAYOUT_48[0]), word >= _SIGN_64, _LAYOUT_48)
@@ -277,6 +274,15 @@ def interval(half, a, word, kind):
         return -_INFINITY, above - _HALF_HUGE
     error = _CLOSE_SLACK * (abs(d) + abs(noise) + 1.0)
     return (d + noise) - (below + error), (d + noise) + (above + error)
+
+
+@inlined
+def exponential_of(word):
+    """Return (E, below, above), without branches: E = -ln U of a word of 32 bits lies in [E - below, E + above]."""
+    r = bit_and(word, _REST_32)
+    e, cell = exponential_f64(u64_from_u32(r), _LAYOUT_31[1])
+    first, width = r == _ZERO_32, _WIDTH_E * cell
+    return choose(first, _LAYOUT_31[5], e), choose(first, 0.0, width), choose(first, _INFINITY, width)
 
 
 @inlined
@@ -332,13 +338,9 @@ def lower_bound(half, a, word, kind):
     return ordered(low if low < _INFINITY else -_INFINITY)
 
 
+@by_types(inline=False)
 def spread(a, offsets, row, start, slopes):
     """Return what the candidates from ``start`` on are multiplied by: a number, or ``slopes``, which it fills."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(spread)
-def _spread_of(a, offsets, row, start, slopes):
     if not isinstance(a, types.Array):
         return lambda a, offsets, row, start, slopes: a
 
@@ -355,4 +357,25 @@ def _spread_of(a, offsets, row, start, slopes):
     return of_rows
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+@kernel
+def bound_stretch(scores, words, a, kind, layout, stretch, best, common, close, bounding):
+    """Bound the keys of a stretch of a chunk from above; return the best score, and 1 if a score is not finite.
+
+    ``layout`` is ``first``, ``offsets`` and ``row`` of `select_chunk`, ``row`` being that of the first candidate, and
+    ``stretch`` where the stretch begins and ends in the chunk. ``best`` and ``common`` are those of `best_of_chunk`,
+    ``best`` then what was returned for the stretch before. ``bounding`` is ``keys, halves, slopes``, of which ``keys``
+    gets the bounds.
+    """
+    first, offsets, row = layout
+    start, stop = stretch
+    keys, halves, slopes = bounding
+    below = halves[: stop - start]
+    if common:
+        halve_row(scores[start:stop], best, below)
+    else:
+        best = halve_below(scores, first, offsets, row, start, best, below)
+    own = spread(a, offsets, row, first + start, slopes[: stop - start])
+    return best, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start])
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

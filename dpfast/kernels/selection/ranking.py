@@ -11,27 +11,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import bit_or
 from dpfast.kernels.parameters import at
-from dpfast.kernels.selection.differences import (
-    best_of_chunk,
-    best_score,
-    half_difference,
-    halve_below,
-    halve_row,
-    ordered,
-)
+from dpfast.kernels.selection.differences import best_of_chunk, best_score, half_difference, halve_row, ordered
 from dpfast.kernels.selection.key_bounds import (
     BLOCK,
     HIGHEST_KEY,
     LOWEST_KEY,
     bound_above,
     bound_closely,
+    bound_stretch,
     interval,
     largest_key,
     lower_bound,
-    spread,
 )
 from dpfast.kernels.selection.sorting import sort_descending, threshold_of_largest
 
@@ -151,23 +144,35 @@ def end_of_stretch(first, offsets, row, start, size):
     return stop
 
 
-@kernel
-def rank_part(scores, words, a, kind, bounds, halves, start, whole, wanted, scratch):
-    """Rank a row, or gather of a part of one, whose candidates begin at ``start`` in the chunk.
+@inlined
+def rank_part(scores, words, a, kind, layout, stretch, wanted, bounding, scratch, outcome):
+    """Rank a row of a stretch of a chunk, or gather of the part of a row that lies in it.
 
-    Return how many ``places`` count, and whether they are the row's winners, certain and in order: as many as are
-    wanted, or as there are. Otherwise they are those that may be among the best, in any order.
+    ``layout`` and ``stretch`` are those of `bound_stretch`, ``row`` being the row; ``outcome`` is ``winners, won`` and
+    ``opened`` of `rank_chunk`, and how many candidates are left open so far.
+
+    Return how many winners are certain and in order, as many as are wanted or as there are, and how many candidates are
+    left open then. Where the winners are not certain, none is returned: those that may be among the best stay open.
     """
+    first, offsets, row = layout
+    start, stop = stretch
+    keys, halves, _ = bounding
     heap, owners, counts, places, lows, highs = scratch
-    size = bounds.size
-    count = gather(bounds, halves, words[start : start + size], a, kind, wanted, heap, owners, counts, places)
+    winners, won, opened, left_open = outcome
+    begin, end = offsets[row] - first, offsets[row + 1] - first
+    place, part = max(begin, start), min(end, stop)
+    here = slice(place - start, part - start)
+    count = gather(keys[here], halves[here], words[place:part], a, kind, wanted, heap, owners, counts, places)
     for k in range(count):
-        places[k] += start
-    if whole:
-        needed = min(wanted, size)
-        if rank(scores, words, a, kind, places, count, lows, highs, needed):
-            return needed, True
-    return count, False
+        places[k] += place
+    needed = min(wanted, part - place)
+    if begin >= 0 and part == end and rank(scores, words, a, kind, places, count, lows, highs, needed):
+        for k in range(needed):
+            winners[row, k], won[row, k] = first + places[k], words[places[k]]
+        return needed, left_open
+    for k in range(count):
+        opened[left_open + k] = places[k]
+    return 0, left_open + count
 
 
 @kernel
@@ -201,40 +206,32 @@ def rank_chunk(scores, words, a, kind, layout, wanted, bounding, scratch, winner
 
     """
     first, offsets, row = layout
-    keys, halves, slopes = bounding
-    places = scratch[3]
     size = words.size
-    left_open, broken, start = 0, _ZERO_64, _FIRST
+    left_open, broken, start = _FIRST, _ZERO_64, _FIRST
     best, common = best_of_chunk(scores, a, first, offsets, row)
     while start < size:
         stop = end_of_stretch(first, offsets, row, start, size)
-        below, bounds = halves[: stop - start], keys[: stop - start]
-        if common:
-            halve_row(scores[start:stop], best, below)
-        else:
-            halve_below(scores, first, offsets, row, start, best, below)
-        own = spread(a, offsets, row, first + start, slopes[: stop - start])
-        broken = bit_or(broken, bound_above(below, words[start:stop], own, kind, True, bounds))
+        stretch = (start, stop)
+        best, bad = bound_stretch(scores, words, a, kind, (first, offsets, row), stretch, best, common, True, bounding)
+        broken = bit_or(broken, bad)
         place = start
         while place < stop:
-            begin, end = offsets[row] - first, offsets[row + 1] - first
-            part = min(end, stop)
-            if part > place:
-                here, whole = slice(place - start, part - start), begin >= 0 and part == end
-                own_a = at(a, row)
-                count, decided = rank_part(
-                    scores, words, own_a, kind, bounds[here], below[here], place, whole, wanted, scratch
+            end = offsets[row + 1] - first
+            if end > place:
+                _, left_open = rank_part(
+                    scores,
+                    words,
+                    at(a, row),
+                    kind,
+                    (first, offsets, row),
+                    stretch,
+                    wanted,
+                    bounding,
+                    scratch,
+                    (winners, won, opened, left_open),
                 )
-                if decided:
-                    for k in range(count):
-                        winners[row, k] = first + places[k]
-                        won[row, k] = words[places[k]]
-                else:
-                    for k in range(count):
-                        opened[left_open + k] = places[k]
-                    left_open += count
-                place = part
-            if part == end:
+                place = min(end, stop)
+            if place == end:
                 row += 1
         start = stop
     return left_open, broken
@@ -377,4 +374,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     bit_and,
@@ -41,9 +41,8 @@ from dpfast.kernels.intrinsics import (
     fused_multiply_add,
     i32_from_u32,
     maximum,
-    u64_from_u32,
 )
-from dpfast.kernels.logarithm import exponential_f64
+from dpfast.kernels.selection.key_bounds import exponential_of
 
 __all__ = ["BLOCK", "bound_thresholds", "scan_runs"]
 
@@ -56,26 +55,13 @@ _HUGE = 2.0**1000
 _LN2 = 0.6931471805599453
 _STEP, _START = -_LN2 * 2.0**-23, 158 * _LN2 + 2.0**-23
 _SLACK = 16 * 2.0**-53
-_M_PLUS_ONE = 32.0
-_WIDTH = 1.0625
-_ABOVE_FIRST_CELL = 21.4875  # 31 ln 2 = 21.48756..: E of the cell r = 0 is larger
-
-
-@inlined
-def _exponential(word):
-    """Return (E, below, above): the exponential variate of a word lies in [E - below, E + above]."""
-    r = bit_and(word, _REST_32)
-    e, cell = exponential_f64(u64_from_u32(r), _M_PLUS_ONE)
-    first = r == _ZERO_32
-    width = _WIDTH * cell
-    return choose(first, _ABOVE_FIRST_CELL, e), choose(first, 0.0, width), choose(first, _INFINITY, width)
 
 
 @kernel
 def bound_thresholds(words, ratio, lows, highs):
     """Fill ``lows`` and ``highs`` with bounds of ratio * E0 for every run's threshold word (uint32)."""
     for run in range(words.size):
-        e, below, above = _exponential(words[run])
+        e, below, above = exponential_of(words[run])
         error = _SLACK * (e + 2.0**-1000)
         lows[run] = ratio * (e - (below + error))
         highs[run] = ratio * (e + (above + error))
@@ -152,7 +138,7 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
             for i in range(block.size):
                 if block[i] < low:
                     continue
-                e, below, above = _exponential(own_words[first + i])
+                e, below, above = exponential_of(own_words[first + i])
                 product = a * (np.float64(own[first + i]) - threshold)
                 key = product + e
                 error = _SLACK * (abs(product) + e + margin)
@@ -171,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -21,16 +21,15 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import (
     add_in_any_order,
     bit_and,
     bit_or,
     bits_of_f64,
     choose,
-    fused_multiply_add,
+    polynomial,
     shift_right,
 )
 from dpfast.kernels.weights.exponential_weights import exp_f64
@@ -61,38 +60,26 @@ SIGN = np.uint64(2**63)
 """The bit of a float64 that is set where it is negative."""
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+_SERIES = (1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0)
 
 
 @inlined
 def exp_small(y):
     """Return exp(y) for y from -SMALL to SMALL, up to 2u."""
-    q = fused_multiply_add(y, 1.0 / 720.0, 1.0 / 120.0)
-    q = fused_multiply_add(y, q, 1.0 / 24.0)
-    q = fused_multiply_add(y, q, 1.0 / 6.0)
-    q = fused_multiply_add(y, q, 0.5)
-    q = fused_multiply_add(y, q, 1.0)
-    return fused_multiply_add(y, q, 1.0)
+    return polynomial(y, _SERIES)
 
 
+@by_types(inline=True)
 def cut(query, block):
     """Return a query's part for one block of cells."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(cut, inline="always")
-def _cut_of(query, block):
     if query.dtype == types.uint64:
         return lambda query, block: query[block * (BLOCK // WORD) : (block + 1) * (BLOCK // WORD)]
     return lambda query, block: query[block * BLOCK : (block + 1) * BLOCK]
 
 
+@by_types(inline=False)
 def multiply(weights, query, factors):
     """Multiply a block's weights by the query's factors in place; return their sum."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(multiply)
-def _multiply_of(weights, query, factors):
     if isinstance(factors, types.Array):
         return _multiply_levels
     if factors.count == 3:
@@ -151,22 +138,15 @@ def _multiply_numbers(weights, query, factors):
 def _multiply_levels(weights, query, factors):
     for i in range(weights.size):
         weights[i] *= factors[query[i]]
-    total = 0.0
-    for i in range(weights.size):
-        total = add_in_any_order(total, weights[i])
-    return total
+    return total_of(weights)
 
 
+@by_types(inline=False)
 def dot(weights, query, values):
     """Return the sum of a block's weights, each times its coefficient.
 
     ``values`` are the coefficients of levels, the unit of numbers, or None for bytes and bits.
     """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(dot)
-def _dot_of(weights, query, values):
     if isinstance(values, types.Array):
         return _dot_levels
     if isinstance(values, types.Float):
@@ -314,4 +294,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -3,8 +3,8 @@
 A block is BLOCK candidates or fewer, and its reference the best score among them. With u = 2**-53, x = a * (reference
 - score) for a candidate, and first-order terms rounded up:
 
-**Gap.** h = reference / 2 - score / 2 rounds once (of integers: their difference is exact as a uint64, and its
-conversion rounds), and so does y = -2a * h: the relative error is 2.01u. Halving a subnormal loses 2**-1075, which
+**Gap.** h = score / 2 - reference / 2 rounds once (of integers: their difference is exact as a uint64, and its
+conversion rounds), and so does y = 2a * h: the relative error is 2.01u. Halving a subnormal loses 2**-1075, which
 makes 2**-93 of y for a <= 2**980; a product below 2**-1022 loses as little. y = -inf where a product overflows.
 
 **Exponential.** y below -708 is raised to that, where exp is 2**-1021.4. t = y log2(e) + 1.5 * 2**52 rounds to an
@@ -25,26 +25,22 @@ numbers above each other, a relative error of 1.01 u for each.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import (
     add,
     bit_or,
-    bit_xor,
     bits_of_f64,
     choose,
     f64_from_bits,
     fused_multiply_add,
     maximum,
+    polynomial,
     shift_left,
-    shift_right,
-    spread_sign,
-    subtract,
 )
+from dpfast.kernels.selection.differences import best_score, half_below
 
-__all__ = ["BLOCK", "POLYNOMIAL", "exp_f64", "highest", "locate", "sum_halves", "weigh", "weigh_blocks"]
+__all__ = ["BLOCK", "POLYNOMIAL", "exp_f64", "locate", "sum_halves", "weigh", "weigh_blocks"]
 
 BLOCK = 2048
 """Candidates that share a reference: their scores and weights stay in the first-level cache."""
@@ -64,7 +60,6 @@ POLYNOMIAL = (
     2.510520666647184e-08,
 )
 
-_Q0, _Q1, _Q2, _Q3, _Q4, _Q5, _Q6, _Q7, _Q8, _Q9, _Q10 = POLYNOMIAL
 _LOWEST = -708.0
 _LOG2_E, _LN2, _LN2_REST = 1.4426950408889634, 0.6931471805599453, 2.3190468138462996e-17
 _ONES = 1.5 * 2.0**52
@@ -80,73 +75,8 @@ def exp_f64(y):
     k = t - _ONES
     r = fused_multiply_add(k, -_LN2, y)
     r = fused_multiply_add(k, -_LN2_REST, r)
-    q = fused_multiply_add(r, _Q10, _Q9)
-    q = fused_multiply_add(r, q, _Q8)
-    q = fused_multiply_add(r, q, _Q7)
-    q = fused_multiply_add(r, q, _Q6)
-    q = fused_multiply_add(r, q, _Q5)
-    q = fused_multiply_add(r, q, _Q4)
-    q = fused_multiply_add(r, q, _Q3)
-    q = fused_multiply_add(r, q, _Q2)
-    q = fused_multiply_add(r, q, _Q1)
-    q = fused_multiply_add(r, q, _Q0)
-    mantissa = fused_multiply_add(r, q, 1.0)
+    mantissa = fused_multiply_add(r, polynomial(r, POLYNOMIAL), 1.0)
     return f64_from_bits(add(bits_of_f64(mantissa), shift_left(bits_of_f64(t), _EXPONENT)))
-
-
-def _rank(score):
-    """Return an int64 that is ordered as the scores are; a NaN is above all or below all."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_rank, inline="always")
-def _rank_of(score):
-    if isinstance(score, types.Float):
-
-        def of_float(score):
-            bits = bits_of_f64(np.float64(score))
-            return np.int64(bit_xor(bits, shift_right(spread_sign(bits), _ONE)))
-
-        return of_float
-    return lambda score: np.int64(score)
-
-
-def _ranked(rank, like):
-    """Return the score of a rank: a float64 if ``like`` is a float, else an int64."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_ranked, inline="always")
-def _ranked_of(rank, like):
-    if isinstance(like, types.Float):
-
-        def as_float(rank, like):
-            bits = np.uint64(rank)
-            return f64_from_bits(bit_xor(bits, shift_right(spread_sign(bits), _ONE)))
-
-        return as_float
-    return lambda rank, like: rank
-
-
-def _half_gap(reference, score):
-    """Return (reference - score) / 2 for a score that is not above the reference, rounded once."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_half_gap, inline="always")
-def _half_gap_of(reference, score):
-    if isinstance(score, types.Float):
-        return lambda reference, score: 0.5 * reference - 0.5 * np.float64(score)
-    return lambda reference, score: 0.5 * np.float64(subtract(np.uint64(reference), np.uint64(np.int64(score))))
-
-
-@kernel
-def highest(scores):
-    """Return the best score, as a float64 or an int64."""
-    best = _rank(scores[0])
-    for i in range(scores.size):
-        best = max(best, _rank(scores[i]))
-    return _ranked(best, scores[0])
 
 
 @kernel
@@ -154,10 +84,10 @@ def weigh(scores, reference, a, weights):
     """Fill ``weights`` with exp(a * (score - reference)) for every score; return 1 if one is not finite."""
     broken = _ZERO
     for i in range(scores.size):
-        half_gap = _half_gap(reference, scores[i])
-        weights[i] = exp_f64(-((2.0 * a) * half_gap))
-        # Half the gap of finite scores is finite.
-        broken = bit_or(broken, choose(half_gap < _INFINITY, _ZERO, _ONE))
+        half = half_below(scores[i], reference)
+        weights[i] = exp_f64((2.0 * a) * half)
+        # Half the difference of finite scores is finite.
+        broken = bit_or(broken, choose(half > -_INFINITY, _ZERO, _ONE))
     return broken
 
 
@@ -197,7 +127,7 @@ def weigh_blocks(scores, a, weights, references, sums):
     broken = _ZERO
     for block in range(sums.size):
         own = scores[block * BLOCK : (block + 1) * BLOCK]
-        reference = highest(own)
+        reference = best_score(own)
         references[block] = reference
         broken = bit_or(broken, weigh(own, reference, a, weights))
         sums[block] = sum_halves(weights[: own.size])
@@ -234,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import by_types, kernel
 from dpfast.kernels.intrinsics import bit_and, choose, shift_right
+from dpfast.kernels.selection.differences import best_score
 from dpfast.kernels.weights.cells import BLOCK, WORD, cut, total_of
-from dpfast.kernels.weights.exponential_weights import exp_f64, highest
+from dpfast.kernels.weights.exponential_weights import exp_f64
 
 __all__ = ["add_blocks", "find_highest", "read_blocks"]
 
@@ -22,13 +22,9 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LOWEST = -708.0
 
 
+@by_types(inline=False)
 def add(logarithms, query, terms):
     """Add the query's terms to a block's logarithms in place."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(add)
-def _add_of(logarithms, query, terms):
     if isinstance(terms, types.Array):
         return _add_levels
     if isinstance(query.dtype, types.Float):
@@ -84,7 +80,7 @@ def add_blocks(logarithms, query, terms):
 def find_highest(logarithms, maxima):
     """Set the largest logarithm of every block."""
     for block in range(maxima.size):
-        maxima[block] = highest(logarithms[block * BLOCK : (block + 1) * BLOCK])
+        maxima[block] = best_score(logarithms[block * BLOCK : (block + 1) * BLOCK])
 
 
 @kernel
@@ -104,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

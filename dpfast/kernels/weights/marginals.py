@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.intrinsics import add_in_any_order
+from dpfast.kernels.weights.cells import total_of
+from dpfast.kernels.weights.slabs import add_to_run, multiply_run
 
 __all__ = ["ALIKE", "CONSECUTIVE", "LISTED", "add_marginal", "multiply_marginal", "sum_marginal"]
 
@@ -29,30 +31,12 @@ def _place(sizes, steps, number):
 
 
 @kernel
-def _multiply_alike(weights, factor):
-    total = 0.0
-    for i in range(weights.size):
-        weight = weights[i] * factor
-        weights[i] = weight
-        total = add_in_any_order(total, weight)
-    return total
-
-
-@kernel
 def _multiply_each(weights, factors):
     total = 0.0
     for i in range(weights.size):
         weight = weights[i] * factors[i]
         weights[i] = weight
         total = add_in_any_order(total, weight)
-    return total
-
-
-@kernel
-def _sum(weights):
-    total = 0.0
-    for i in range(weights.size):
-        total = add_in_any_order(total, weights[i])
     return total
 
 
@@ -101,7 +85,7 @@ def multiply_marginal(weights, sizes, steps, length, form, pattern, spread, fact
         run = weights[number * length : (number + 1) * length]
         place = _place(sizes, steps, number)
         if form == ALIKE:
-            total += _multiply_alike(run, factors[place])
+            total += factors[place] * multiply_run(run, factors[place])
         elif form == CONSECUTIVE:
             total += _multiply_each(run, factors[place : place + length])
         else:
@@ -122,7 +106,7 @@ def sum_marginal(weights, sizes, steps, length, form, pattern, spread, table):
         run = weights[number * length : (number + 1) * length]
         place = _place(sizes, steps, number)
         if form == ALIKE:
-            table[place] += _sum(run)
+            table[place] += total_of(run)
         elif form == CONSECUTIVE:
             _add_each(table[place : place + length], run)
         else:
@@ -142,8 +126,7 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
         run = logarithms[number * length : (number + 1) * length]
         place = _place(sizes, steps, number)
         if form == ALIKE:
-            for i in range(length):
-                run[i] += terms[place]
+            add_to_run(run, terms[place])
         elif form == CONSECUTIVE:
             _add_each(run, terms[place : place + length])
         else:
@@ -153,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

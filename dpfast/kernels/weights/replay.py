@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 
 from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.weights.cells import total_of
 
 __all__ = [
     "fit_mass",
@@ -37,7 +38,6 @@ LEAST_DUAL = -30.0
 """A mass shrinks to exp(-30) of what the other measurements make it, and no further: it can grow again."""
 
 _EXACT = 1e12
-_LANES = 8
 
 
 @inlined
@@ -75,26 +75,6 @@ def fit_mass(mass, dual, value, softness):
 
 
 @kernel
-def _sum_row(row):
-    """Return the sum of a row, in lanes that the machine adds side by side."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    whole = row.size - row.size % _LANES
-    for j in range(0, whole, _LANES):
-        s0 += row[j]
-        s1 += row[j + 1]
-        s2 += row[j + 2]
-        s3 += row[j + 3]
-        s4 += row[j + 4]
-        s5 += row[j + 5]
-        s6 += row[j + 6]
-        s7 += row[j + 7]
-    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-    for j in range(whole, row.size):
-        total += row[j]
-    return total
-
-
-@kernel
 def project(table, left, right, wide, scratch, sums):
     """Set sums[left[i] * wide + right[j]] to the sum of table[i, j] over all such i and j.
 
@@ -116,7 +96,7 @@ def project(table, left, right, wide, scratch, sums):
     rows, columns = table.shape
     if wide == 1:
         for i in range(rows):
-            sums[left[i]] += _sum_row(table[i])
+            sums[left[i]] += total_of(table[i])
         return
     codes = sums.size // wide
     for a in range(codes):
@@ -249,4 +229,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import by_types, kernel
 from dpfast.kernels.intrinsics import add_in_any_order, bit_or, bits_of_f64, choose
 from dpfast.kernels.weights.cells import BLOCK, SIGN, inspect, multiply, scale
 
@@ -22,16 +21,12 @@ __all__ = ["multiply_rows", "weigh_rows"]
 _ZERO = np.uint64(0)
 
 
+@by_types(inline=False)
 def _sides(weights, query):
     """Return the sums of a block's weights where the coefficient is 0 and 1, and the bits of all of them, joined.
 
     Where coefficients are floats the first is the sum of all weights and the second 0.
     """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_sides)
-def _sides_of(weights, query):
     return _sum if isinstance(query.dtype, types.Float) else _sum_both
 
 
@@ -85,13 +80,9 @@ def _multiply_row(weights, query, factors):
     return total
 
 
+@by_types(inline=False)
 def _update(weights, query, eta, outside, inside):
     """Multiply a row's weights and normalise them; return their new sum before that."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_update)
-def _update_of(weights, query, eta, outside, inside):
     return _update_floats if isinstance(query.dtype, types.Float) else _update_bytes
 
 
@@ -127,4 +118,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

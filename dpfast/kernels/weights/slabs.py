@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.intrinsics import add_in_any_order
+from dpfast.kernels.weights.cells import total_of
 
 __all__ = ["add_to_segments", "add_to_slab", "multiply_segments", "multiply_slab", "sum_segments", "sum_slab"]
 
 
 @kernel
-def _multiply_run(weights, factor):
+def multiply_run(weights, factor):
+    """Multiply some weights by a factor, in place; return what their sum was."""
     total = 0.0
     for i in range(weights.size):
         weight = weights[i]
@@ -26,15 +28,8 @@ def _multiply_run(weights, factor):
 
 
 @kernel
-def _sum_run(weights):
-    total = 0.0
-    for i in range(weights.size):
-        total = add_in_any_order(total, weights[i])
-    return total
-
-
-@kernel
-def _add_to_run(logarithms, term):
+def add_to_run(logarithms, term):
+    """Add a term to some logarithms of weights, in place."""
     for i in range(logarithms.size):
         logarithms[i] += term
 
@@ -76,9 +71,9 @@ def multiply_slab(weights, offset, sizes, strides, factor):
         start = _start(offset, sizes, strides, number)
         if stride == 1:
             # A slice whose stride is known to be 1 fills whole vectors.
-            total += _multiply_run(weights[start : start + length], factor)
+            total += multiply_run(weights[start : start + length], factor)
         else:
-            total += _multiply_run(weights[start : start + (length - 1) * stride + 1 : stride], factor)
+            total += multiply_run(weights[start : start + (length - 1) * stride + 1 : stride], factor)
     return total
 
 
@@ -89,9 +84,9 @@ def sum_slab(weights, offset, sizes, strides):
     for number in range(_runs(sizes)):
         start = _start(offset, sizes, strides, number)
         if stride == 1:
-            total += _sum_run(weights[start : start + length])
+            total += total_of(weights[start : start + length])
         else:
-            total += _sum_run(weights[start : start + (length - 1) * stride + 1 : stride])
+            total += total_of(weights[start : start + (length - 1) * stride + 1 : stride])
     return total
 
 
@@ -102,12 +97,9 @@ def add_to_slab(logarithms, offset, sizes, strides, term):
     for number in range(_runs(sizes)):
         start = _start(offset, sizes, strides, number)
         if stride == 1:
-            _add_to_run(logarithms[start : start + length], term)
+            add_to_run(logarithms[start : start + length], term)
         else:
-            _add_to_run(logarithms[start : start + (length - 1) * stride + 1 : stride], term)
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 537d0f031f1a0a57
+            add_to_run(logarithms[start : start + (length - 1) * stride + 1 : stride], term)
 
 
 @kernel
@@ -127,7 +119,7 @@ def multiply_segments(weights, edges, factors):
     total = 0.0
     for i in range(factors.size):
         factor = factors[i]
-        total += factor * _multiply_run(weights[edges[i] : edges[i + 1]], factor)
+        total += factor * multiply_run(weights[edges[i] : edges[i + 1]], factor)
     return total
 
 
@@ -135,14 +127,14 @@ def multiply_segments(weights, edges, factors):
 def sum_segments(weights, edges, sums):
     """Set the sum of every segment's weights."""
     for i in range(sums.size):
-        sums[i] = _sum_run(weights[edges[i] : edges[i + 1]])
+        sums[i] = total_of(weights[edges[i] : edges[i + 1]])
 
 
 @kernel
 def add_to_segments(logarithms, edges, terms):
     """Add its segment's term to every logarithm, in place."""
     for i in range(terms.size):
-        _add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
+        add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 07ff452c6ba15edf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16

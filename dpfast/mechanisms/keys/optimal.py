@@ -7,12 +7,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
-from dpfast.exact.balls import PRECISION
-from dpfast.mechanisms.noise.exact import Bits
+from dpfast.exact.balls import ball, working_precision
+from dpfast.mechanisms.keys.thresholds import refuse_no_delta
+from dpfast.mechanisms.noise.exact import Bits, decided, unique_floor
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
 
 __all__ = ["SelectionTable", "select_keys", "selection_table"]
@@ -42,38 +43,25 @@ class SelectionTable:
     def __init__(self, epsilon: Fraction, delta: Fraction) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        thresholds: list[int] = []
-        for p in self._probabilities(_WORD):
-            if p is None:
-                break
-            thresholds.append(p)
-        self.thresholds = np.array(thresholds, np.uint64)
+        self.thresholds = np.array(self._probabilities(_WORD)[:-1], np.uint64)
 
     def _probabilities(self, bits: int) -> list[int | None]:
         """Return floor(p_n * 2**bits) for every n, and None in the end for p_n = 1."""
-        floors: list[int | None] = []
         extra = 128
-        with PRECISION:
-            while True:
-                floors = []
-                # An error grows like p itself, by 1 / delta at most over the whole table.
-                with ctx.workprec(bits + extra + self.delta.denominator.bit_length()):
-                    growth = arb(_rational(self.epsilon)).exp()
-                    delta = arb(_rational(self.delta))
-                    p = arb(0)
-                    while True:
-                        if len(floors) > _LARGEST_TABLE:
-                            raise _too_small(self.epsilon)
-                        floor = 0 if not floors else (p * arb(2) ** bits).floor().unique_fmpz()
-                        if floor is None:
-                            break
-                        floors.append(int(floor))
-                        rising, falling = growth * p + delta, 1 - (1 - p - delta) / growth
-                        p = rising.min(falling)
-                        if p >= 1:
-                            floors.append(None)
-                            return floors
-                extra *= 2
+        while True:
+            floors: list[int | None] = []
+            # An error grows like p itself, by 1 / delta at most over the whole table.
+            with working_precision(bits + extra + self.delta.denominator.bit_length()):
+                growth, delta, p = ball(self.epsilon).exp(), ball(self.delta), arb(0)
+                while (floor := unique_floor(p * arb(2) ** bits) if floors else 0) is not None:
+                    if len(floors) > _LARGEST_TABLE:
+                        raise _too_small(self.epsilon)
+                    floors.append(floor)
+                    rising, falling = growth * p + delta, 1 - (1 - p - delta) / growth
+                    p = rising.min(falling)
+                    if p >= 1:
+                        return [*floors, None]
+            extra *= 2
 
     @property
     def median(self) -> int:
@@ -84,19 +72,12 @@ class SelectionTable:
         """Return whether U < p_n, U the number with these bits after the binary point."""
         if units >= self.thresholds.size:
             return True
-        count = bits.known
-        while True:
-            floor = self._probabilities(count)[units]
-            leading = bits.leading(count)
-            if floor is None or leading < floor:
-                return True
-            if leading > floor:
-                return False
-            count += 64
 
+        def shown(count: int) -> bool | None:
+            floor, leading = self._probabilities(count)[units], bits.leading(count)
+            return None if floor == leading else floor is None or leading < floor
 
-def _rational(x: Fraction) -> fmpq:
-    return fmpq(x.numerator, x.denominator)
+        return decided(shown, bits.known)
 
 
 def _too_small(epsilon: Fraction) -> ParameterError:
@@ -125,10 +106,7 @@ def selection_table(epsilon: Fraction, delta: Fraction) -> SelectionTable:
     [1e-05, 3.718e-05, 0.00085791, 0.34844774]
 
     """
-    if not delta > 0:
-        raise ParameterError(
-            "delta", float(delta), "above 0 to select keys privately", "write for example delta=1e-7, or give keys="
-        )
+    refuse_no_delta(delta)
     # The table grows by a factor e**epsilon from delta up to 1/2, and mirrors that above: see how long it will be.
     if 2 / epsilon * Fraction(math.log1p(float(epsilon / (2 * delta)))) > 2 * _LARGEST_TABLE:
         raise _too_small(epsilon)

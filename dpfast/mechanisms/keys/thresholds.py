@@ -2,7 +2,7 @@
 
 Every key found in the data has a whole number (of units, of rows, of weight) that gets noise, and is shown with
 it where the noisy number reaches a threshold. Keys that no unit holds are not looked at, which is why a threshold
-is needed: that a key is shown at all tells that somebody holds it.
+is needed: a key that is shown reveals that somebody holds it.
 
 Proof. Let D' have one unit more than D, which alone holds j keys; K are the keys of D, N those j. Noise is
 independent, so that with probability 1 - d no key in N is shown, and given that, what is shown of D' has the law of
@@ -37,7 +37,7 @@ from dpfast.exact.balls import ball, working_precision
 from dpfast.mechanisms.noise.half_widths import grid_of_integers
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 
-__all__ = ["Lonely", "chance_of_showing", "least_threshold"]
+__all__ = ["Lonely", "chance_of_showing", "least_threshold", "refuse_no_delta"]
 
 #: Beyond it neither a sum of weights nor a count comes.
 _LARGEST_THRESHOLD = 2**61
@@ -76,8 +76,16 @@ def chance_of_showing(noise: IntegerNoise, threshold: int, lonely: Lonely) -> ar
     return -(lonely.keys * (-one).log1p()).expm1()
 
 
+def refuse_no_delta(delta: Fraction) -> None:
+    """Raise if delta is 0."""
+    if not delta > 0:
+        raise ParameterError(
+            "delta", float(delta), "above 0 to select keys privately", "write for example delta=1e-7, or give keys="
+        )
+
+
 def least_threshold(noise: IntegerNoise, lonely: Sequence[Lonely], delta: Fraction) -> int:
-    """Return the least threshold, but for rounding up, that a unit's lonely keys reach with a chance of at most delta.
+    """Return the least threshold, rounded up, that a unit's lonely keys reach with probability at most delta.
 
     Guarantee
         Proved in ball arithmetic for every entry of ``lonely``, one of which describes whatever a unit may hold alone.
@@ -105,10 +113,7 @@ def least_threshold(noise: IntegerNoise, lonely: Sequence[Lonely], delta: Fracti
     13
 
     """
-    if not delta > 0:
-        raise ParameterError(
-            "delta", float(delta), "above 0 to select keys privately", "write for example delta=1e-7, or give keys="
-        )
+    refuse_no_delta(delta)
     grid, most = grid_of_integers(noise.scale), ball(delta)
 
     def guess(case: Lonely) -> float:

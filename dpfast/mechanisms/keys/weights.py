@@ -108,6 +108,6 @@ def select_by_weights(
         sums = np.zeros(keys, np.int64)
         for part in holdings:
             weigh_groups(part.stops, part.groups, shown, weights, sums)
-        # Whoever holds a key that is not shown adds something to it; where the weight rounds to 0, nobody is seen.
+        # Every unit that holds such a key adds something to it, unless its weight rounds to 0.
         shown |= (round_passes(sums) & (sums > 0)).astype(np.uint8)
     return shown.view(np.bool_)

@@ -6,8 +6,9 @@ bits of the same words, first by a compiled kernel and then in ball arithmetic -
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from dpfast.errors import DataError
 from dpfast.kernels.noise import joining
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.mechanisms.noise.lattice import Lattice, Rows
-from dpfast.randomness import Keystream, Purpose
+from dpfast.randomness import Keystream, Purpose, Tail
 from dpfast.threads import share, thread_count
 
 __all__ = ["Buffers", "Noise", "add_noise"]
@@ -41,12 +42,43 @@ class Buffers:
         return array
 
 
-class Noise(Protocol):
-    """A kind of noise: how a chunk of words becomes rounded noise."""
+class Noise(ABC):
+    """A kind of noise: how a chunk of words becomes rounded noise.
+
+    Parameters
+    ----------
+    lattice
+        The grid of released values and the scale of the noise in its units.
+    keystream
+        The words of this call, which no other call uses.
+    short
+        Whether words have 32 bits. Else 16 further bits of every word come after these of all.
+
+    """
+
+    def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool) -> None:
+        self.lattice, self.keystream, self.short = lattice, keystream, short
+
+    def words_for(self, rows: int) -> int:
+        """Return how many words a chunk of so many rows needs."""
+        return rows
 
     def word_bytes(self, rows: int) -> int:
         """Return the bytes of keystream that a chunk of so many rows needs."""
+        return (4 if self.short else 6) * self.words_for(rows)
 
+    def parts(self, words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | None]:
+        """Return the first 32 bits of a chunk's words, and the 16 that follow, None for short words."""
+        first = 4 * self.words_for(rows)
+        return words[:first].view(np.uint32), None if self.short else words[first:].view(np.uint16)
+
+    def tail(self, index: int, leading: int, known: int, more: int | None) -> Tail:
+        """Return all the bits of a word, of which ``known`` are ``leading`` and the next 16 may be ``more``."""
+        if more is None:
+            return Tail(self.keystream, index, leading, known)
+        return Tail(self.keystream, index, leading << 16 | more, known + 16)
+
+    @abstractmethod
     def draw(
         self,
         words: NDArray[np.uint8],
@@ -60,6 +92,7 @@ class Noise(Protocol):
         What stands in ``released`` for UNDECIDED noise means nothing.
         """
 
+    @abstractmethod
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
     ) -> Iterator[tuple[int, int]]:
@@ -68,9 +101,7 @@ class Noise(Protocol):
 
 def add_noise(
     column: Column,
-    lattice: Lattice,
     noise: Noise,
-    keystream: Keystream,
     threads: object = None,
     *,
     refine_all: bool = False,
@@ -81,12 +112,8 @@ def add_noise(
     ----------
     column
         The borrowed values.
-    lattice
-        The grid of released values and the scale of the noise in its units.
     noise
-        The kind of noise.
-    keystream
-        The words of this call, which no other call uses.
+        The kind of noise, and where its words come from.
     threads
         How many threads share the chunks, or None. The result does not depend on it.
     refine_all
@@ -98,14 +125,14 @@ def add_noise(
         A value that is not null is NaN or infinite.
 
     """
-    length = column.length
+    length, lattice = column.length, noise.lattice
     workers = thread_count(threads, length)
     released = fresh_array(length, lattice.released)
     chunks = -(-length // BLOCK_ROWS)
     buffer_rows = min(length, BLOCK_ROWS)
 
     def work(numbers: Iterator[int]) -> None:
-        words = keystream.words(Purpose.NOISE)
+        words = noise.keystream.words(Purpose.NOISE)
         scratch = Buffers(buffer_rows)
         word_bytes = np.empty(noise.word_bytes(buffer_rows), np.uint8)
         for chunk in numbers:

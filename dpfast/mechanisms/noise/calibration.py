@@ -7,16 +7,15 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
-from dpfast.exact.balls import PRECISION, round_up
+from dpfast.exact.balls import ball, round_up, working_precision
 
 __all__ = [
     "analytic_gaussian_ratios",
     "analytic_gaussian_scale",
-    "gaussian_delta",
     "laplace_scale",
     "round_up",
     "round_up_root",
@@ -62,52 +61,15 @@ def _delta_ball(ratio: arb, epsilon: arb) -> arb:
     return _normal_cdf(half - shift) - epsilon.exp() * _normal_cdf(-half - shift)
 
 
-def gaussian_delta(scale: float, sensitivity: float, epsilon: float) -> float:
-    """Return the smallest delta for which Gaussian noise is (epsilon, delta)-private, rounded up.
-
-    Parameters
-    ----------
-    scale
-        The standard deviation.
-    sensitivity
-        The L2 sensitivity, in the same unit.
-    epsilon
-        At least 0.
-
-    Notes
-    -----
-    delta = Phi(D/2s - eps s/D) - e**eps Phi(-D/2s - eps s/D), exact for the Gaussian mechanism (Balle, Wang
-    2018, theorem 8), evaluated in ball arithmetic.
-
-    Examples
-    --------
-    >>> round(gaussian_delta(3.7306316, 1.0, 1.0), 11)
-    1e-05
-
-    """
-    with PRECISION, ctx.workprec(_BITS):
-        ratio = arb(_rational(Fraction(scale) / Fraction(sensitivity)))
-        return _float_above(_delta_ball(ratio, arb(_rational(Fraction(epsilon)))))
-
-
-def _rational(x: Fraction) -> fmpq:
-    return fmpq(x.numerator, x.denominator)
-
-
-def _float_above(x: arb) -> float:
-    """Return a float that is not below a ball."""
-    return math.nextafter(math.nextafter(float(x.upper()), math.inf), math.inf)
-
-
 @lru_cache(maxsize=1024)
 def _analytic_ratio(epsilon: Fraction, delta: Fraction) -> float:
     """Return a float r, within a few units in the last place of the least, with delta(r) <= delta proved."""
 
     def suffices(ratio: float) -> bool:
-        return bool(_delta_ball(arb(_rational(Fraction(ratio))), arb(_rational(epsilon))) <= target)
+        return bool(_delta_ball(ball(ratio), ball(epsilon)) <= target)
 
-    with PRECISION, ctx.workprec(_BITS):
-        target = arb(_rational(delta))
+    with working_precision(_BITS):
+        target = ball(delta)
         high = 1.0
         while not suffices(high):
             high *= 2
@@ -193,7 +155,7 @@ def mills_ratio_series() -> NDArray[np.float64]:
     from dpfast.kernels.amounts.analytic_gaussian import FIRST, NODES, ORDER
 
     series = np.empty((NODES, ORDER))
-    with PRECISION, ctx.workprec(2 * _BITS):
+    with working_precision(2 * _BITS):
         for node in range(NODES):
             x = arb(FIRST) + arb(node) / 8
             terms = [(arb.pi() / 2).sqrt() * (x * x / 2).exp() * (x / arb(2).sqrt()).erfc()]

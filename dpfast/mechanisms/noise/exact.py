@@ -8,16 +8,30 @@ delta. A loop ends with probability one, after one round in all but a vanishing 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, fmpz
 
-from dpfast.exact.balls import PRECISION
+from dpfast.exact.balls import ball, working_precision
 
-__all__ = ["Bits", "discrete_offset", "exact_gaussian", "exact_laplace"]
+__all__ = [
+    "Bits",
+    "decided",
+    "discrete_offset",
+    "exact_gaussian",
+    "exact_laplace",
+    "exponential_ball",
+    "is_less",
+    "magnitude",
+    "uniform_ball",
+    "unique_floor",
+    "whole_number_below",
+]
 
 _GUARD_BITS = 64
+_Decided = TypeVar("_Decided")
 
 
 class Bits(Protocol):
@@ -29,13 +43,58 @@ class Bits(Protocol):
         """Return the first ``count`` bits as an integer."""
 
 
-def _rational(x: Fraction) -> fmpq:
-    return fmpq(x.numerator, x.denominator)
+def decided(attempt: Callable[[int], _Decided | None], count: int, spare: int = 0) -> _Decided:
+    """Return what an attempt with enough random bits decides: each attempt reads 64 more, until one does not give None.
+
+    An attempt is given how many bits it may read, and works at a precision of as many, ``spare`` more and guard bits.
+    """
+    while True:
+        with working_precision(count + spare + _GUARD_BITS):
+            outcome = attempt(count)
+        if outcome is not None:
+            return outcome
+        count += 64
 
 
-def _exponential(bits: int, count: int) -> arb:
-    """Return the ball of -ln U for all U in [bits, bits + 1] * 2**-count; bits > 0."""
-    return -(arb(fmpz(2 * bits + 1), 1) / arb(2) ** (count + 1)).log()
+def uniform_ball(leading: int, count: int) -> arb:
+    """Return the ball of all U in [leading, leading + 1] * 2**-count."""
+    return arb(fmpz(2 * leading + 1), 1) / arb(2) ** (count + 1)
+
+
+def exponential_ball(bits: Bits, count: int) -> arb | None:
+    """Return the ball of -ln U for all U with these first bits, None where it is unbounded."""
+    leading = bits.leading(count)
+    return -uniform_ball(leading, count).log() if leading else None
+
+
+def unique_floor(x: arb) -> int | None:
+    """Return the largest integer that is not above a ball, None where the ball does not decide it."""
+    floor = x.floor().unique_fmpz()
+    return None if floor is None else int(floor)
+
+
+def is_less(x: arb, y: arb) -> bool | None:
+    """Return whether one ball lies below another, None where they overlap."""
+    return True if x < y else False if x > y else None
+
+
+def magnitude(*numbers: Fraction) -> int:
+    """Return how many bits the largest number has in front of the point, up to one."""
+    return max(0, *(abs(x).numerator.bit_length() - x.denominator.bit_length() for x in numbers))
+
+
+def whole_number_below(bound: int, bits: Bits) -> int:
+    """Return floor(bound * U) for the U in [0, 1) with these bits: evenly one of 0, 1, ..., bound - 1.
+
+    With U in [r, r + 1) * 2**-n the floor is decided once it is the same at both ends.
+    """
+
+    def place(count: int) -> int | None:
+        leading = bits.leading(count)
+        low = bound * leading >> count
+        return low if low == (bound * (leading + 1) - 1) >> count else None
+
+    return decided(place, bits.known)
 
 
 def _offset(scale: arb) -> arb:
@@ -52,15 +111,13 @@ def discrete_offset(scale: float) -> float:
     -0.12011450695827752
 
     """
-    bits = 200
-    with PRECISION:  # results are right under any precision, slow under a wrong one
-        while True:
-            with ctx.workprec(bits):
-                b = arb(_rational(Fraction(scale)))
-                offset = b * _offset(b) - arb("0.5")
-                if offset.rad() < arb(2) ** -100:
-                    return float(offset.mid())
-            bits *= 2
+
+    def rounded(_: int) -> float | None:
+        b = ball(scale)
+        offset = b * _offset(b) - arb("0.5")
+        return float(offset.mid()) if offset.rad() < arb(2) ** -100 else None
+
+    return decided(rounded, 200)
 
 
 def exact_laplace(negative: bool, bits: Bits, scale: Fraction, fraction: Fraction, discrete: bool) -> int:
@@ -79,19 +136,15 @@ def exact_laplace(negative: bool, bits: Bits, scale: Fraction, fraction: Fractio
 
     """
     signed = -fraction if negative else fraction
-    count = bits.known
-    with PRECISION:  # results are right under any precision, slow under a wrong one
-        while True:
-            leading = bits.leading(count)
-            if leading:
-                with ctx.workprec(count + _GUARD_BITS + scale.numerator.bit_length()):
-                    b = arb(_rational(scale))
-                    e = _exponential(leading, count)
-                    v = b * (e + _offset(b)) if discrete else b * e + arb(_rational(signed + Fraction(1, 2)))
-                    magnitude = v.floor().unique_fmpz()
-                if magnitude is not None:
-                    return -int(magnitude) if negative else int(magnitude)
-            count += 64
+
+    def rounded(count: int) -> int | None:
+        e, b = exponential_ball(bits, count), ball(scale)
+        if e is None:
+            return None
+        size = unique_floor(b * (e + _offset(b)) if discrete else b * e + ball(signed + Fraction(1, 2)))
+        return -size if negative and size else size
+
+    return decided(rounded, bits.known, scale.numerator.bit_length())
 
 
 def exact_gaussian(radius: Bits, angle: Bits, sine: bool, scale: Fraction, fraction: Fraction) -> int:
@@ -107,19 +160,14 @@ def exact_gaussian(radius: Bits, angle: Bits, sine: bool, scale: Fraction, fract
         In units of the grid.
 
     """
-    count = min(radius.known, angle.known)
-    with PRECISION:  # results are right under any precision, slow under a wrong one
-        while True:
-            leading = radius.leading(count)
-            if leading:
-                with ctx.workprec(count + _GUARD_BITS + scale.numerator.bit_length()):
-                    # In the cell next to U = 1 the ball reaches below zero and its root is no number, which
-                    # counts as undecided.
-                    root = (2 * _exponential(leading, count)).sqrt()
-                    turns = arb(fmpz(2 * angle.leading(count) + 1), 1) / arb(2) ** count
-                    direction = turns.sin_pi() if sine else turns.cos_pi()
-                    v = arb(_rational(scale)) * root * direction + arb(_rational(fraction + Fraction(1, 2)))
-                    n = v.floor().unique_fmpz()
-                if n is not None:
-                    return int(n)
-            count += 64
+
+    def rounded(count: int) -> int | None:
+        e = exponential_ball(radius, count)
+        if e is None:
+            return None
+        # In the cell next to U = 1 the ball reaches below zero and its root is no number, which decides nothing.
+        turns = 2 * uniform_ball(angle.leading(count), count)
+        direction = turns.sin_pi() if sine else turns.cos_pi()
+        return unique_floor(ball(scale) * (2 * e).sqrt() * direction + ball(fraction + Fraction(1, 2)))
+
+    return decided(rounded, min(radius.known, angle.known), scale.numerator.bit_length())

@@ -12,11 +12,11 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.mechanisms.noise.additive import add_noise
+from dpfast.mechanisms.noise.additive import Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
-from dpfast.randomness import Keystream, Random, RandomSource, Tail, random_source
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
+from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise"]
 
@@ -24,20 +24,14 @@ __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise"]
 _SHORT_WORDS_UP_TO = 2.0**7
 
 
-class _Pairs:
+class _Gaussian(Noise):
     """Gaussian noise by pairs: row j and row half + j of a chunk share a radius and an angle.
 
-    A chunk of n rows has half = ceil(n / 2) pairs; its words are the radii, then the angles, 4 bytes each, and
-    then, for long words, 2 more bytes for each in the same order.
+    A chunk of n rows has half = ceil(n / 2) pairs; its words are the radii and then the angles.
     """
 
-    def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool) -> None:
-        self._lattice = lattice
-        self._keystream = keystream
-        self._short = short
-
-    def word_bytes(self, rows: int) -> int:
-        return (4 if self._short else 6) * (rows + rows % 2)
+    def words_for(self, rows: int) -> int:
+        return rows + rows % 2
 
     def draw(
         self,
@@ -49,7 +43,7 @@ class _Pairs:
     ) -> int:
         size = noise.size
         half = (size + 1) // 2
-        high, low = self._parts(words, size)
+        high, low = self.parts(words, size)
         placed = None if rows.position is None else values
         undecided = 0
         # An odd chunk's last cosine has no sine beside it: that pair is drawn apart, its sine thrown away.
@@ -58,44 +52,26 @@ class _Pairs:
                 continue
             one, other = slice(first, first + pairs), slice(half + first, half + first + pairs)
             beside = other if first + pairs <= size - half else one
-            undecided |= draw_gaussian(
-                high[one],
-                _part(low, one),
-                high[other],
-                _part(low, other),
-                _part(rows.scale, one),
-                _part(rows.scale, beside),
-                _part(placed, one),
-                _part(placed, beside),
-                _part(rows.position, one),
-                _part(rows.position, beside),
-                noise[one],
-                noise[beside] if beside is other else np.empty(pairs, np.int32),
-            )
-        self._lattice.join(values, rows, noise, released)
+            given = [_part(bits, own) for own in (one, other) for bits in (high, low)]
+            given += [_part(x, own) for x in (rows.scale, placed, rows.position) for own in (one, beside)]
+            given += [noise[one], noise[beside] if beside is other else np.empty(pairs, np.int32)]
+            undecided |= draw_gaussian(*given)
+        self.lattice.join(values, rows, noise, released)
         return int(undecided)
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
     ) -> Iterator[tuple[int, int]]:
         half = (values.size + 1) // 2
-        high, low = self._parts(words, values.size)
-
-        def bits(word: int) -> Tail:
-            # The second word of a last, odd pair has an index of its own, beyond the chunk's rows.
-            if low is None:
-                return Tail(self._keystream, start + word, int(high[word]), 32)
-            return Tail(self._keystream, start + word, (int(high[word]) << 16) | int(low[word]), 48)
-
+        high, low = self.parts(words, values.size)
         for row in undecided.tolist():
-            pair = row % half
-            scale, fraction, _ = self._lattice.exact(values[row], start + row)
-            yield row, exact_gaussian(bits(pair), bits(half + pair), row >= half, scale, fraction)
-
-    def _parts(self, words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | None]:
-        both = rows + rows % 2
-        high = words[: 4 * both].view(np.uint32)
-        return high, None if self._short else words[4 * both :].view(np.uint16)
+            # The second word of a last, odd pair has an index of its own, beyond the chunk's rows.
+            radius, angle = (
+                self.tail(start + word, int(high[word]), 32, None if low is None else int(low[word]))
+                for word in (row % half, half + row % half)
+            )
+            scale, fraction, _ = self.lattice.exact(values[row], start + row)
+            yield row, exact_gaussian(radius, angle, row >= half, scale, fraction)
 
 
 def _part(parameter: Any, rows: slice) -> Any:
@@ -112,8 +88,8 @@ def gaussian(values: Values, scale: Scale, *, random: Random = None, threads: Th
         power of two chosen from the type and the scale alone), sampled exactly. Rounding is post-processing,
         so every statement about the Gaussian mechanism with this scale holds as it stands: for a statistic of
         L2 sensitivity D over the whole column, (D / scale)-Gaussian DP, D**2 / (2 scale**2)-zCDP, and the
-        (epsilon, delta) of `dpfast.mechanisms.noise.calibration.gaussian_delta`. No budget is kept here and the
-        null mask and the length are published as they are.
+        (epsilon, delta) of theorem 8 of Balle and Wang (2018). No budget is kept here and the null mask and the
+        length are published as they are.
 
     Parameters
     ----------
@@ -167,10 +143,9 @@ def gaussian_noise(
 ) -> NDArray[Any]:
     """Return a borrowed column's values with Gaussian noise; see `gaussian`, and `add_noise` for ``refine_all``."""
     lattice = lattice_for(column.dtype, scale, discrete=False, narrow_up_to=0.0)
-    keystream = Keystream(source.key())
     short = isinstance(lattice, Ones) and lattice.largest_scale <= _SHORT_WORDS_UP_TO
-    noise = _Pairs(lattice, keystream, short=short)
-    return add_noise(column, lattice, noise, keystream, threads, refine_all=refine_all)
+    noise = _Gaussian(lattice, Keystream(source.key()), short=short)
+    return add_noise(column, noise, threads, refine_all=refine_all)
 
 
 def gaussian_kernel(scale: float) -> str:

@@ -10,7 +10,8 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError, Words
-from dpfast.exact.balls import ball, working_precision
+from dpfast.exact.balls import ball
+from dpfast.mechanisms.noise.exact import decided, unique_floor
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
@@ -30,14 +31,13 @@ def share_kept(fine: float, coarse: float) -> tuple[arb, int]:
     Between different scales it is irrational (Lindemann and Weierstrass: powers of e with different rational exponents
     are linearly independent over the rationals), so a ball around it times any power of 2 holds one floor in the end.
     """
-    bits = _FIRST_BITS
-    while True:
-        with working_precision(bits):
-            share = _share(fine, coarse)
-            first = (share * arb(2) ** _WORD_BITS).floor().unique_fmpz()
-        if first is not None:
-            return share, int(first)
-        bits *= 2
+
+    def attempt(_: int) -> tuple[arb, int] | None:
+        share = _share(fine, coarse)
+        first = unique_floor(share * arb(2) ** _WORD_BITS)
+        return None if first is None else (share, first)
+
+    return decided(attempt, _FIRST_BITS)
 
 
 def _share(fine: float, coarse: float) -> arb:
@@ -78,9 +78,9 @@ def coarsened(
     Guarantee
         Let X be a count with discrete Laplace noise of scale f, and Y what this makes of X. Y is the count with
         discrete Laplace noise of scale c, exactly: published alone, it costs sensitivity / c. And Y is made from X and
-        fresh randomness alone: whoever publishes Y and later X as well has spent sensitivity / f on both, not the sum.
-        That holds whatever decides, from Y and from other published things, whether X is published too: for every
-        outcome the ratio of its probabilities under neighbours is that of Y, or that of X times the same factor.
+        fresh randomness alone: to publish Y and later X as well costs sensitivity / f for both, not the sum. That
+        holds for every rule that decides, from Y and from other published things, whether X is published too: for
+        every outcome the ratio of its probabilities under neighbours is that of Y, or that of X.
 
     Parameters
     ----------
@@ -130,10 +130,9 @@ def coarsened(
 
 def _stays(bits: Tail, fine: float, coarse: float) -> bool:
     """Return whether a uniform real number, given by its bits, is below the probability."""
-    count = 2 * _WORD_BITS
-    while True:
-        with working_precision(count + _FIRST_BITS):
-            floor = (_share(fine, coarse) * arb(2) ** count).floor().unique_fmpz()
-        if floor is not None and bits.leading(count) != int(floor):
-            return bits.leading(count) < int(floor)
-        count += _WORD_BITS
+
+    def stays(count: int) -> bool | None:
+        floor, leading = unique_floor(_share(fine, coarse) * arb(2) ** count), bits.leading(count)
+        return None if floor is None or floor == leading else leading < floor
+
+    return decided(stays, 2 * _WORD_BITS, _FIRST_BITS)

@@ -1,4 +1,4 @@
-"""How far noise strays: half-widths of intervals that hold the true value with a given probability."""
+"""Half-widths of intervals around noisy values that hold the true value with a given probability."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def grid_of_integers(scale: float) -> int:
 
 
 def half_width(mechanism: Literal["laplace", "gaussian"], scale: float, miss: float) -> int:
-    """Return a whole h with P(abs(noise) > h) <= miss, for integers with noise of this scale; the least on the ones.
+    """Return a whole h with P(abs(noise) > h) <= miss, for integers with noise of this scale.
+
+    It is the least such number where the grid is 1.
 
     Parameters
     ----------

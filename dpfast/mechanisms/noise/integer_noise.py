@@ -85,11 +85,13 @@ class IntegerNoise:
         return self.scale * (1.0 if self.mechanism == "laplace" else math.sqrt(2.0 / math.pi))
 
     def half_width(self, miss: float) -> int:
-        """Return what one draw exceeds with a probability of at most ``miss``."""
+        """Return a number that one draw exceeds, in magnitude, with probability at most ``miss``."""
         return half_width(self.mechanism, self.scale, miss)
 
     def reach(self, miss: float) -> float:
-        """Return how many standard deviations a weighted sum of such noises strays at most, but with this probability.
+        """Return a number of standard deviations: a weighted sum of such noises is within them of 0.
+
+        This holds with probability at least 1 - ``miss``.
 
         Notes
         -----
@@ -99,11 +101,11 @@ class IntegerNoise:
         most s log(1 / p) / sqrt(2 - 2 p (1 + log(1 / p))), 2.37 s for 0.05.
 
         Noise is rounded to whole numbers (or a grid g), which matters where it is about as small as these: a single
-        Gaussian one of scale sigma strays beyond z sigma + g / 2 as rarely as unrounded noise beyond z sigma, and a
-        Laplace one, of which P(abs(K) >= k) = exp(-k / b) 2 / (1 + q) <= exp(1 / 2 b - k / b), beyond b log(1 / p) +
-        1 / 2 with probability p at most. Half a step more, and at least the latter, is therefore right for single
-        measurements. A sum takes more values, and strays less; that this much is enough for it was computed for sums
-        of up to 8 terms of scales from 0.08 to 8 (a test does it again for some), not proved.
+        Gaussian one of scale sigma exceeds z sigma + g / 2 no more often than unrounded noise exceeds z sigma. For a
+        Laplace one, P(abs(K) >= k) = exp(-k / b) 2 / (1 + q) <= exp(1 / 2 b - k / b): it exceeds b log(1 / p) + 1 / 2
+        with probability p at most. So half a step more, and at least the latter, is right for single measurements.
+        For sums it is not proved that this is enough. It was computed for sums of up to 8 terms of scales from 0.08
+        to 8 (a test does it again for some of them).
 
         """
         deviation, half_a_step = self.deviation, grid_of_integers(self.scale) / 2
@@ -137,7 +139,7 @@ def gaussian_of_scale(scale: float, l2_squared: int) -> IntegerNoise:
 
 
 def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
-    """Return what Laplace noise on integers is: continuous noise, rounded, where it is too wide for the ones."""
+    """Return the event of Laplace noise on integers: that of continuous noise where the grid is wider than 1."""
     narrow = grid_of_integers(scale) == 1
     return DiscreteLaplace(scale, l1) if narrow else Laplace(scale, round_up(Fraction(l1)))
 
@@ -245,9 +247,9 @@ def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) ->
 
 
 def _least(suffices: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the least float that suffices, given one that hardly does and one that does but for rounding.
+    """Return the least float that suffices: above ``low``, and about ``high`` at most.
 
-    Infinity if none does: costs are whole units, of which an amount may have too few.
+    Infinity if none does: costs are whole units, and a budget may have too few of them.
     """
     step = 2.0**-40
     while not suffices(high):

@@ -15,84 +15,44 @@ from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, re
 from dpfast.mechanisms.noise.additive import Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
-from dpfast.randomness import Keystream, Random, RandomSource, Tail, random_source
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
+from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["laplace", "laplace_kernel", "laplace_noise"]
-
-
-class _Wide:
-    """Laplace noise from 48-bit words in float64: the first 4 bytes of every row, then its last 2."""
-
-    def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
-        self._lattice = lattice
-        self._keystream = keystream
-
-    def word_bytes(self, rows: int) -> int:
-        return 6 * rows
-
-    def draw(
-        self,
-        words: NDArray[np.uint8],
-        values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
-        released: NDArray[Any],
-    ) -> int:
-        high, low = _parts(words, noise.size)
-        placed = None if rows.position is None else values
-        undecided = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
-        self._lattice.join(values, rows, noise, released)
-        return int(undecided)
-
-    def refine(
-        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
-    ) -> Iterator[tuple[int, int]]:
-        high, low = _parts(words, values.size)
-        for row in undecided.tolist():
-            word = int(high[row])
-            bits = Tail(self._keystream, start + row, ((word & _REST) << 16) | int(low[row]), 47)
-            yield row, exact_laplace(bool(word >> 31), bits, *self._lattice.exact(values[row], start + row))
-
-
-class _Narrow:
-    """Discrete Laplace noise from 32-bit words, in float32 where that decides."""
-
-    def __init__(self, lattice: Ones, keystream: Keystream) -> None:
-        self._lattice = lattice
-        self._limits = lattice.limits
-        self._keystream = keystream
-
-    def word_bytes(self, rows: int) -> int:
-        return 4 * rows
-
-    def draw(
-        self,
-        words: NDArray[np.uint8],
-        values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
-        released: NDArray[Any],
-    ) -> int:
-        high = words.view(np.uint32)
-        scale = (rows.scale, rows.offset, rows.exact_scale)
-        return int(release_laplace_f32(high, *scale, values, *self._limits, noise, released))
-
-    def refine(
-        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
-    ) -> Iterator[tuple[int, int]]:
-        high = words.view(np.uint32)
-        for row in undecided.tolist():
-            word = int(high[row])
-            bits = Tail(self._keystream, start + row, word & _REST, 31)
-            yield row, exact_laplace(bool(word >> 31), bits, *self._lattice.exact(values[row], start + row))
 
 
 _REST = 0x7FFFFFFF
 
 
-def _parts(words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
-    return words[: 4 * rows].view(np.uint32), words[4 * rows :].view(np.uint16)
+class _Laplace(Noise):
+    """Laplace noise, the first bit of a word being its sign: short words are for discrete noise in float32."""
+
+    def draw(
+        self,
+        words: NDArray[np.uint8],
+        values: NDArray[Any],
+        rows: Rows,
+        noise: NDArray[np.int32],
+        released: NDArray[Any],
+    ) -> int:
+        high, low = self.parts(words, noise.size)
+        if low is None:
+            assert isinstance(self.lattice, Ones)
+            scale = rows.scale, rows.offset, rows.exact_scale
+            return int(release_laplace_f32(high, *scale, values, *self.lattice.limits, noise, released))
+        placed = None if rows.position is None else values
+        undecided = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
+        self.lattice.join(values, rows, noise, released)
+        return int(undecided)
+
+    def refine(
+        self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
+    ) -> Iterator[tuple[int, int]]:
+        high, low = self.parts(words, values.size)
+        for row in undecided.tolist():
+            word, more = int(high[row]), None if low is None else int(low[row])
+            bits = self.tail(start + row, word & _REST, 31, more)
+            yield row, exact_laplace(bool(word >> 31), bits, *self.lattice.exact(values[row], start + row))
 
 
 @same_kind
@@ -103,8 +63,8 @@ def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Thr
         Integers: ``x + K`` with K discrete Laplace, P(K = k) proportional to exp(-abs(k) / scale), for scales
         below 2**25; floats, and integers with wider noise: ``x + Laplace(scale)`` rounded to a grid that
         depends on the type and the scale alone. Both are sampled exactly, so that releasing a statistic of
-        L1 sensitivity D over the whole column is (D / scale, 0)-differentially private. No budget is kept
-        here and the null mask and the length are published as they are: see `dpfast.release` for that.
+        L1 sensitivity D over the whole column is (D / scale, 0)-differentially private. The null mask and the
+        length are published as they are, and no budget is kept here: `dpfast.release` sees to both.
 
     Parameters
     ----------
@@ -174,13 +134,9 @@ def laplace_noise(
 ) -> NDArray[Any]:
     """Return a borrowed column's values with Laplace noise; see `laplace`, and `add_noise` for ``refine_all``."""
     lattice = lattice_for(column.dtype, scale, discrete=True, narrow_up_to=LARGEST_SCALE_F32)
-    keystream = Keystream(source.key())
-    noise: Noise
-    if isinstance(lattice, Ones) and lattice.precision is np.float32:
-        noise = _Narrow(lattice, keystream)
-    else:
-        noise = _Wide(lattice, keystream)
-    return add_noise(column, lattice, noise, keystream, threads, refine_all=refine_all)
+    short = isinstance(lattice, Ones) and lattice.precision is np.float32
+    noise = _Laplace(lattice, Keystream(source.key()), short=short)
+    return add_noise(column, noise, threads, refine_all=refine_all)
 
 
 def laplace_kernel(scale: float) -> str:

@@ -8,9 +8,11 @@ power of two above; floats lie on 2**(floor(log2 scale) - 20), about a millionth
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +54,7 @@ def grid_exponent(scale: float) -> int:
     return max(math.frexp(scale)[1] - 1 - FINENESS, LOWEST_EXPONENT)
 
 
+@dataclass(slots=True)
 class Rows:
     """Parameters of a chunk's rows in units of the grid, as kernels take them.
 
@@ -70,38 +73,53 @@ class Rows:
 
     """
 
-    __slots__ = ("exact_scale", "grid", "offset", "position", "scale")
-
-    def __init__(
-        self,
-        scale: Parameter,
-        offset: Parameter = 0.0,
-        position: Parameter = None,
-        *,
-        grid: Parameter = None,
-        exact_scale: Parameter = None,
-    ) -> None:
-        self.scale = scale
-        self.exact_scale = exact_scale
-        self.offset = offset
-        self.position = position
-        self.grid = grid
+    scale: Parameter
+    offset: Parameter = 0.0
+    position: Parameter = None
+    grid: Parameter = None
+    exact_scale: Parameter = None
 
 
-class Lattice(Protocol):
-    """Where released values lie, and how values and rounded noise come together there."""
+class Lattice(ABC):
+    """Where released values lie, and how values and rounded noise come together there.
 
-    released: np.dtype[Any]
+    Parameters
+    ----------
+    scale
+        The noise's scale, a float or an array with one a row.
+    released
+        The type of released values.
+
+    """
+
+    def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
+        self.released = released
+        self._scale = scale
+        self._rows = self._rows_of_one(scale) if isinstance(scale, float) else None
 
     def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
         """Return the parameters of the rows from ``start`` up to ``stop``."""
+        if self._rows is not None:
+            return self._rows
+        return self._rows_of_many(self._scale[start:stop], lambda name, dtype: scratch(name, dtype)[: stop - start])
 
+    @abstractmethod
+    def _rows_of_one(self, scale: float) -> Rows:
+        """Return the parameters of all rows for one scale."""
+
+    @abstractmethod
+    def _rows_of_many(self, scale: NDArray[np.float64], scratch: Scratch) -> Rows:
+        """Return the parameters of some rows for a scale each; buffers are as long as these."""
+
+    @abstractmethod
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """Set ``released`` to the values' nearest grid points moved by the noise."""
 
+    @abstractmethod
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """Return (scale, fraction, whether Laplace noise is discrete) of a row, in units of the grid."""
 
+    @abstractmethod
     def place(self, value: Any, row: int, noise: int) -> int | float:
         """Return what is released for a row's value and any rounded noise: `join` without limits."""
 
@@ -119,7 +137,7 @@ def _nearest_multiple(x: int, shift: int) -> int:
     return ((x << 1) + (1 << shift)) >> (shift + 1)
 
 
-class Ones:
+class Ones(Lattice):
     """Integers, noise up to 2**25: every integer is a grid point."""
 
     def __init__(
@@ -130,26 +148,20 @@ class Ones:
         precision: type[np.generic],
         discrete: bool,
     ) -> None:
-        self.released = released
         self.precision = precision
         self.largest_scale = largest
-        self._scale = scale
         self._discrete = discrete
         self.limits = _LIMITS[released]
-        self._rows: Rows | None = None
-        if isinstance(scale, float):
-            offset = discrete_offset(scale) if discrete else 0.0
-            self._rows = Rows(precision(scale), precision(offset), exact_scale=scale)
+        super().__init__(scale, released)
 
-    def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
-        """See `Lattice.rows`."""
-        if self._rows is not None:
-            return self._rows
-        scale = self._scale[start:stop]
+    def _rows_of_one(self, scale: float) -> Rows:
+        offset = discrete_offset(scale) if self._discrete else 0.0
+        return Rows(self.precision(scale), self.precision(offset), exact_scale=scale)
+
+    def _rows_of_many(self, scale: NDArray[np.float64], scratch: Scratch) -> Rows:
         if not self._discrete:
             return Rows(scale)
-        scales = scratch("scales", self.precision)[: stop - start]
-        offsets = scratch("offsets", self.precision)[: stop - start]
+        scales, offsets = scratch("scales", self.precision), scratch("offsets", self.precision)
         preparation.prepare_discrete(scale, scales, offsets)
         return Rows(scales, offsets, exact_scale=scale)
 
@@ -167,32 +179,26 @@ class Ones:
         return _within(int(value) + noise, self.limits)
 
 
-class Multiples:
+class Multiples(Lattice):
     """Integers, wider noise: the grid is 2**shift with 2**24 <= scale / 2**shift < 2**25."""
 
     def __init__(self, scale: Parameter, released: np.dtype[Any], discrete: bool) -> None:
-        self.released = released
-        self._scale = scale
         self._discrete = discrete
         self._limits = _LIMITS[released]
-        self._rows: Rows | None = None
-        if isinstance(scale, float):
-            shift = self._shift(scale)
-            self._rows = Rows(math.ldexp(scale, -shift), 0.0, np.int64(shift))
+        super().__init__(scale, released)
 
     @staticmethod
     def _shift(scale: float) -> int:
         return max(math.frexp(scale)[1] - 1 - LARGEST_ONES_EXPONENT, 0)
 
-    def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
-        """See `Lattice.rows`."""
-        if self._rows is not None:
-            return self._rows
-        scales = scratch("scales", np.float64)[: stop - start]
-        offsets = scratch("offsets", np.float64)[: stop - start]
-        shifts = scratch("shifts", np.int64)[: stop - start]
-        exponent = np.int64(LARGEST_ONES_EXPONENT)
-        preparation.prepare_multiples(self._scale[start:stop], exponent, shifts, scales, offsets)
+    def _rows_of_one(self, scale: float) -> Rows:
+        shift = self._shift(scale)
+        return Rows(math.ldexp(scale, -shift), 0.0, np.int64(shift))
+
+    def _rows_of_many(self, scale: NDArray[np.float64], scratch: Scratch) -> Rows:
+        scales, offsets = scratch("scales", np.float64), scratch("offsets", np.float64)
+        shifts = scratch("shifts", np.int64)
+        preparation.prepare_multiples(scale, np.int64(LARGEST_ONES_EXPONENT), shifts, scales, offsets)
         return Rows(scales, offsets, shifts)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
@@ -214,28 +220,22 @@ class Multiples:
         return _within(total << shift, self._limits)
 
 
-class Powers:
+class Powers(Lattice):
     """Floats: the grid is the power of two 2**20 times below the scale, and never below 2**-1000."""
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
-        self.released = released
-        self._scale = scale
         self._largest = float(np.finfo(released).max)
-        self._rows: Rows | None = None
-        if isinstance(scale, float):
-            exponent = grid_exponent(scale)
-            inverse = math.ldexp(1.0, -exponent)
-            self._rows = Rows(scale * inverse, 0.0, inverse, grid=math.ldexp(1.0, exponent))
+        super().__init__(scale, released)
 
-    def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
-        """See `Lattice.rows`."""
-        if self._rows is not None:
-            return self._rows
-        scales = scratch("scales", np.float64)[: stop - start]
-        grid = scratch("grid", np.float64)[: stop - start]
-        inverse = scratch("inverse_grid", np.float64)[: stop - start]
+    def _rows_of_one(self, scale: float) -> Rows:
+        exponent = grid_exponent(scale)
+        inverse = math.ldexp(1.0, -exponent)
+        return Rows(scale * inverse, 0.0, inverse, grid=math.ldexp(1.0, exponent))
+
+    def _rows_of_many(self, scale: NDArray[np.float64], scratch: Scratch) -> Rows:
+        scales, grid, inverse = (scratch(name, np.float64) for name in ("scales", "grid", "inverse_grid"))
         lowest = np.float64(2.0**LOWEST_EXPONENT).view(np.uint64)
-        preparation.prepare_grid(self._scale[start:stop], np.uint64(FINENESS), lowest, inverse, grid, scales)
+        preparation.prepare_grid(scale, np.uint64(FINENESS), lowest, inverse, grid, scales)
         return Rows(scales, 0.0, inverse, grid=grid)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:

@@ -16,12 +16,12 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb
 from numpy.typing import NDArray
 
-from dpfast.exact.balls import PRECISION
+from dpfast.exact.balls import ball, working_precision
 from dpfast.kernels.quantiles.joint import CELL_BITS
-from dpfast.mechanisms.noise.exact import Bits
+from dpfast.mechanisms.noise.exact import Bits, uniform_ball
 
 __all__ = ["exact_blocks"]
 
@@ -59,16 +59,15 @@ def exact_blocks(
     # All that is left out weighs less than 2**-128 of one output, all of whose cells are alone, in a window.
     worth = len(shares) * (points.bit_length() + CELL_BITS) + _GUARD_BITS
     reach = math.ceil(worth / (2 * slope * sum(shares))) + 1
-    with PRECISION:
-        while True:
-            group = _Group(values, t, points, shares, slope, reach)
-            # A window's weights fall by so many bits, and partial sums of them lose as many.
-            lost = math.ceil(group.longest * group.slope * group.d * Fraction(3, 2))
-            with ctx.workprec(bits + _GUARD_BITS * rounds**2 + lost + points.bit_length() * len(shares)):
-                blocks = _chosen(group, words, bits)
-            if blocks is not None:
-                return np.array([[*group.place(r - 1), *group.place(r)] for r in blocks], np.int64).T
-            bits, rounds, reach = bits + 64, rounds + 1, 2 * reach
+    while True:
+        group = _Group(values, t, points, shares, slope, reach)
+        # A window's weights fall by so many bits, and partial sums of them lose as many.
+        lost = math.ceil(group.longest * group.slope * group.d * Fraction(3, 2))
+        with working_precision(bits + _GUARD_BITS * rounds**2 + lost + points.bit_length() * len(shares)):
+            blocks = _chosen(group, words, bits)
+        if blocks is not None:
+            return np.array([[*group.place(r - 1), *group.place(r)] for r in blocks], np.int64).T
+        bits, rounds, reach = bits + 64, rounds + 1, 2 * reach
 
 
 @dataclass
@@ -116,14 +115,13 @@ class _Group:
 
     def decay(self, distance: int) -> arb:
         """Return exp(-slope * distance)."""
-        exact = self.slope * distance
-        return (-arb(fmpq(exact.numerator, exact.denominator))).exp()
+        return (-ball(self.slope * distance)).exp()
 
     def left_out(self) -> arb:
         """Return a ball that holds the weight of all outputs that leave a window."""
         if all(len(window) == self.n + 1 for window in self.windows):
             return arb(0)
-        every = arb(fmpz(self.points * _CELLS)) ** len(self.windows)
+        every = arb(self.points * _CELLS) ** len(self.windows)
         return arb(0).union(every * self.decay(self.d * (abs(self.n - self.t) + 2 * self.reach)))
 
 
@@ -163,7 +161,7 @@ def _entered(group: _Group, before: range, placed: list[arb], window: range, wan
 def _pick(weights: Sequence[arb], left_out: arb, word: Bits, bits: int) -> int | None:
     """Return the weight that so many bits of a word choose, None if they leave a doubt."""
     sums = [arb(0), *accumulate(weights)]
-    threshold = (sums[-1] + left_out) * (arb(fmpz(2 * word.leading(bits) + 1), 1) / arb(2) ** (bits + 1))
+    threshold = (sums[-1] + left_out) * uniform_ball(word.leading(bits), bits)
     place = min(bisect_right(sums, threshold.mid(), key=lambda end: end.mid()) - 1, len(weights) - 1)
     if place < 0:
         return None
@@ -188,7 +186,7 @@ def _chosen(group: _Group, words: Sequence[Bits], bits: int) -> list[int] | None
         width = widths[j][r - windows[j].start]
         result, factor = [], arb(1)
         for i in range(j, -1, -1):
-            factor *= arb(fmpz(width)) / (j - i + 1) * (stays[i + 1] if i < j else 1)
+            factor *= arb(width) / (j - i + 1) * (stays[i + 1] if i < j else 1)
             result.append(entered[i][r - windows[i].start] * factor if r in windows[i] else arb(0))
         return result
 
@@ -220,7 +218,7 @@ def _chosen(group: _Group, words: Sequence[Bits], bits: int) -> list[int] | None
         entry = j - together
         factor = arb(1)
         for i in range(j, entry - 1, -1):
-            factor *= arb(fmpz(widths[j][chosen])) / (j - i + 1) * (stays[i + 1] if i < j else 1)
+            factor *= arb(widths[j][chosen]) / (j - i + 1) * (stays[i + 1] if i < j else 1)
             blocks[i] = block
         suffix *= factor
         j, following = entry - 1, block

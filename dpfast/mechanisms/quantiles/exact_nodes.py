@@ -11,15 +11,13 @@ from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb
 from numpy.typing import NDArray
 
-from dpfast.exact.balls import PRECISION
-from dpfast.mechanisms.noise.exact import Bits
+from dpfast.exact.balls import ball
+from dpfast.mechanisms.noise.exact import Bits, decided, uniform_ball, whole_number_below
 
 __all__ = ["Blocks", "exact_draw", "node_blocks"]
-
-_GUARD_BITS = 64
 
 
 class Blocks:
@@ -112,27 +110,14 @@ def exact_draw(blocks: Blocks, slope: Fraction, block_bits: Bits, place_bits: Bi
         The bits of U and V.
 
     """
-    count = block_bits.known
-    best = int(blocks.scores.max())
-    gaps = best - blocks.scores
-    points = blocks.size(slice(None))
-    with PRECISION:
-        chosen = None
-        while chosen is None:
-            with ctx.workprec(count + _GUARD_BITS + points.bit_length() + blocks.scores.size.bit_length()):
-                chosen = _chosen(blocks, gaps, slope, block_bits.leading(count), count)
-            count += 64
-        width = int(blocks.widths[chosen])
-        count = place_bits.known
-        while True:
-            leading = place_bits.leading(count)
-            within = (leading * width) >> count
-            if ((leading + 1) * width - 1) >> count == within:
-                return int(blocks.firsts[chosen]) + within, int(blocks.lefts[chosen])
-            count += 64
+    gaps = int(blocks.scores.max()) - blocks.scores
+    spare = blocks.size(slice(None)).bit_length() + blocks.scores.size.bit_length()
+    chosen = decided(lambda count: _chosen(blocks, gaps, slope, block_bits, count), block_bits.known, spare)
+    within = whole_number_below(int(blocks.widths[chosen]), place_bits)
+    return int(blocks.firsts[chosen]) + within, int(blocks.lefts[chosen])
 
 
-def _chosen(blocks: Blocks, gaps: NDArray[np.int64], slope: Fraction, leading: int, count: int) -> int | None:
+def _chosen(blocks: Blocks, gaps: NDArray[np.int64], slope: Fraction, bits: Bits, count: int) -> int | None:
     """Return the block that so many bits of U choose, None if they leave a doubt.
 
     Weights below 2**-count of the best are only bounded, in two lumps: scores rise and fall along the grid, so that
@@ -143,25 +128,20 @@ def _chosen(blocks: Blocks, gaps: NDArray[np.int64], slope: Fraction, leading: i
     widest = (count + math.log2(largest)) * math.log(2) / float(slope)
     near = np.flatnonzero(gaps <= min(widest, 2.0**62))
     first, last = int(near[0]), int(near[-1])
-    exact = fmpq(slope.numerator, slope.denominator)
 
     def weight(block: int) -> arb:
-        return int(blocks.widths[block]) * int(blocks.units[block]) * (-arb(exact * int(gaps[block]))).exp()
+        return int(blocks.widths[block]) * int(blocks.units[block]) * (-ball(slope * int(gaps[block]))).exp()
 
     def lump(part: slice) -> arb:
         points = blocks.size(part)
-        if not points:
-            return arb(0)
-        most = points * (-arb(exact * int(gaps[part].min()))).exp()
-        return arb(0).union(most)
+        return arb(0).union(points * (-ball(slope * int(gaps[part].min()))).exp()) if points else arb(0)
 
     sums = [lump(slice(0, first))]
     for block in range(first, last + 1):
         sums.append(sums[-1] + weight(block))
     total = sums[-1] + lump(slice(last + 1, None))
-    threshold = total * (arb(fmpz(2 * leading + 1), 1) / arb(2) ** (count + 1))
-    middle = threshold.mid()
-    place = min(bisect_right(sums, middle, key=lambda end: end.mid()) - 1, last - first)
+    threshold = total * uniform_ball(bits.leading(count), count)
+    place = min(bisect_right(sums, threshold.mid(), key=lambda end: end.mid()) - 1, last - first)
     if place < 0:
         return None
     # The first block begins, and the last one ends, without doubt.

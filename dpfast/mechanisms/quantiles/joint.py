@@ -21,10 +21,10 @@ in another group: then R rows less in one group cost half. If there is no other 
 dropped or become valid, R at most.
 
 When it pays. With c = n / (k + 1) rows between quantiles, placing one more of them in a gap at an end of the bounds
-costs exp(-2 slope D c) and gains as many times more points as there are in that gap. So quantiles go astray together
+costs exp(-2 slope D c) and gains as many times more points as there are in that gap. So quantiles are far off together
 where c is below 25 / epsilon or so and bounds are far from the values, and those by halves fewer of them. Measured for
 epsilon 1 and 400 rows or more, from 4 to 12 quantiles err 0.5 to 1 of what they do by halves, save for many equal
-values or bounds far away on one side; 2 or 3 err no less, and 15 or more go astray in more data. n is private: hence
+values or bounds far away on one side; 2 or 3 err no less, and 15 or more are far off in more data. n is private: hence
 FEWEST and MOST, which do not depend on it.
 """
 
@@ -46,6 +46,7 @@ from dpfast.columns.ranks import PARTS
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import round_down
 from dpfast.kernels.quantiles.joint import CELL_BITS, MOST_SORTED, draw_joint
+from dpfast.mechanisms.noise.exact import whole_number_below
 from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace_noise
@@ -121,15 +122,15 @@ class JointCalibration:
         return 1 / (self.slope * self.shares[1])
 
     def strays(self, points: int, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``.
+        """Return within how many ranks all quantiles of a group are, with probability at least 1 - ``miss``.
 
         Theorem 3.11 of Dwork, Roth (2014). Some output has numbers within 1 of those wanted for n rows, so that its sum
         of distances, in ranks, is at most abs(n - t) + k + 1. The sum x of what is drawn exceeds that of the best by y
         with probability at most exp(-y / scale) times the number of outputs, points * cells to the power k. And a
-        quantile strays by max(q, 1 - q) x at most: x >= abs(r - q t) + abs((n - r) - (1 - q) t).
+        quantile is off by max(q, 1 - q) x at most: x >= abs(r - q t) + abs((n - r) - (1 - q) t).
 
-        Not counted: of m equal values beyond 65,535, m / 65,536 lie in each cell, and quantiles beside them may stray
-        by as many ranks more.
+        Not counted: of m equal values beyond 65,535, m / 65,536 lie in each cell, and quantiles beside them may be
+        off by as many ranks more.
         """
         count = half_width("laplace", self.count_scale, miss / 2)
         outputs = len(self.parts) * math.log(points * _CELLS)
@@ -158,7 +159,7 @@ def count_noise(epsilon_units: int, rows: int, neighbors: Neighbors, *, alone: b
 def joint_calibration(
     parts: Sequence[int], epsilon_units: int, rows: int, neighbors: Neighbors, *, alone: bool
 ) -> JointCalibration:
-    """Return what quantiles are drawn with at epsilon, in units of 1e-18, for the number of rows and them together."""
+    """Return what quantiles are drawn with: epsilon, in units of 1e-18, pays for them and for the number of rows."""
     counted = count_units(epsilon_units)
     noise = count_noise(counted, rows, neighbors, alone=alone)
     rest = Fraction(epsilon_units - counted, UNITS_PER_ONE)
@@ -260,18 +261,7 @@ def _placed(blocks: NDArray[np.int64], words: NDArray[np.uint64], keystream: Key
             point = (start + (leading * width >> 128)) // _CELLS
             if (start + ((leading + 1) * width - 1 >> 128)) // _CELLS != point:
                 index = 4 * quantiles * group + 2 * quantiles + 2 * j
-                point = _exact_place(start, width, Tail(keystream, index, leading, 128))
+                point = (start + whole_number_below(width, Tail(keystream, index, leading, 128))) // _CELLS
             drawn[group, j] = point
     drawn.sort(axis=1)
     return drawn
-
-
-def _exact_place(start: int, width: int, bits: Tail) -> int:
-    """Return the point of the cell that as many bits of V choose as are needed."""
-    count = 128
-    while True:
-        leading = bits.leading(count)
-        least, most = (int(offset >> count) for offset in (leading * width, (leading + 1) * width - 1))
-        if (start + least) // _CELLS == (start + most) // _CELLS:
-            return (start + least) // _CELLS
-        count += 64

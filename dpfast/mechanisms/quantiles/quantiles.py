@@ -151,15 +151,15 @@ def quantiles(
     min(q n - lt, le - q n): less than 0 by as many ranks as y lies beside the quantile, and more by how deep
     the quantile is among equal values. A row more moves it by at most max(q, 1 - q), which is the sensitivity of one
     row; a replaced row that may change group counts as two. One that may not moves it by 1. An empty
-    group's quantile is uniform between the bounds. With probability 0.95 the rank of a single quantile
-    strays by no more than ln(20 * points) * 2 * sensitivity / epsilon.
+    group's quantile is uniform between the bounds. With probability at least 0.95 the rank of a single quantile
+    is off by no more than ln(20 * points) * 2 * sensitivity / epsilon.
 
     Four to twelve quantiles are drawn together, if epsilon is from 0.01 to 64 for each row of a unit (twice as much
     under replace). A noisy number of rows t is drawn with an eighth of epsilon. Then the score of a set of quantiles is
     less than 0 by how far the numbers of values between them are from those wanted of t values, added up; a row more
     moves it by 1. Equal values are parted over 2**16 cells of their point. The proof stands in
     `dpfast.mechanisms.quantiles.joint`. Where there are fewer than 25 / epsilon rows or so between two quantiles,
-    bounds far from the values draw all quantiles astray: give closer ones, or ask for fewer quantiles.
+    bounds far from the values make all quantiles wrong: give closer ones, or ask for fewer quantiles.
 
     Other numbers of quantiles are drawn by halves: the middle one, then the others among the values left and right of
     it. The rows of a unit lie in different parts, but each row in one only, so that all the quantiles of a level cost

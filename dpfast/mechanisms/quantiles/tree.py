@@ -198,7 +198,7 @@ class Calibration:
 
 
 def rank_error(node: Node, slope: float, points: int, miss: float) -> float:
-    """Return how many ranks a node's point strays at most, with probability at least 1 - ``miss``, among its values.
+    """Return within how many ranks a node's point is, among its values, with probability at least 1 - ``miss``.
 
     Theorem 3.11 of Dwork, Roth (2014): the score of a point is below -t, for the best one's is 0 or more, with
     probability at most points * exp(-slope t d).

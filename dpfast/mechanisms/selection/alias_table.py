@@ -32,7 +32,7 @@ from dpfast.kernels.selection.alias import build_table, draw_from_table, floor_m
 from dpfast.kernels.weights.exponential_weights import BLOCK
 from dpfast.mechanisms.selection.candidates import Candidates
 from dpfast.mechanisms.selection.exact_inversion import ExactSums
-from dpfast.mechanisms.selection.inversion import CHUNK, Weights
+from dpfast.mechanisms.selection.inversion import Weights
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
 from dpfast.threads import share, thread_count
 
@@ -87,9 +87,7 @@ class AliasTable:
 
     def _floor(self, masses: NDArray[np.uint64]) -> None:
         weights, scratch = self._weights, np.empty(BLOCK)
-        for start in range(0, self.size, CHUNK):
-            scores = weights.candidates.block(start, min(start + CHUNK, self.size))
-            own = slice(start // BLOCK, (start + scores.size - 1) // BLOCK + 1)
+        for start, scores, own in weights.chunks():
             floor_masses(scores, weights.slope, weights.references[own], self._units[own], scratch, masses[start:])
 
     def masses(self) -> NDArray[np.uint64]:
@@ -130,7 +128,7 @@ class AliasTable:
         return drawn
 
     def draw_residual(self, keystream: Keystream, word: int) -> int:
-        """Return a candidate with probability in proportion to 2**64 p_i - f_i, from a word's continuation."""
+        """Return a candidate with probability proportional to 2**64 p_i - f_i, from the bits that continue a word."""
         with self._lock:
             if self._exact is None:
                 weights = self._weights

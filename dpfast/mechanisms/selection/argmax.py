@@ -127,11 +127,11 @@ def select(
     monotonic: object,
     kind: int,
     random: object,
-    *,
     candidates: Any = None,
     offsets: Any = None,
     groups: Any = None,
     threads: object = None,
+    *,
     draw: Draw | None = None,
 ) -> Any:
     """Return the winner of a column, or of every row; see `exponential` for the parameters.
@@ -184,27 +184,13 @@ def select_rows(
     offsets = candidates.offsets
 
     def chunk_kernel(buffer: int) -> ChunkKernel:
-        keys, halves, slopes, highs = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK), np.empty(buffer)
-        places, index, word = np.empty(buffer, np.int64), np.empty(buffer, np.int64), np.empty(buffer, np.uint32)
+        keys, halves, slopes = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
+        scratch = keys, halves, slopes, np.empty(buffer, np.int64), np.empty(buffer)
+        index, word = np.empty(buffer, np.int64), np.empty(buffer, np.uint32)
 
         def select_one(scores: NDArray[Any], words: NDArray[np.uint32], first: int, row: int) -> Opened:
-            count, broken = select_chunk(
-                scores,
-                words,
-                slope,
-                kind,
-                first,
-                offsets,
-                row,
-                keys,
-                halves,
-                slopes,
-                places,
-                highs,
-                winners,
-                index,
-                word,
-            )
+            layout = first, offsets, row
+            count, broken = select_chunk(scores, words, slope, kind, *layout, *scratch, winners, index, word)
             if broken:
                 raise candidates.refuse_not_finite(first, scores)
             return (index[:count].copy(), word[:count].copy()) if count else NONE_OPEN
@@ -278,7 +264,7 @@ def all_words(keystream: Keystream, size: int) -> NDArray[np.uint32]:
 
 
 def open_rows(candidates: Candidates, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that have candidates left open, and where each one's begin among those and the last's end."""
+    """Return the rows that have open candidates, and where those of each row begin; at last, where they end."""
     if candidates.rows < index.size:
         starts = np.searchsorted(index, candidates.offsets)
         some = np.flatnonzero(np.diff(starts))

@@ -53,8 +53,8 @@ def price_revenues(bids: WholeColumn, prices: Prices) -> NDArray[np.int64]:
     Returns
     -------
     numpy.ndarray
-        The revenues (int64), exactly, or 2**63 - 1 where they are larger: how many bids there are is private, and no
-        error tells of it.
+        The revenues (int64), exactly, or 2**63 - 1 where they are larger. The number of bids is private, and no error
+        reveals it.
 
     Raises
     ------
@@ -102,8 +102,8 @@ def select_price(
         Price p is chosen with probability proportional to exp(epsilon * revenue(p) / (2 * largest price)), exactly:
         (epsilon, 0)-differentially private where neighbours differ in one bid, added, removed or replaced. With
         ``monotonic`` without the 2, and only where a bid is added or removed. A revenue above 2**63 - 1 counts as that,
-        which moves no two revenues further apart. The grid is public: to make it of the bids would publish them. The
-        revenue at the price chosen is private still. No budget is kept here.
+        which moves no two revenues further apart. The grid is public: do not make it from the bids. The revenue at
+        the price chosen is still private. No budget is kept here.
 
     Parameters
     ----------

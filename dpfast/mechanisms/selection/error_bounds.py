@@ -37,7 +37,7 @@ def selection_error(
     best: Candidates = 1,
     exact: Exact = False,
 ) -> float:
-    """Return how far the score selected may lie below the best one, but for a probability ``miss``.
+    """Return how far the score selected lies below the best one at most, with probability at least 1 - ``miss``.
 
     Guarantee
         Of the accuracy: whatever the scores are, `exponential`, and `permute_and_flip` too, selects a candidate whose
@@ -54,8 +54,8 @@ def selection_error(
     best
         How many candidates are known to share the best score.
     exact
-        False for the bound of the theorem, which is simple; True for the smallest number that holds for all scores,
-        which is 0 where even the worst scores miss less often.
+        False for the simple bound of the theorem. True for the smallest number that holds for all scores; it is 0
+        where even the worst scores miss less often.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def selection_miss(
     best: Candidates = 1,
     exact: Exact = False,
 ) -> float:
-    """Return how probable it is at most that the score selected lies ``error`` or more below the best one.
+    """Return an upper bound of the probability that the score selected lies ``error`` or more below the best one.
 
     Guarantee
         Of the accuracy, as for `selection_error`, whose inverse this is.
@@ -162,7 +162,7 @@ def threshold_error(
     numeric: Numeric = None,
     miss: Annotated[Real, _LIKELY_MISS] = 0.05,
 ) -> float:
-    """Return how far from the threshold a value must lie for `above_threshold` to be right, but for ``miss``.
+    """Return a distance from the threshold beyond which all answers are right, with probability at least 1 - ``miss``.
 
     Guarantee
         Of the accuracy: with probability at least 1 - miss all of the ``values`` values answered "above" are at least

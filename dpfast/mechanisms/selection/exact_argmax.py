@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb
 
-from dpfast.exact.balls import PRECISION
+from dpfast.exact.balls import ball, working_precision
 from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
-from dpfast.mechanisms.noise.exact import Bits
+from dpfast.mechanisms.noise.exact import Bits, decided, magnitude, uniform_ball, unique_floor
 
 __all__ = ["exact_order", "exact_winner", "noise_ball"]
 
@@ -35,7 +35,7 @@ def noise_ball(kind: int, leading: int, count: int, negative: bool) -> arb | Non
     """
     if not leading or (kind == GUMBEL and leading + 1 == 1 << count):
         return None
-    cell = arb(fmpz(2 * leading + 1), 1) / arb(2) ** (count + 1)
+    cell = uniform_ball(leading, count)
     if kind == GUMBEL:
         return -(-(-cell).log1p()).log()
     assert kind in (EXPONENTIAL, LAPLACE)
@@ -56,14 +56,12 @@ def exact_winner(kind: int, gaps: Sequence[Fraction], signs: Sequence[bool], bit
 
     """
     left = list(range(len(gaps)))
-    size = _magnitude(gaps)
-    count = min(string.known for string in bits)
-    with PRECISION:
-        while len(left) > 1:
-            with ctx.workprec(count + _GUARD_BITS + max(size, 0)):
-                left = _contenders(kind, left, count, gaps, signs, bits)
-            count += 64
-    return left[0]
+
+    def winner(count: int) -> int | None:
+        left[:] = _contenders(kind, left, count, gaps, signs, bits)
+        return left[0] if len(left) == 1 else None
+
+    return decided(winner, min(string.known for string in bits), magnitude(*gaps))
 
 
 def _contenders(
@@ -82,18 +80,17 @@ def _contenders(
 def exact_order(kind: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]) -> list[int]:
     """Return the candidates in the order of their keys ``gap + noise``, the largest first; see `exact_winner`."""
     order: list[int] = []
-    size = _magnitude(gaps)
+    size = magnitude(*gaps)
     # Runs of candidates whose order among each other is open, last run first, and how many bits to judge them by.
     runs = [(list(range(len(gaps))), min(string.known for string in bits))]
-    with PRECISION:
-        while runs:
-            run, count = runs.pop()
-            if len(run) == 1:
-                order += run
-                continue
-            with ctx.workprec(count + _GUARD_BITS + max(size, 0)):
-                keys = _keys(kind, run, count, gaps, signs, bits)
-                runs += [(part, count + 64) for part in reversed(_separated(run, keys))]
+    while runs:
+        run, count = runs.pop()
+        if len(run) == 1:
+            order += run
+            continue
+        with working_precision(count + _GUARD_BITS + size):
+            keys = _keys(kind, run, count, gaps, signs, bits)
+            runs += [(part, count + 64) for part in reversed(_separated(run, keys))]
     return order
 
 
@@ -117,10 +114,6 @@ def _separated(run: Sequence[int], keys: dict[int, arb | None]) -> list[list[int
     return parts
 
 
-def _magnitude(gaps: Sequence[Fraction]) -> int:
-    return max(gap.numerator.bit_length() - gap.denominator.bit_length() for gap in gaps)
-
-
 def _keys(
     kind: int, left: Sequence[int], count: int, gaps: Sequence[Fraction], signs: Sequence[bool], bits: Sequence[Bits]
 ) -> dict[int, arb | None]:
@@ -128,25 +121,17 @@ def _keys(
     keys: dict[int, arb | None] = {}
     for i in left:
         noise = noise_ball(kind, bits[i].leading(count), count, signs[i])
-        keys[i] = None if noise is None else noise + arb(fmpq(gaps[i].numerator, gaps[i].denominator))
+        keys[i] = None if noise is None else noise + ball(gaps[i])
     return keys
 
 
 def exact_gap(kind: int, difference: Fraction, slope: Fraction, signs: Sequence[bool], bits: Sequence[Bits]) -> int:
     """Return ``difference + (noise of the first - noise of the second) / slope``, rounded to the nearest integer."""
-    count = min(string.known for string in bits)
-    size = max(abs(x).numerator.bit_length() - x.denominator.bit_length() for x in (difference, 1 / slope))
-    with PRECISION:
-        while True:
-            with ctx.workprec(count + _GUARD_BITS + max(size, 0)):
-                first, second = (
-                    noise_ball(kind, string.leading(count), count, sign)
-                    for string, sign in zip(bits, signs, strict=True)
-                )
-                if first is not None and second is not None:
-                    exact = arb(fmpq(difference.numerator, difference.denominator))
-                    gap = exact + (first - second) / arb(fmpq(slope.numerator, slope.denominator))
-                    rounded = (gap + arb("0.5")).floor().unique_fmpz()
-                    if rounded is not None:
-                        return int(rounded)
-            count += 64
+
+    def rounded(count: int) -> int | None:
+        first, second = (noise_ball(kind, bits[i].leading(count), count, signs[i]) for i in (0, 1))
+        if first is None or second is None:
+            return None
+        return unique_floor(ball(difference) + (first - second) / ball(slope) + arb("0.5"))
+
+    return decided(rounded, min(string.known for string in bits), magnitude(difference, 1 / slope))

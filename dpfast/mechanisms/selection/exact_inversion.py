@@ -11,11 +11,10 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx, fmpz
+from flint import arb, ctx
 from numpy.typing import NDArray
 
-from dpfast.exact.balls import PRECISION
-from dpfast.mechanisms.noise.exact import Bits
+from dpfast.mechanisms.noise.exact import Bits, decided, uniform_ball
 
 __all__ = ["ExactSums"]
 
@@ -88,19 +87,17 @@ class ExactSums:
 
     def place(self, bits: Bits) -> int:
         """Return the candidate in whose part U falls, U the number with these bits after the binary point."""
-        count = bits.known or 64
-        with PRECISION:
-            while True:
-                self._compute(count + _GUARD_BITS)
-                with ctx.workprec(count + _GUARD_BITS):
-                    found = self._search(bits.leading(count), count)
-                if found is not None:
-                    return self._first + found
-                count += 64
+
+        def candidate(count: int) -> int | None:
+            self._compute(count + _GUARD_BITS)
+            found = self._search(bits.leading(count), count)
+            return None if found is None else self._first + found
+
+        return decided(candidate, bits.known or 64)
 
     def _search(self, leading: int, count: int) -> int | None:
         """Return the part that holds [leading, leading + 1] * 2**-count of the span, None if two may."""
-        target = arb(fmpz(2 * leading + 1), 1) / arb(2) ** (count + 1) * self._boundaries[-1]
+        target = uniform_ball(leading, count) * self._boundaries[-1]
         low, high = 0, len(self._middle)
         while high - low > 1:
             middle = (low + high) // 2

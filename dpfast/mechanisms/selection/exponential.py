@@ -47,8 +47,8 @@ def exponential(
         Many at once, one a row: a NumPy array of two dimensions; a Polars Series of List or Array or a PyArrow
         ListArray, LargeListArray or FixedSizeListArray, read in place; or a column with ``offsets`` or ``groups``.
         A null is no candidate: it is passed over, and the others keep their places. NaN and infinities are refused,
-        which publishes that there is one: replace them first where that is private. Finite scores of any size are
-        taken; the integers of a list are clamped to int64, which raises no sensitivity.
+        and the error publishes that there is one: replace them first where that is private. Finite scores of any size
+        are taken. The integers of a list are clamped to int64, which raises no sensitivity.
     epsilon
         The privacy of one selection: a number from 1e-18 to 1e6, or a column with one for each row. Floats are
         read as the decimals they were written as.
@@ -127,16 +127,5 @@ def exponential(
     dpfast.errors.DataError: scores must be finite, but candidate 1 is NaN or infinite; leave it out or replace it first
 
     """
-    return select(
-        scores,
-        epsilon,
-        sensitivity,
-        monotonic,
-        GUMBEL,
-        random,
-        candidates=candidates,
-        offsets=offsets,
-        groups=groups,
-        threads=threads,
-        draw=select_one,
-    )
+    given = candidates, offsets, groups, threads
+    return select(scores, epsilon, sensitivity, monotonic, GUMBEL, random, *given, draw=select_one)

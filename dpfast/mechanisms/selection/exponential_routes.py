@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ColumnError
 from dpfast.mechanisms.selection.alias_table import AliasTable
-from dpfast.mechanisms.selection.argmax import Slope, select_rows, slopes
+from dpfast.mechanisms.selection.argmax import Slope, select_rows, slope_of, slopes
 from dpfast.mechanisms.selection.candidates import Candidates, borrow_candidates
 from dpfast.mechanisms.selection.inversion import draw_from_sums
 from dpfast.randomness import RandomSource, random_source
@@ -57,7 +57,7 @@ def select_one(
     """Return the winner of every row, as `dpfast.mechanisms.selection.argmax.select_rows` does, by the faster way."""
     if candidates.shape == "vector" and route(candidates.size) == "sums":
         thread_count(threads, 1)
-        return draw_from_sums(candidates, _only(slope), 1, source)
+        return draw_from_sums(candidates, slope_of(slope, 0), 1, source)
     return select_rows(candidates, slope, kind, source, threads)
 
 
@@ -69,17 +69,9 @@ def draw_many(
     if candidates.shape != "vector":
         raise ColumnError("scores must be one column, but had several rows; call exponential_draws once for each row")
     candidates.refuse_few(1)
-    a = _only(slopes(epsilon, sensitivity, monotonic, 1))
+    a = slope_of(slopes(epsilon, sensitivity, monotonic, 1), 0)
     source = random_source(random)
     thread_count(threads, 1)
-    return candidates.places(_draw(candidates, a, draws, threads, source))
-
-
-def _draw(candidates: Candidates, a: float, draws: int, threads: object, source: Any) -> NDArray[np.int64]:
     if route(candidates.size, draws) == "alias":
-        return AliasTable(candidates, a).draw(draws, source, threads)
-    return draw_from_sums(candidates, a, draws, source)
-
-
-def _only(a: Slope) -> float:
-    return a if isinstance(a, float) else float(a[0])
+        return candidates.places(AliasTable(candidates, a).draw(draws, source, threads))
+    return candidates.places(draw_from_sums(candidates, a, draws, source))

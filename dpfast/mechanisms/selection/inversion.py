@@ -25,12 +25,14 @@ worst ten seconds with 10**7 candidates, on average less than 4 microseconds a d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels.weights.exponential_weights import BLOCK, highest, locate, sum_halves, weigh, weigh_blocks
+from dpfast.kernels.selection.differences import best_score
+from dpfast.kernels.weights.exponential_weights import BLOCK, locate, sum_halves, weigh, weigh_blocks
 from dpfast.mechanisms.selection.candidates import Candidates
 from dpfast.mechanisms.selection.exact_inversion import ExactSums
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
@@ -76,15 +78,19 @@ class Weights:
         is_float = candidates.block(0, 1).dtype.kind == "f"
         self.references = np.empty(blocks, np.float64 if is_float else np.int64)
         sums, weights = np.empty(blocks), np.empty(BLOCK)
-        for start in range(0, self.size, CHUNK):
-            scores = candidates.block(start, min(start + CHUNK, self.size))
-            own = slice(start // BLOCK, (start + scores.size - 1) // BLOCK + 1)
+        for start, scores, own in self.chunks():
             if weigh_blocks(scores, slope, weights, self.references[own], sums[own]):
                 raise candidates.refuse_not_finite(start, scores)
         self.factors = np.empty(blocks)
-        weigh(self.references, highest(self.references), slope, self.factors)
+        weigh(self.references, best_score(self.references), slope, self.factors)
         self._sums = sums * self.factors
         self.total = float(sum_halves(self._sums.copy()))
+
+    def chunks(self) -> Iterator[tuple[int, NDArray[Any], slice]]:
+        """Yield stretches of whole blocks: the first candidate, the scores, and which blocks they are."""
+        for start in range(0, self.size, CHUNK):
+            stop = min(start + CHUNK, self.size)
+            yield start, self.candidates.block(start, stop), slice(start // BLOCK, (stop - 1) // BLOCK + 1)
 
     @property
     def relative_doubt(self) -> float:

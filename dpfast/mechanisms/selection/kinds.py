@@ -1,4 +1,4 @@
-"""What type a selection's winners have, as far as the types of scores, offsets and groups tell."""
+"""What type a selection's winners have, where the types of scores, offsets and groups decide it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Groups: TypeAlias = Annotated[AnyColumn | Sequence[int] | None, Special(_no_plac
 #: Values of any type, one for each score or place.
 CandidateValues: TypeAlias = Annotated[AnyColumn | Sequence[Any] | None, Special(_no_candidates, optional=True)]
 
-#: What types tell to be one row of scores, and to be several.
+#: Types of one row of scores, and of several.
 ArrayRow: TypeAlias = np.ndarray[tuple[int], Any] | Sequence[Numeric]
 ArrayRows: TypeAlias = np.ndarray[tuple[int, int], Any] | Sequence[Sequence[Numeric]]
 
@@ -73,7 +73,7 @@ class Selection(Protocol):
         random: Random = None,
         threads: Threads = None,
     ) -> NDArray[np.int64]: ...
-    # Of a Series the type does not tell whether it holds lists, nor does PyArrow have types; candidates are of any.
+    # The type of a Series says nothing of its elements, PyArrow has no types, and candidates are of any type.
     @overload
     def __call__(
         self,

@@ -56,9 +56,9 @@ def count_slope(epsilon: float, rows: int, neighbors: Neighbors) -> float:
 
 
 def count_error(candidates: int, epsilon: float, rows: int, neighbors: Neighbors, miss: float) -> int:
-    """Return how many rows less than the most common candidate the answer has at most, but with probability ``miss``.
+    """Return how many rows fewer the answer has than the most common candidate, with probability at least 1 - ``miss``.
 
-    The number of `dpfast.selection_error`, the best for the worst counts; and counts are whole numbers.
+    It is an upper bound: that of `dpfast.selection_error` with ``exact=True``, for counts that are whole numbers.
 
     Examples
     --------

@@ -63,15 +63,4 @@ def report_noisy_max(
     0
 
     """
-    return select(
-        scores,
-        epsilon,
-        sensitivity,
-        monotonic,
-        LAPLACE,
-        random,
-        candidates=candidates,
-        offsets=offsets,
-        groups=groups,
-        threads=threads,
-    )
+    return select(scores, epsilon, sensitivity, monotonic, LAPLACE, random, candidates, offsets, groups, threads)

@@ -88,7 +88,7 @@ def noisy_max_with_gap(
     random: Random = None,
     threads: Threads = None,
 ) -> tuple[Any, Any]:
-    """Select the candidate with the largest noisy score, and tell by how much it leads.
+    """Select the candidate with the largest noisy score, and return by how much it leads.
 
     Guarantee
         The winner is that of `permute_and_flip`: the argmax of scores[i] + E[i] / a, E standard exponential noise,

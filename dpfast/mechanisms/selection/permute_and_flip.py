@@ -84,15 +84,4 @@ def permute_and_flip(
     dpfast.errors.ParameterError: epsilon must be a number from 1e-18 to 1e6, but was -1; write for example epsilon=0.5
 
     """
-    return select(
-        scores,
-        epsilon,
-        sensitivity,
-        monotonic,
-        EXPONENTIAL,
-        random,
-        candidates=candidates,
-        offsets=offsets,
-        groups=groups,
-        threads=threads,
-    )
+    return select(scores, epsilon, sensitivity, monotonic, EXPONENTIAL, random, candidates, offsets, groups, threads)

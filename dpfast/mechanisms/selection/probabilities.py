@@ -7,15 +7,15 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.arguments import Choice
 from dpfast.columns.declarations import Scale
 from dpfast.errors import ParameterError, Words
-from dpfast.exact.balls import PRECISION
+from dpfast.exact.balls import ball, working_precision
 from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
-from dpfast.mechanisms.selection.argmax import slopes
+from dpfast.mechanisms.selection.argmax import slope_of, slopes
 from dpfast.mechanisms.selection.candidates import borrow_candidates
 from dpfast.mechanisms.selection.kinds import Score
 
@@ -75,14 +75,12 @@ def selection_probabilities(
     if candidates.shape != "vector" or candidates.size > _LARGEST or candidates.nulls or not np.isfinite(given).all():
         shape = Words(f"{candidates.rows} rows of {candidates.size} scores and {candidates.nulls} nulls")
         raise ParameterError("scores", shape, f"one column of at most {_LARGEST} finite scores without nulls")
-    a = slopes(epsilon, sensitivity, monotonic, 1)
-    slope = Fraction(a if isinstance(a, float) else a.item())
+    slope = Fraction(slope_of(slopes(epsilon, sensitivity, monotonic, 1), 0))
     exact = [Fraction(score) for score in given.tolist()]
     highest = max(exact)
     # The polynomials' coefficients are as large as 2**n and of both signs.
-    with PRECISION, ctx.workprec(128 + 4 * len(exact)):
-        gaps = [slope * (score - highest) for score in exact]
-        weights = [arb(fmpq(gap.numerator, gap.denominator)).exp() for gap in gaps]
+    with working_precision(128 + 4 * len(exact)):
+        weights = [ball(slope * (score - highest)).exp() for score in exact]
         if chosen == "exponential":
             total = sum(weights, arb(0))
             probabilities = [weight / total for weight in weights]

@@ -122,10 +122,8 @@ def rank_rows(
         chosen = places[group_of]
         if not certain[group]:
             runs = _open_runs(lows[group_of], highs[group_of], needed)
-            a = slope_of(slope, row)
-            if not refine_all:
-                runs = _rank_again(scores, words, index, a, kind, runs, chosen, keystream)
-            _rank_exactly(scores, words, index, a, kind, runs, chosen, keystream)
+            left = scores, words, index, slope_of(slope, row), kind
+            _rank_further(*left, runs, chosen, keystream, refine_all=refine_all)
         best = chosen[:needed]
         winners[row, :needed], won[row, :needed] = index[best], words[best]
     return winners, won
@@ -145,15 +143,14 @@ def _rank_one(
     chosen = places[:kept]
     if not certain:
         runs = _open_runs(lows[:kept], highs[:kept], count)
-        runs = _rank_again(scores, words, None, a, kind, runs, chosen, keystream)
-        _rank_exactly(scores, words, None, a, kind, runs, chosen, keystream)
+        _rank_further(scores, words, None, a, kind, runs, chosen, keystream)
     winners, won = np.full((1, count), -1, np.int64), np.zeros((1, count), np.uint32)
     best = chosen[: min(count, size)]
     winners[0, : best.size], won[0, : best.size] = best, words[best]
     return winners, won
 
 
-def _rank_exactly(
+def _rank_further(
     scores: NDArray[Any],
     words: NDArray[np.uint32],
     index: NDArray[np.int64] | None,
@@ -162,8 +159,23 @@ def _rank_exactly(
     runs: list[tuple[int, int]],
     chosen: NDArray[np.int64],
     keystream: Keystream,
+    *,
+    refine_all: bool = False,
 ) -> None:
-    """Order runs of the chosen candidates of a row in ball arithmetic; ``index`` counts them over all rows."""
+    """Order runs of the chosen candidates of a row: by 17 more bits of their words, then in ball arithmetic.
+
+    ``index`` counts candidates over all rows, None for one row; ``refine_all`` leaves the first step out.
+    """
+    if not refine_all:
+        places = np.concatenate([chosen[first:last] for first, last in runs])
+        ends = np.cumsum([0, *(last - first for first, last in runs)])
+        longer = longer_words(keystream, places if index is None else index[places], words[places])
+        order, certain = np.arange(places.size), np.zeros(len(runs), np.bool_)
+        scratch = np.empty(places.size), np.empty(places.size)
+        rank_again(widen(scores[places]), longer, a, kind, ends, order, *scratch, certain)
+        for number in np.flatnonzero(certain).tolist():
+            chosen[slice(*runs[number])] = places[order[ends[number] : ends[number + 1]]]
+        runs = [run for run, decided in zip(runs, certain.tolist(), strict=True) if not decided]
     for first, last in runs:
         run = chosen[first:last]
         own = run if index is None else index[run]
@@ -171,35 +183,8 @@ def _rank_exactly(
         chosen[first:last] = run[exact_order(kind, exact, *tails(keystream, own, words[run]))]
 
 
-def _rank_again(
-    scores: NDArray[Any],
-    words: NDArray[np.uint32],
-    index: NDArray[np.int64] | None,
-    a: float,
-    kind: int,
-    runs: list[tuple[int, int]],
-    chosen: NDArray[np.int64],
-    keystream: Keystream,
-) -> list[tuple[int, int]]:
-    """Order runs of the chosen candidates of a row by 17 more bits of their words; return the runs still open."""
-    places = np.concatenate([chosen[first:last] for first, last in runs])
-    ends = np.cumsum([0, *(last - first for first, last in runs)])
-    longer = longer_words(keystream, places if index is None else index[places], words[places])
-    order, certain = np.arange(places.size), np.zeros(len(runs), np.bool_)
-    rank_again(
-        widen(scores[places]), longer, a, kind, ends, order, np.empty(places.size), np.empty(places.size), certain
-    )
-    left = []
-    for run, decided, start, stop in zip(runs, certain.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        if decided:
-            chosen[run[0] : run[1]] = places[order[start:stop]]
-        else:
-            left.append(run)
-    return left
-
-
 def _open_runs(lows: NDArray[np.float64], highs: NDArray[np.float64], wanted: int) -> list[tuple[int, int]]:
-    """Return where runs of candidates begin and end whose order is open, of those that reach into the first ``wanted``.
+    """Return where runs of candidates in open order begin and end, if they begin among the first ``wanted``.
 
     The candidates are sorted by their lower ends, the largest first up to nearly equal ones: a run ends where all lower
     ends up to there are above all the upper ends that follow.

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from flint import arb, ctx, fmpz
+from flint import arb, fmpz
 from numpy.typing import NDArray
 
 from dpfast.arguments import Whole
@@ -15,20 +15,20 @@ from dpfast.columns import dimensions
 from dpfast.columns.declarations import WholeColumn
 from dpfast.columns.saturating import borrow_integers, borrow_saturating
 from dpfast.errors import ColumnError, DataError, ParameterError
-from dpfast.exact.balls import PRECISION, ball, float_above, working_precision
+from dpfast.exact.balls import ball, float_above, working_precision
 from dpfast.kernels.selection.argmax import GUMBEL
-from dpfast.mechanisms.noise.exact import Bits
+from dpfast.mechanisms.noise.exact import Bits, decided, is_less, uniform_ball, whole_number_below
 from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
 from dpfast.mechanisms.selection.argmax import one_slope, select_rows
 from dpfast.mechanisms.selection.candidates import borrow_candidates
 from dpfast.mechanisms.selection.kinds import Score
 from dpfast.randomness import Keystream, Purpose, Random, Tail, random_source
 
-__all__ = ["accepts", "exponential_sparse", "whole_number_below", "zero_score"]
+__all__ = ["accepts", "exponential_sparse", "zero_score"]
 
 _DOMAIN_SIZE = Whole(1, 2**63, mend="write for example {name}=10**9")
 _EXACT = 2**53
-_WORD_BITS, _GUARD_BITS, _SCORE_BITS = 64, 64, 64
+_WORD_BITS, _SCORE_BITS = 64, 64
 
 
 def exponential_sparse(
@@ -47,11 +47,11 @@ def exponential_sparse(
         Exactly the distribution of `exponential` on all ``domain_size`` scores, and so its guarantee: (epsilon, 0) if
         no candidate's score, 0 or not, changes by more than ``sensitivity`` between neighbouring data sets. A score is
         what the rules below make of the entries; to clamp it to a fixed range moves no two scores further apart
-        (abs(clamp(x) - clamp(y)) <= abs(x - y)), nor in another direction. So no error tells of indices, of how many
-        there are, or of how large the scores are. That a score is NaN or infinite is refused and so published. The
-        domain is public; *which* candidates have a score, and how many, is private and is not published. The running
-        time grows with their number: whoever can measure it learns that number, so that where this matters the scores
-        have to be padded with zeros to a public number first. Only the index may be published; no budget is kept here.
+        (abs(clamp(x) - clamp(y)) <= abs(x - y)), nor in another direction. So no error reveals indices, their number
+        or the size of scores. A score that is NaN or infinite is refused, and the error publishes that there is one.
+        The domain is public. *Which* candidates have a score, and how many, is private and is not published. The
+        running time grows with their number, which can be learnt by measuring it: where this matters, pad the scores
+        with zeros to a public number first. Only the index may be published. No budget is kept here.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def exponential_sparse(
     while True:
         try:
             won = int(select_rows(candidates, a, GUMBEL, source)[0])
-        except DataError:  # it would tell how many candidates come before
+        except DataError:  # its place would reveal how many candidates come before
             message = "scores must be finite, but one is NaN or infinite; leave it out or replace it first"
             raise DataError(message) from None
         if won < scored.size:
@@ -180,33 +180,13 @@ def zero_score(a: float, zeros: int) -> float:
 
 def accepts(a: float, score: float, zeros: int, bits: Bits) -> bool:
     """Return whether U < zeros * exp(-a * score), for the U in [0, 1) with these bits."""
-    count = bits.known
-    with PRECISION:  # results are right under any precision, slow under a wrong one
-        while True:
-            with ctx.workprec(count + _GUARD_BITS + _SCORE_BITS):
-                weight = arb(fmpz(zeros)) * (-ball(Fraction(a) * Fraction(score))).exp()
-                u = arb(fmpz(2 * bits.leading(count) + 1), 1) / arb(2) ** (count + 1)
-                if u < weight:
-                    return True
-                if u > weight:
-                    return False
-                if zeros == 1:  # the weight is 1 exactly, and U below it
-                    return True
-            count += 64
 
+    def below(count: int) -> bool | None:
+        weight = zeros * (-ball(Fraction(a) * Fraction(score))).exp()
+        return is_less(uniform_ball(bits.leading(count), count), weight)
 
-def whole_number_below(bound: int, bits: Bits) -> int:
-    """Return floor(bound * U) for the U in [0, 1) with these bits: evenly one of 0, 1, ..., bound - 1.
-
-    With U in [r, r + 1) * 2**-n the floor is decided once it is the same at both ends.
-    """
-    count = bits.known
-    while True:
-        leading = bits.leading(count)
-        low = bound * leading >> count
-        if low == (bound * (leading + 1) - 1) >> count:
-            return low
-        count += 64
+    # Of one candidate the weight is 1 exactly, and U below it.
+    return zeros == 1 or decided(below, bits.known, _SCORE_BITS)
 
 
 def _nth_other(scored: NDArray[np.int64], n: int) -> int:

@@ -130,7 +130,7 @@ def read_values(values: Any, candidates: Candidates) -> Values:
             flat, starts = elements
             same = starts.size == candidates.rows + 1 and np.array_equal(np.diff(starts), candidates.lengths)
             if not same:
-                raise ParameterError("candidates", None, "as many a row as scores", "give one for each score")
+                raise ParameterError("candidates", None, "as many in each row as scores", "give one for each score")
             return Values(values, flat, starts)
         longest = int(candidates.lengths.max(initial=0))
         if _length(values) < longest:

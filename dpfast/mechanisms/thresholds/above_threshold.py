@@ -69,16 +69,16 @@ def above_threshold(
         ``sensitivity`` between neighbouring data sets. Value q is above where q + N >= threshold + N0, with N0
         exponential noise of scale s / e1, drawn once and kept for the whole run, and N fresh exponential noise of
         scale 2 count s / e2 for each value; e1 + e2 = epsilon in the ratio 1 : (2 count)**(2/3). With
-        ``monotonic`` both 2 are left out. See `SparseVector` for the proof. Where it stopped is published; the
-        length, the null mask, the shape and the thresholds are public, and no budget is kept here.
+        ``monotonic`` both 2 are left out. See `SparseVector` for the proof. The place where the run stopped is
+        published. The length, the null mask, the shape and the thresholds are public. No budget is kept here.
 
     Parameters
     ----------
     values
         An int64, int32, uint32, float64 or float32 column (Polars Series, PyArrow Array or ChunkedArray, NumPy array,
         pandas Series, list), or a NumPy array of two dimensions with one run a row, each of which costs epsilon.
-        A null is not tested. NaN and infinities are refused, which publishes that there is one; the integers of a list
-        are clamped to int64.
+        A null is not tested. NaN and infinities are refused, and the error publishes that there is one. The integers
+        of a list are clamped to int64.
     threshold
         A finite number, read as the nearest float64; for two dimensions also a column with one a row.
     epsilon

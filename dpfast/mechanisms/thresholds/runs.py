@@ -124,8 +124,8 @@ def _share(numeric: Any) -> Fraction:
 class Runs:
     """Runs side by side, each with its own threshold noise, which it keeps.
 
-    Word indices count up over all that is drawn, and every piece is a chunk of its own: the same word and the same
-    continuation for whoever reads it, and none twice (Soundness rules 1 and 2).
+    Word indices count up over all that is drawn, and every piece is a chunk of its own. So every reader of a word sees
+    the same bits and the same continuation, and no word serves twice (Soundness rules 1 and 2).
 
     Parameters
     ----------
@@ -139,20 +139,6 @@ class Runs:
         Decide every comparison in ball arithmetic: the slow, exact path, which must agree with the fast one.
 
     """
-
-    __slots__ = (
-        "_bounds",
-        "_chunk",
-        "_highs",
-        "_index",
-        "_keystream",
-        "_lows",
-        "_noise",
-        "_reader",
-        "_refine_all",
-        "_thresholds",
-        "_words",
-    )
 
     def __init__(
         self, noise: ThresholdNoise, thresholds: NDArray[np.float64], source: RandomSource, *, refine_all: bool = False
@@ -236,20 +222,8 @@ class Runs:
                     decide(run)
             return positions
         wide = widen(values)
-        while scan_runs(
-            wide,
-            words,
-            self._noise.slope,
-            thresholds,
-            margins,
-            lows,
-            highs,
-            offset,
-            self._bounds,
-            positions,
-            found,
-            places,
-        ):
+        given = wide, words, self._noise.slope, thresholds, margins
+        while scan_runs(*given, lows, highs, offset, self._bounds, positions, found, places):
             for run in np.flatnonzero((positions < width) & (found < count)).tolist():
                 decide(run)
                 # A run that was in doubt once knows its threshold better from now on.

@@ -31,7 +31,7 @@ Values: TypeAlias = Annotated[AnyColumn | Sequence[OneNumber] | OneNumber, Speci
 
 
 class SparseVector:
-    """Tell of values that come one after the other which lie above a threshold, until ``count`` of them did.
+    """Answer for a stream of values whether each lies above a threshold; stop after ``count`` positives.
 
     Guarantee
         All answers of one object together are (epsilon, 0)-differentially private, however many values are tested
@@ -110,18 +110,6 @@ class SparseVector:
 
     """
 
-    __slots__ = (
-        "_answer_scale",
-        "_interrupted",
-        "_lock",
-        "_process",
-        "_runs",
-        "_source",
-        "event",
-        "remaining",
-        "tested",
-    )
-
     def __init__(
         self,
         threshold: Annotated[Real, THRESHOLD],
@@ -147,7 +135,7 @@ class SparseVector:
     def test(
         self, values: Values, *, most: Annotated[int | None, _MOST] = None
     ) -> Any:  # it depends on how the object was made, and on whether values are a column
-        """Answer for values which lie above the threshold, in order, up to the last positive that may be reported.
+        """Answer for each value, in order, whether it lies above; stop after the last positive that may be reported.
 
         Parameters
         ----------
