@@ -19,7 +19,8 @@ from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment, read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
-from dpfast.synthesis.fitted.exact_queries import histogram_shape
+from dpfast.synthesis.cell_weights import histogram_shape
+from dpfast.synthesis.fitted.exact_workload import Change
 from dpfast.synthesis.shares import noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
@@ -92,7 +93,8 @@ class Task:
 
         Neighbours differ by one in one such count, or in two of them (`moved`), or in none.
         """
-        return noise_for(self.budget.kind, parts * self.part_units, self.moved, self.moved, 1, "disjoint cells")[0]
+        moved = Change(self.moved, 1, self.moved)
+        return noise_for(self.budget.kind, parts * self.part_units, moved, 1, "disjoint cells")[0]
 
     def payment(self, ledger: object, random: object, dataset: object, privacy_unit: object) -> Payment:
         """Return who pays for it."""

@@ -20,7 +20,7 @@ from dpfast.synthesis.fitted import boosting_bounds as bounds
 from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon
 from dpfast.synthesis.fitted.boosting import boost_queries, verdicts
 from dpfast.synthesis.fitted.boosting_privacy import Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_workload import Change
 from dpfast.testing import SeededRandom
 
 ALPHA = bounds.step_size(1 / 3)

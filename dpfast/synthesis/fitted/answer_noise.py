@@ -26,7 +26,7 @@ from dpfast.mechanisms.noise.integer_noise import (
     laplace_of_rho,
     laplace_of_scale,
 )
-from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["CALIBRATION", "AnswerNoise", "Calibration", "noise_of_epsilon", "noise_of_rho"]
 
@@ -103,7 +103,7 @@ def noise_of_epsilon(
         )
     if mechanism == "laplace" and delta == 0:
         # All answers are one vector of this sensitivity, and one answer's noise an event of its own.
-        whole = laplace_of_epsilon(change.answers * change.largest, epsilon)
+        whole = laplace_of_epsilon(change.l1, epsilon)
         return _laplace(whole.scale, change)
     if calibration == "book":
         # Twice the next float up covers what the roots and logarithms lose.

@@ -33,14 +33,13 @@ from dpfast.synthesis.fitted.base_generators import (
 )
 from dpfast.synthesis.fitted.boosting_bounds import ADVANTAGE, book_rounds, rounds_needed, step_size
 from dpfast.synthesis.fitted.boosting_privacy import BoostingPrivacy, Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.fitted.exact_answers import ExactAnswers
-from dpfast.synthesis.fitted.exact_queries import public_steps
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
 from dpfast.synthesis.fitted.projection import Iterations, Tolerance, project_answers
 from dpfast.synthesis.fitted.projection_mechanism import TOTAL, check_total
 from dpfast.synthesis.fitted.sampled import Sampled
 from dpfast.threads import thread_count
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import Counts, counted
+from dpfast.workloads.histograms import Counts, clamped, counted
 from dpfast.workloads.histograms import records as records_of
 from dpfast.workloads.workload import WORKLOAD, Asked
 
@@ -226,7 +225,7 @@ def boost_queries(
     (13, True, True)
 
     """
-    exact = ExactAnswers(WORKLOAD.read("workload", workload))
+    exact = ExactWorkload(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
@@ -244,7 +243,7 @@ def boost_queries(
     if rounds * len(workload) > _MOST_ANSWERS:
         allowed = f"at most {_MOST_ANSWERS:,} answers in all rounds (8 bytes each)"
         raise ParameterError("rounds", Words(f"{rounds:,} of {len(workload):,} queries"), allowed, "ask fewer queries")
-    counts = exact.counts(cells, charged=ledger is not None)
+    counts = clamped(cells, exact.largest_count, clamp=ledger is not None)
     measured = relation == "add_remove" and total is None
     known = None if measured else max(records_of(histogram), 0) if total is None else total
     remembers = REMEMBER.read_optional("remember", remember)
@@ -291,7 +290,7 @@ def _check_generator(generator: Generator, samples: int, cells: int, total: int 
         check_search(total, cells)
 
 
-def _tolerance(accuracy: object, exact: ExactAnswers, privacy: BoostingPrivacy, size: Size) -> int:
+def _tolerance(accuracy: object, exact: ExactWorkload, privacy: BoostingPrivacy, size: Size) -> int:
     """Return lambda in steps, a whole number."""
     if accuracy is None:
         return 2 * privacy.noise.largest(size.samples, _BETA / size.rounds)
@@ -312,7 +311,7 @@ def verdicts(synopsis: NDArray[np.int64], answers: NDArray[np.int64], tolerance:
 class _Boosting:
     """Figure 6.1 with what was calibrated and charged."""
 
-    exact: ExactAnswers
+    exact: ExactWorkload
     size: Size
     privacy: BoostingPrivacy
     tolerance: int

@@ -15,7 +15,7 @@ from dpfast.exact.balls import as_written
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.synthesis.fitted.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.boosting_bounds import least_margin, sample_epsilon
-from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["BoostingPrivacy", "Size", "boosting_privacy", "boosting_privacy_of_book"]
 

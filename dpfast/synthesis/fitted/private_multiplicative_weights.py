@@ -20,23 +20,14 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
-from dpfast.synthesis.fitted.exact_queries import (
-    REPLAYS,
-    TOTAL,
-    ExactQueries,
-    Prior,
-    Replays,
-    Total,
-    histogram_shape,
-    public_steps,
-    public_weights,
-)
+from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload, public_steps
 from dpfast.synthesis.shares import Share, noise_for, read_share, selection_for
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import CountsOfAnyShape, array_of, clamped, counted, no_arrays, records
 from dpfast.workloads.matrix import Matrix
-from dpfast.workloads.workload import Asked
+from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["Answer", "PrivateMultiplicativeWeights"]
 
@@ -202,13 +193,14 @@ class PrivateMultiplicativeWeights:
         if not self._public_total:
             own = _share(int(units * read_share(total_share, "total_share")), budget)
             units -= own
-            total_noise, charge = noise_for(kind, own, 1, 1, 1, f"{name}: total")
+            total_noise, charge = noise_for(kind, own, Change(1, 1, 1), 1, f"{name}: total")
             charges.append(charge)
         testing = _share(int(units * read_share(test_share, "test_share")), budget)
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
         measuring = _share((units - testing) // self.updates, budget)
         width = (2 if self._signed and neighbors == "replace" else 1) << _BITS
-        self._noise, charge = noise_for(kind, measuring, width, width**2, self.updates, f"{name}: measurements")
+        moved = Change(1, width, width**2)
+        self._noise, charge = noise_for(kind, measuring, moved, self.updates, f"{name}: measurements")
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self._noise.deviation, self._noise.scale)
         charges += [test.charge, charge]
@@ -312,7 +304,7 @@ class PrivateMultiplicativeWeights:
 
     def _answer_all(self, workload: Workload, argument: str) -> pl.DataFrame:
         """Answer all queries of what errors call by this name."""
-        queries = ExactQueries(workload, self._neighbors, whatever=True)
+        WORKLOAD.read(argument, workload)
         if workload.shape != self.shape:
             raise ParameterError(argument, Words(f"over the shape {workload.shape}"), f"over the shape {self.shape}")
         low, high = workload.range
@@ -328,9 +320,9 @@ class PrivateMultiplicativeWeights:
                 argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
             )
         with self._lock:
-            return self._answered(workload, queries)
+            return self._answered(workload, ExactWorkload(workload, _BITS))
 
-    def _answered(self, workload: Workload, queries: ExactQueries) -> pl.DataFrame:
+    def _answered(self, workload: Workload, queries: ExactWorkload) -> pl.DataFrame:
         values = np.empty(len(workload))
         measured = np.zeros(len(workload), np.bool_)
         exhausted = np.ones(len(workload), np.bool_)
@@ -343,7 +335,7 @@ class PrivateMultiplicativeWeights:
                 self._cells = None  # nothing needs the data any more
                 break
             if exact is None:
-                exact = queries.answers(self._cells) << (_BITS - queries.unit_bits)
+                exact = queries.answers(self._cells) << (_BITS - queries.bits)
             with np.errstate(over="ignore"):
                 public = public_steps(np.ldexp(estimates[place:], _BITS), 2.0**61)
             above = self._sparse.test(np.abs(exact[place:] - public), most=1)

@@ -20,11 +20,11 @@ from dpfast.randomness import Random, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.answer_noise import CALIBRATION, AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.fitted.exact_answers import Change, ExactAnswers
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.fitted.projection import Body, Iterations, Projection, Tolerance, check_limits, project_answers
 from dpfast.synthesis.fitted.sampled import WithTotal
 from dpfast.threads import thread_count
-from dpfast.workloads.histograms import Counts, counted
+from dpfast.workloads.histograms import Counts, clamped, counted
 from dpfast.workloads.histograms import records as records_of
 from dpfast.workloads.workload import WORKLOAD, Asked
 
@@ -120,9 +120,9 @@ def projection_mechanism(
     Guarantee
         (epsilon, delta)-differentially private, or rho-zCDP, for histograms that differ in one record: one more or
         less of it ("add_remove"), or one in another cell ("replace", the number of records is public then). Proof. The
-        exact answers of the queries, rounded to fixed point, are integers, and neighbours' differ in no more than
-        `dpfast.synthesis.fitted.exact_answers.Change` says, with the number of records as one more answer where that is
-        measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
+        exact answers of the queries, rounded to fixed point, are integers. Neighbours' answers differ by no more than
+        `dpfast.synthesis.fitted.exact_workload.Change` says, with the number of records as one more answer where that
+        is measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
         `noise_of_rho` proves sufficient. The rest is post-processing.
 
     Parameters
@@ -204,7 +204,7 @@ def projection_mechanism(
     dpfast.errors.ParameterError: epsilon must be a number from 1e-18 to 1e6, but was -1; write for example epsilon=0.5
 
     """
-    exact = ExactAnswers(WORKLOAD.read("workload", workload))
+    exact = ExactWorkload(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
@@ -221,7 +221,7 @@ def projection_mechanism(
     description = f"{len(workload)} projected answers"
     entry = charge_events(payment, budget, (noise.event,), description)
     known = records_of(histogram) if total is None else total
-    counts = exact.counts(cells, charged=ledger is not None)
+    counts = clamped(cells, exact.largest_count, clamp=ledger is not None)
     answers = exact.answers(counts)
     if measured:
         answers = np.append(answers, counts.sum() * exact.largest)

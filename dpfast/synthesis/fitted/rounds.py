@@ -20,8 +20,9 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
+from dpfast.synthesis.cell_weights import REPLAYS, TOTAL
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.exact_queries import REPLAYS, TOTAL, ExactQueries
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.shares import Selection, Share, noise_for, read_share, selection_for
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
@@ -85,7 +86,7 @@ class Rounds:
 
     def __init__(
         self,
-        queries: ExactQueries,
+        queries: ExactWorkload,
         budget: Budget,
         rounds: int,
         *,
@@ -104,6 +105,7 @@ class Rounds:
         SELECTION.read("selection", selection)
         _check_rows(queries, self.rounds)
         self.queries, self.budget, self.repeat = queries, budget, repeat
+        self._score_sensitivity = queries.score_sensitivity(neighbors)
         self._draw = exponential if selection == "exponential" else permute_and_flip
         self.total = TOTAL.read_optional("total", total)
         self.total_noise: IntegerNoise | None = None
@@ -113,7 +115,7 @@ class Rounds:
         if neighbors == "add_remove" and total is None:
             self.total_units = self._positive(int(left * read_share(total_share, "total_share")))
             left -= self.total_units
-            self.total_noise, charge = noise_for(kind, self.total_units, 1, 1, 1, f"{name}: total")
+            self.total_noise, charge = noise_for(kind, self.total_units, Change(1, 1, 1), 1, f"{name}: total")
             self.total_charges.append(charge)
         default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
         part = default if selection_share is None else read_share(selection_share, "selection_share")
@@ -127,7 +129,7 @@ class Rounds:
         if select:
             self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections")
         self.noise, self._noise_charge = noise_for(
-            kind, measure, queries.l1, queries.l2_squared, self.rounds, f"{name}: measurements"
+            kind, measure, queries.group_change(neighbors), self.rounds, f"{name}: measurements"
         )
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self.noise.deviation, self.noise.scale)
@@ -155,7 +157,7 @@ class Rounds:
     ) -> Estimate:
         """Draw what is paid for; ``records`` is how many there are where that is public."""
         queries = self.queries
-        unit = 2.0**-queries.unit_bits
+        unit = queries.step
         size, stray = self._total(cells, records, source)
         start *= size / float(start.sum())
         model = self._model(start, (size, stray), SOFTNESS / (self._deviation * unit))
@@ -214,7 +216,7 @@ class Rounds:
             return int(places[0])
         queries = self.queries
         scores = queries.scores(answers, model.answers(), self.noise.expected)
-        epsilon, sensitivity = self.selection.epsilon, queries.score_sensitivity
+        epsilon, sensitivity = self.selection.epsilon, self._score_sensitivity
         return int(places[self._draw(scores[places], epsilon, sensitivity, random=source, threads=threads)])
 
     def _frame(self, log: list[tuple[int, list[float]]], unit: float) -> pl.DataFrame:
@@ -233,7 +235,7 @@ class Rounds:
         )
 
 
-def _check_rows(queries: ExactQueries, rounds: int) -> None:
+def _check_rows(queries: ExactWorkload, rounds: int) -> None:
     """Refuse queries whose rows would not fit into memory; of marginals and cells none are held."""
     workload = queries.workload
     if isinstance(workload, (Marginals, Identity, TotalCount)):
