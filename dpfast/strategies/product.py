@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Threads
+from dpfast.arguments import Special, Threads
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import axis_ranges, terms_of
+from dpfast.strategies.identity import Identity
 from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, integer_histogram
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import Union, Workload
 
 __all__ = ["Product", "product"]
 
+#: A strategy over a single attribute.
+FACTOR = Special(lambda: (5, True, "identity", [], [Identity((4,))], Identity((2, 2)), Identity, object()))
 #: More levels of a product than that are not told apart.
 _MOST_LEVELS = 2**12
 _LEAST_LARGEST_COUNT = 2**16
@@ -138,7 +141,7 @@ def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.f
     return np.outer(one, other).reshape(-1)
 
 
-def product(*factors: Strategy) -> Product:
+def product(*factors: Annotated[Strategy, FACTOR]) -> Product:
     """Measure all products of a row of each factor, each of an attribute of its own.
 
     Parameters

@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import SHAPE, Coefficients, check_size, check_sums, checked_coefficients
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Workload, check_workloads
 
 __all__ = ["Kronecker"]
 
@@ -31,8 +30,7 @@ class Kronecker(Workload):
     """
 
     def __init__(self, *factors: Workload) -> None:
-        if not factors or not all(isinstance(factor, Workload) for factor in factors):
-            raise ParameterError("workloads", factors, "one workload or more", "write kronecker(prefix(8), total(3))")
+        check_workloads(factors)
         self.factors = factors
         self.shape = SHAPE.read("shape", sum((factor.shape for factor in factors), ()))
         check_size(len(self), "workloads", "queries")

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dpfast.arguments import Choice, Number
+from dpfast.arguments import Choice, Number, Real, Special
 from dpfast.errors import ParameterError, Words
 from dpfast.synthesis.fitted.projection import project_answers
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import array_of, no_arrays
 
 __all__ = [
     "GENERATOR",
@@ -32,7 +33,8 @@ __all__ = [
 
 GENERATOR = Choice(("projection", "linear", "brute_force"))
 Generator: TypeAlias = Annotated[Literal["projection", "linear", "brute_force"], GENERATOR]
-_SHARE = Number(0, 1, above=True, mend="write for example {name}=0.01")
+_SHARE = Number(1e-9, 1, mend="write for example {name}=0.01")
+_SHARES = Special(lambda: (*no_arrays(), [-1.0, 2.0], [0, 0], [math.nan], [math.inf, 1], []))
 #: From queries, their noisy answers, the number of records, lambda and the histogram before to a histogram, or None.
 Fit: TypeAlias = Callable[
     [Workload, NDArray[np.float64], float, float, NDArray[np.float64] | None], NDArray[np.float64] | None
@@ -191,7 +193,9 @@ GENERATORS: dict[str, Fit] = {
 }
 
 
-def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
+def round_to_multiples(
+    histogram: Annotated[ArrayLike, _SHARES], accuracy: Annotated[Real, _SHARE]
+) -> NDArray[np.int64]:
     """Return a data set of at most cells / accuracy records with nearly the shares that a histogram has.
 
     Every share is rounded down to a multiple of accuracy / cells, by which each changes by less than that, and each
@@ -203,7 +207,7 @@ def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
     histogram
         No negative cell, and not all 0.
     accuracy
-        Above 0, at most 1.
+        From 1e-9 to 1.
 
     Examples
     --------
@@ -211,9 +215,10 @@ def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
     array([3, 0, 6])
 
     """
-    array = np.asarray(histogram, np.float64)
+    given = array_of(histogram, "histogram")
+    array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
     accuracy = _SHARE.read("accuracy", accuracy)
     if not array.size or not np.isfinite(array).all() or array.min() < 0 or not array.sum() > 0:
-        raise ParameterError("histogram", Words("with other cells"), "finite, without negative cells and not all 0")
+        raise ParameterError("histogram", Words("with other cells"), "finite numbers, none negative and not all 0")
     multiples: NDArray[np.int64] = np.floor(array / array.sum() * (array.size / accuracy)).astype(np.int64)
     return multiples

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import Event
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Choice, Threads, Whole
-from dpfast.errors import ParameterError, Words
+from dpfast.arguments import Choice, Real, Threads, Whole
+from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.answer_noise import CALIBRATION, AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
+from dpfast.synthesis.fitted.boosting_bounds import BETA, COUNT
 from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.fitted.projection import Body, Iterations, Projection, Tolerance, check_limits, project_answers
 from dpfast.synthesis.fitted.sampled import WithTotal
@@ -253,12 +254,19 @@ def projection_mechanism(
     return released
 
 
-def projection_error(total: int, queries: int, cells: int, epsilon: float, delta: float, beta: float = 0.05) -> float:
+def projection_error(
+    total: Annotated[int, COUNT],
+    queries: Annotated[int, COUNT],
+    cells: Annotated[int, COUNT],
+    epsilon: Annotated[Real, BETA],
+    delta: Annotated[Real, BETA],
+    beta: Annotated[Real, BETA] = 0.05,
+) -> float:
     """Return a bound on the mean squared error per query of projected Laplace noise with the calibration "book".
 
     Guarantee
         For queries with coefficients from 0 to 1, a public total, epsilon below 1 and at least ln(2 cells / beta)
-        queries, the bound holds with probability 1 - beta:
+        queries, the bound holds with probability at least 1 - beta:
 
             abs(p - a)**2 / k <= 16 n sqrt(ln(1 / delta) ln(2 cells / beta)) / epsilon.
 
@@ -273,7 +281,7 @@ def projection_error(total: int, queries: int, cells: int, epsilon: float, delta
     total, queries, cells
         n, k and the number of cells.
     epsilon, delta
-        The budget.
+        The budget, both below 1.
     beta
         The probability of a larger error.
 
@@ -283,9 +291,8 @@ def projection_error(total: int, queries: int, cells: int, epsilon: float, delta
     327919
 
     """
-    if not (0 < epsilon < 1 and 0 < delta < 1 and 0 < beta < 1):
-        given = Words(f"epsilon={epsilon}, delta={delta}, beta={beta}")
-        raise ParameterError("epsilon", given, "all above 0 and below 1")
-    if queries < (tail := math.log(2 * cells / beta)):
+    tail = math.log(2 * COUNT.read("cells", cells) / BETA.read("beta", beta))
+    if COUNT.read("queries", queries) < tail:
         raise ParameterError("queries", queries, f"at least {math.ceil(tail)} for so many cells and this beta")
-    return 16 * total * math.sqrt(math.log(1 / delta) * tail) / epsilon
+    root = math.sqrt(math.log(1 / BETA.read("delta", delta)) * tail)
+    return 16 * COUNT.read("total", total) * root / BETA.read("epsilon", epsilon)
