@@ -35,30 +35,13 @@ class Explicit(LineStrategy):
         # What the norms are read off is what is measured, whoever holds the array.
         numbers.flags.writeable = False
         self.numbers = numbers
+        magnitudes = np.abs(numbers)
+        self.l1, self.row = int(magnitudes.sum(axis=0).max()), int(magnitudes.sum(axis=1).max())
+        self.l2_squared = int((numbers**2).sum(axis=0).max())
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.numbers)
-
-    @property
-    def l1(self) -> int:
-        """The largest sum of magnitudes in a column."""
-        return int(np.abs(self.numbers).sum(axis=0).max())
-
-    @property
-    def l2_squared(self) -> int:
-        """The largest sum of squares in a column."""
-        return int((self.numbers**2).sum(axis=0).max())
-
-    @property
-    def inner(self) -> int:
-        """The least inner product of two columns."""
-        return self._inner
-
-    @property
-    def row(self) -> int:
-        """The largest sum of magnitudes in a row."""
-        return int(np.abs(self.numbers).sum(axis=1).max())
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
@@ -77,7 +60,8 @@ class Explicit(LineStrategy):
         return self._inverse @ self._inverse.T
 
     @cached_property
-    def _inner(self) -> int:
+    def inner(self) -> int:
+        """The least inner product of two columns."""
         # Sums of products in any order are exact in float64 where they stay below 2**53, and much faster than in int64.
         exact = self.l2_squared < 2**53
         numbers = self.numbers.astype(np.float64) if exact else self.numbers

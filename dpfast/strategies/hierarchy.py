@@ -59,20 +59,13 @@ class Hierarchy(Nested):
         self.weights = weights
         self.name = name
         self.counts = tuple(-(-cells // size) for size in sizes)
+        # A cell lies in one block of each level.
+        self.l1, self.l2_squared = sum(weights), sum(weight**2 for weight in weights)
+        self.row = max(weight * size for size, weight in self.levels)
 
     def __len__(self) -> int:
         """Return the number of blocks on all levels."""
         return sum(self.counts)
-
-    @property
-    def l1(self) -> int:
-        """The sum of the weights: a cell lies in one block of each level."""
-        return sum(self.weights)
-
-    @property
-    def l2_squared(self) -> int:
-        """The sum of the weights' squares."""
-        return sum(weight**2 for weight in self.weights)
 
     @property
     def inner(self) -> int:
@@ -83,11 +76,6 @@ class Hierarchy(Nested):
     def levels(self) -> list[tuple[int, int]]:
         """See `Strategy.levels`."""
         return [(min(size, self.cells), weight) for size, weight in zip(self.sizes, self.weights, strict=True)]
-
-    @property
-    def row(self) -> int:
-        """The largest of a level's weight times its size."""
-        return max(weight * size for size, weight in self.levels)
 
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each level, that of the cells first.

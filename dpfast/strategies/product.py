@@ -44,20 +44,13 @@ class Product(Strategy):
         self.factors = factors
         self.shape = tuple(factor.cells for factor in factors)
         self.name = " x ".join(factor.name for factor in factors)
+        self.l1 = math.prod(factor.l1 for factor in factors)
+        self.l2_squared = math.prod(factor.l2_squared for factor in factors)
+        self.row = math.prod(factor.row for factor in factors)
 
     def __len__(self) -> int:
         """Return the product of the factors' numbers of measurements."""
         return math.prod(len(factor) for factor in self.factors)
-
-    @property
-    def l1(self) -> int:
-        """The product of the factors'."""
-        return math.prod(factor.l1 for factor in self.factors)
-
-    @property
-    def l2_squared(self) -> int:
-        """The product of the factors'."""
-        return math.prod(factor.l2_squared for factor in self.factors)
 
     @property
     def inner(self) -> int:
@@ -75,11 +68,6 @@ class Product(Strategy):
                 return None
             found = [(size * more, weight * other) for size, weight in found for more, other in own]
         return found
-
-    @property
-    def row(self) -> int:
-        """The product of the factors'."""
-        return math.prod(factor.row for factor in self.factors)
 
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: one column."""

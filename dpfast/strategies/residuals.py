@@ -48,20 +48,16 @@ class MarginalResiduals(MarginalSpaces):
         self._asked: Marginals = workloads.marginals(shape, attributes=self.spaces)
         own = [math.prod(shape[axis] ** 2 for axis in space) * outside(shape, space) for space in self.spaces]
         self.eigenvalues = np.array([float(weight**2 * value) for weight, value in zip(weights, own, strict=True)])
+        # A column of n I - J has the sum of magnitudes 2 (n - 1), and the sum of squares n (n - 1); products multiply.
+        magnitudes = [math.prod(2 * (shape[axis] - 1) for axis in space) for space in self.spaces]
+        sums = [weight * one for weight, one in zip(weights, magnitudes, strict=True)]
+        self.l1, self.l2_squared = sum(sums), self._product([True] * len(shape))
+        # An entry of a table counts so many cells.
+        self.row = max(total * outside(shape, space) for total, space in zip(sums, self.spaces, strict=True))
 
     def __len__(self) -> int:
         """Return the number of entries of all tables."""
         return len(self._asked)
-
-    @property
-    def l1(self) -> int:
-        """A column of n I - J has the sum of magnitudes 2 (n - 1); products multiply."""
-        return sum(self._sums())
-
-    @property
-    def l2_squared(self) -> int:
-        """A column of n I - J has the sum of squares n (n - 1); products multiply."""
-        return self._product([True] * len(self.shape))
 
     @property
     def inner(self) -> int:
@@ -70,11 +66,6 @@ class MarginalResiduals(MarginalSpaces):
             return -self.l2_squared
         ways = combinations_of(*([True, False] if size > 1 else [True] for size in self.shape))
         return min((self._product(way) for way in ways if not all(way)), default=0)
-
-    @property
-    def row(self) -> int:
-        """The largest of a table's sum of magnitudes times the cells that an entry of it counts."""
-        return max(total * outside(self.shape, space) for total, space in zip(self._sums(), self.spaces, strict=True))
 
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each table."""
@@ -92,11 +83,6 @@ class MarginalResiduals(MarginalSpaces):
             table = np.asarray(column, np.float64).reshape(self._kept_shape(space))
             found += _centred(table, space) * (weight / value)
         return found
-
-    def _sums(self) -> list[int]:
-        """Return the sum of magnitudes of a column, for each table."""
-        sums = [math.prod(2 * (self.shape[axis] - 1) for axis in space) for space in self.spaces]
-        return [weight * one for weight, one in zip(self.weights, sums, strict=True)]
 
     def _product(self, agree: Sequence[bool]) -> int:
         """Return the inner product of two cells' columns that agree in these attributes."""

@@ -82,6 +82,9 @@ class Strategy(ABC):
 
     shape: tuple[int, ...]
     name: str
+    l1: int
+    l2_squared: int
+    row: int
 
     @property
     def cells(self) -> int:
@@ -91,16 +94,6 @@ class Strategy(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of measurements, the rows of A."""
-
-    @property
-    @abstractmethod
-    def l1(self) -> int:
-        """The largest sum of magnitudes in a column."""
-
-    @property
-    @abstractmethod
-    def l2_squared(self) -> int:
-        """The largest sum of squares in a column."""
 
     @property
     def inner(self) -> int:
@@ -114,11 +107,6 @@ class Strategy(ABC):
         The blocks of a level are disjoint and have at most so many cells.
         """
         return None
-
-    @property
-    @abstractmethod
-    def row(self) -> int:
-        """The largest sum of magnitudes in a row."""
 
     @abstractmethod
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
