@@ -9,7 +9,6 @@ in turns only lowers the error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
-from dpfast.strategies.nested import Energies, squares_of_ranges
+from dpfast.strategies.nested import details_of, differences, squares_of_ranges
 from dpfast.strategies.product import Product
 from dpfast.strategies.strategy import LineStrategy
 from dpfast.strategies.weighting import best_weights, ladder, largest_weight
@@ -56,10 +55,10 @@ class _Axis:
             totals: dict[int, float] = {}
             for part, weight in zip(self._parts, importance, strict=True):
                 totals[id(part)] = totals.get(id(part), 0.0) + weight
-            rows = [np.multiply(Energies.of(part).details(sizes), totals[id(part)]) for part in self._different]
+            rows = [np.multiply(details_of(part, sizes), totals[id(part)]) for part in self._different]
             return list(np.sum(rows, axis=0))
-        energies = [float(importance @ squares_of_ranges(*self._ranges.bounds(), size)) / size for size in sizes]
-        return [max(below - above, 0.0) for below, above in pairwise([*energies, 0.0])]
+        bounds = self._ranges.bounds()
+        return differences([float(importance @ squares_of_ranges(*bounds, size)) / size for size in sizes])
 
 
 def _axes(workload: Workload) -> list[_Axis] | None:

@@ -13,7 +13,7 @@ from dpfast.strategies.best_marginals import best_marginals
 from dpfast.strategies.explicit import Explicit
 from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
-from dpfast.strategies.nested import Energies
+from dpfast.strategies.nested import details_of
 from dpfast.strategies.noise import mechanisms_of
 from dpfast.strategies.optimal import optimal, p_identity
 from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, square_root
@@ -71,7 +71,7 @@ def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]
     for branching in _BRANCHINGS:
         for order in orders if branching < cells else ():
             rungs = ladder(cells, branching)
-            sizes, weights = best_weights(Energies.of(workload).details(rungs), rungs, order, largest_weight((cells,)))
+            sizes, weights = best_weights(details_of(workload, rungs), rungs, order, largest_weight((cells,)))
             if (sizes, weights) not in seen and len(sizes) > 1:
                 seen.add((sizes, weights))
                 yield weighted_hierarchy(cells, sizes, weights)

@@ -6,16 +6,19 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.strategies.axes import terms_of
 from dpfast.strategies.identity import squares_of
-from dpfast.strategies.nested import Energies
-from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, Strategy
+from dpfast.strategies.nested import details_of, energy_of
+from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, Strategy, integer_histogram
 from dpfast.workloads.cells import Identity, Total
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Attributes", "MarginalSpaces", "asked_marginals", "energies_of", "outside", "parts_of"]
@@ -41,11 +44,31 @@ class MarginalSpaces(Strategy):
         The sets T whose spaces are measured.
     eigenvalues
         Of A'A in each.
+    weights
+        A whole number for each marginal that is measured, which it is multiplied by.
 
     """
 
     spaces: list[Attributes]
     eigenvalues: NDArray[np.float64]
+
+    def __init__(self, shape: tuple[int, ...], attributes: Sequence[Attributes], weights: Sequence[int]) -> None:
+        self.shape = shape
+        self.weights = tuple(weights)
+        self._asked = Marginals(shape, attributes=attributes)
+
+    def __len__(self) -> int:
+        """Return the number of entries of all tables."""
+        return len(self._asked)
+
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
+        """See `Strategy.measure`: a column for each table."""
+        tables = self._asked.split(self._asked.answer(integer_histogram(histogram, self)))
+        return [weight * self.change(table).reshape(-1) for weight, table in zip(self.weights, tables, strict=True)]
+
+    def change(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return what is measured of a marginal."""
+        return table
 
     @property
     def largest_count(self) -> int:
@@ -82,7 +105,7 @@ class MarginalSpaces(Strategy):
         """Return the error of a product of workloads, one for each axis."""
         energy = energies_of(term, self.spaces)
         # What the spaces leave over of the product's energy lies in directions that are not measured.
-        whole = math.prod(Energies.of(axis)(1) for axis in term)
+        whole = math.prod(energy_of(axis, 1) for axis in term)
         return float((energy / self.eigenvalues).sum()) if energy.sum() > (1 - 1e-9) * whole else math.inf
 
     def _variances_of(self, term: Sequence[Workload]) -> NDArray[np.float64]:
@@ -131,9 +154,7 @@ def parts_of(sets: Iterable[Attributes]) -> list[Attributes]:
 
 def energies_of(term: Sequence[Workload], spaces: Sequence[Attributes]) -> NDArray[np.float64]:
     """Return a product's energy in each space: of what varies along the attributes in it, and of means along others."""
-    details = []
-    for axis in term:
-        details.append(Energies.of(axis).details((1, axis.cells)) if axis.cells > 1 else [0.0, Energies.of(axis)(1)])
+    details = [details_of(axis, (1, axis.cells)) if axis.cells > 1 else [0.0, energy_of(axis, 1)] for axis in term]
     energies = [
         math.prod(varies if axis in space else means for axis, (varies, means) in enumerate(details))
         for space in spaces

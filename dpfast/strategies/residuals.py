@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import workloads
 from dpfast.arguments import Threads
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside
-from dpfast.strategies.strategy import integer_histogram
-from dpfast.workloads.histograms import Counts
-from dpfast.workloads.marginals import Marginals
 
 __all__ = ["MarginalResiduals"]
 
@@ -42,10 +38,8 @@ class MarginalResiduals(MarginalSpaces):
     name = "residuals of marginals"
 
     def __init__(self, shape: tuple[int, ...], spaces: Sequence[Attributes], weights: Sequence[int]) -> None:
-        self.shape = shape
+        super().__init__(shape, spaces, weights)
         self.spaces = list(spaces)
-        self.weights = tuple(weights)
-        self._asked: Marginals = workloads.marginals(shape, attributes=self.spaces)
         own = [math.prod(shape[axis] ** 2 for axis in space) * outside(shape, space) for space in self.spaces]
         self.eigenvalues = np.array([float(weight**2 * value) for weight, value in zip(weights, own, strict=True)])
         # A column of n I - J has the sum of magnitudes 2 (n - 1), and the sum of squares n (n - 1); products multiply.
@@ -55,10 +49,6 @@ class MarginalResiduals(MarginalSpaces):
         # An entry of a table counts so many cells.
         self.row = max(total * outside(shape, space) for total, space in zip(sums, self.spaces, strict=True))
 
-    def __len__(self) -> int:
-        """Return the number of entries of all tables."""
-        return len(self._asked)
-
     @property
     def inner(self) -> int:
         """The least inner product of cells that agree in some attributes: n (n - 1) for each, -n for each other."""
@@ -67,14 +57,9 @@ class MarginalResiduals(MarginalSpaces):
         ways = combinations_of(*([True, False] if size > 1 else [True] for size in self.shape))
         return min((self._product(way) for way in ways if not all(way)), default=0)
 
-    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
-        """See `Strategy.measure`: a column for each table."""
-        counts = integer_histogram(histogram, self)
-        tables = self._asked.split(self._asked.answer(counts))
-        return [
-            weight * _centred(table, range(table.ndim)).reshape(-1)
-            for weight, table in zip(self.weights, tables, strict=True)
-        ]
+    def change(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the differences to the means along all attributes."""
+        return _centred(table, range(table.ndim))
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`: the sum of each table's A'y divided by its eigenvalue."""

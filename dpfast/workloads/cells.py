@@ -32,6 +32,8 @@ class Identity(Workload):
 
     """
 
+    binary = True
+
     def __init__(self, shape: Shape) -> None:
         self.shape = SHAPE.read("shape", shape)
 
@@ -64,11 +66,6 @@ class Identity(Workload):
         return (0.0 if self.cells > 1 else 1.0), 1.0
 
     @property
-    def binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def groups(self) -> NDArray[np.int64]:
         """All queries are disjoint."""
         return np.array([0, len(self)], np.int64)
@@ -94,6 +91,9 @@ class Total(Workload):
         How many cells along each attribute.
 
     """
+
+    binary = True
+    range = 1.0, 1.0
 
     def __init__(self, shape: Shape) -> None:
         self.shape = SHAPE.read("shape", shape)
@@ -122,16 +122,6 @@ class Total(Workload):
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return rows of ones."""
         return np.ones((stop - start, self.cells), np.uint8)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Every coefficient is 1."""
-        return 1.0, 1.0
-
-    @property
-    def binary(self) -> bool:
-        """True."""
-        return True
 
     def frame(self) -> pl.DataFrame:
         """Return the bounds ``lower`` and ``upper`` of all cells, along each attribute."""

@@ -50,6 +50,8 @@ class Rectangles(Workload):
 
     """
 
+    binary = True
+
     def __init__(self, shape: Shape, lower: Bounds, upper: Bounds) -> None:
         self.shape = SHAPE.read("shape", shape)
         axes = len(self.shape)
@@ -104,11 +106,6 @@ class Rectangles(Workload):
         """The least and the largest coefficient."""
         whole = ((self.lower == 0) & (self.upper == np.array(self.shape))).all()
         return float(whole), float(self._filled.any())
-
-    @property
-    def binary(self) -> bool:
-        """True."""
-        return True
 
     def frame(self) -> pl.DataFrame:
         """Return the bounds, ``lower`` and ``upper``, as lists with an integer for each attribute."""
