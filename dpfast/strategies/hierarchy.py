@@ -82,20 +82,24 @@ class Hierarchy(Nested):
 
         The cells' own column is not clipped where its weight is 1, which is the histogram's own memory then.
         """
-        cells = integer_histogram(histogram, self, clipped=False).reshape(1, -1)
+        cells = integer_histogram(histogram, self, clipped=False)
+        return [level.reshape(-1) for level in self._measured(cells.reshape(1, -1), threads)]
+
+    def _measured(self, cells: NDArray[np.int64], threads: Threads) -> list[NDArray[np.int64]]:
+        """Return the columns of every row of a matrix, as rows."""
         limit = self.largest_count
         levels = [cells]
         for (size, larger), count in zip(pairwise(self.sizes), self.counts[1:], strict=True):
-            sums = fresh_array(count, np.dtype(np.int64)).reshape(1, -1)
+            sums = _fresh((len(cells), count), np.int64)
             # Only counts need the limit: sums of those within it stay below 2**62.
             _sum(levels[-1], larger // size, limit if size == 1 else 2**62, sums, threads)
             levels.append(sums)
         if self.weights[0] > 1:
-            levels[0] = np.clip(cells, -limit, limit, out=fresh_array(cells.size, cells.dtype).reshape(1, -1))
+            levels[0] = np.clip(cells, -limit, limit, out=_fresh(cells.shape, np.int64))
         for level, weight in zip(levels, self.weights, strict=True):
             if weight > 1:
                 np.multiply(level, weight, out=level)
-        return [level.reshape(-1) for level in levels]
+        return levels
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
@@ -103,14 +107,7 @@ class Hierarchy(Nested):
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
-        measured = np.empty((rows.shape[0], len(self)), np.int64)
-        sums, below = rows, 1
-        for size, weight, level in zip(self.sizes, self.weights, self._parts(measured), strict=True):
-            if size > below:
-                sums = np.add.reduceat(sums, np.arange(0, sums.shape[1], size // below), axis=1)
-            np.multiply(sums, weight, out=level)
-            below = size
-        return measured
+        return np.concatenate(self._measured(rows, 1), axis=1)
 
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `LineStrategy.reconstruct_rows`."""
@@ -175,8 +172,8 @@ class Hierarchy(Nested):
         return settled
 
 
-def _fresh(shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return fresh_array(math.prod(shape), np.dtype(np.float64)).reshape(shape)
+def _fresh(shape: tuple[int, ...], kind: type = np.float64) -> NDArray[Any]:
+    return fresh_array(math.prod(shape), np.dtype(kind)).reshape(shape)
 
 
 def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64], threads: object) -> None:

@@ -23,10 +23,11 @@ from dpfast.synthesis.fitted.answer_noise import CALIBRATION, AnswerNoise, Calib
 from dpfast.synthesis.fitted.boosting_bounds import BETA, COUNT
 from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.fitted.projection import Body, Iterations, Projection, Tolerance, check_limits, project_answers
-from dpfast.synthesis.fitted.sampled import WithTotal
 from dpfast.threads import thread_count
+from dpfast.workloads.cells import Total as TotalCount
 from dpfast.workloads.histograms import Counts, clamped, counted
 from dpfast.workloads.histograms import records as records_of
+from dpfast.workloads.matrix import Matrix
 from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
@@ -236,7 +237,9 @@ def projection_mechanism(
     if measured and body != "ball":
         # The number of records is fitted as all answers are: they tell of it too, together far better than its own.
         most = records + noise.largest(1, _MISSED) / exact.largest
-        beside = WithTotal(workload, exact.largest * exact.step)
+        weight = exact.largest * exact.step
+        ones = np.full((1, *workload.shape), weight)
+        beside = workload + (TotalCount(workload.shape) if weight == 1 else Matrix(ones))
         fitted = project_answers(drawn * exact.step, beside, total=most, body="capped", **rest)
         projection = replace(fitted, answers=fitted.answers[:-1])
         records = float(fitted.histogram.sum())

@@ -123,8 +123,7 @@ def adaptive_hierarchy(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     noise = Noise(task, threads)
-    payment = task.payment(ledger, random, dataset, privacy_unit)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "adaptive hierarchy", payment, random, threads)
+    prepared = task.prepare(histogram, "adaptive hierarchy", ledger, dataset, privacy_unit, random, threads)
     tree = Tree(task, prepared, noise)
     tree.grow()
     return tree.estimate()

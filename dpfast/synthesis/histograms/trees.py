@@ -97,13 +97,13 @@ class Tree:
         self._noise = noise
         self._sums = PrefixSums(prepared.counts.reshape(task.workload.shape))
         whole = Boxes.whole(task.workload.shape)
-        if task.neighbors == "replace":
-            value, variance, left = np.array([max(float(prepared.records), 0.0)]), np.zeros(1), np.array([PARTS])
+        if prepared.records is not None:
+            value, variance, left = np.array([prepared.records]), np.zeros(1), np.array([PARTS])
         else:
             parts = np.array([ROOT_PARTS])
             value, variance = self._measure(whole, parts)
             left = PARTS - parts
-        self.levels = [Level.of(whole, value, variance, left, np.array([0, 1]), np.zeros(1, np.int64))]
+        self.levels = [Level(whole, value, variance, left, np.array([0, 1]), np.zeros(1, np.int64))]
 
     @property
     def signal(self) -> float:
@@ -238,7 +238,7 @@ class Tree:
         each = np.repeat(spent, children)
         value, variance, withheld = self._look(below, each, np.repeat(left, children))
         offsets = np.concatenate([[0], np.cumsum(children)])
-        result = Level.of(below, value, variance, np.repeat(left - spent, children), offsets, parents)
+        result = Level(below, value, variance, np.repeat(left - spent, children), offsets, parents)
         if not parents.size:
             none = np.empty(0, np.bool_)
             return result, Seen(np.empty(0), none, none, each, withheld)
