@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.strategies.axes import axis_ranges, terms_of
-from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
+from dpfast.strategies.hierarchy import hierarchies, hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.nested import details_of, differences, squares_of_ranges
 from dpfast.strategies.product import Product
@@ -28,7 +28,6 @@ __all__ = ["best_product", "uniform_products"]
 
 _TURNS = 4
 _BRANCHINGS = (2, 3, 4, 8, 16)
-_WEIGHTED = (2, 3, 4, 8, 16)
 
 
 class _Axis:
@@ -69,19 +68,10 @@ def _axes(workload: Workload) -> list[_Axis] | None:
     return None if terms is None else [_Axis(parts) for parts in zip(*terms, strict=True)]
 
 
-def _plain(cells: int) -> list[LineStrategy]:
-    """Return strategies for an axis whatever the workload."""
-    found: list[LineStrategy] = [Identity((cells,))]
-    for branching in _BRANCHINGS:
-        if branching < cells:
-            found += [hierarchy(cells, branching, root=root) for root in (False, True)]
-    return found
-
-
 def _weighted(axis: _Axis, importance: NDArray[np.float64], order: Literal[1, 2], largest: int) -> list[LineStrategy]:
     """Return hierarchies with the best weights for an axis, the other axes being as they are."""
     found: list[LineStrategy] = []
-    for branching in {*(b for b in _WEIGHTED if b < axis.cells), axis.cells} - {1}:
+    for branching in {*(b for b in _BRANCHINGS if b < axis.cells), axis.cells} - {1}:
         sizes = ladder(axis.cells, branching)
         best = best_weights(axis.details(sizes, importance), sizes, order, largest)
         found.append(weighted_hierarchy(axis.cells, *best))
@@ -97,7 +87,10 @@ def best_product(workload: Workload, order: Literal[1, 2]) -> Product | None:
     if axes is None:
         return None
     largest = largest_weight(workload.shape)
-    plain = [[(one, axis.errors(one)) for one in _plain(axis.cells)] for axis in axes]
+    plain = []
+    for axis in axes:
+        strategies: list[LineStrategy] = [Identity((axis.cells,)), *hierarchies(axis.cells, _BRANCHINGS)]
+        plain.append([(one, axis.errors(one)) for one in strategies])
     chosen = [tried[0] for tried in plain]
     for _ in range(_TURNS):
         for place, axis in enumerate(axes):

@@ -15,7 +15,6 @@ from dpfast.errors import ParameterError, Words
 from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
 from dpfast.workloads.histograms import array_of, no_arrays
 from dpfast.workloads.shapes import SHAPE, OwnShape
-from dpfast.workloads.workload import Workload
 
 __all__ = ["Explicit", "matrix", "rounded"]
 
@@ -50,10 +49,6 @@ class Explicit(LineStrategy):
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `LineStrategy.reconstruct_rows`."""
         return noisy @ self._inverse.T
-
-    def error(self, workload: Workload) -> float:
-        """See `Strategy.error`."""
-        return float((workload.gram() * self.covariance()).sum())
 
     def covariance(self) -> NDArray[np.float64]:
         """See `Strategy.covariance`."""

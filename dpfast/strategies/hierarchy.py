@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from dpfast.threads import in_parts, thread_count
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.shapes import CELLS, Cells
 
-__all__ = ["Hierarchy", "block_sizes", "hierarchy", "weighted_hierarchy"]
+__all__ = ["Hierarchy", "block_sizes", "hierarchies", "hierarchy", "weighted_hierarchy"]
 
 ROOT = Flag()
 
@@ -254,6 +254,11 @@ def weighted_hierarchy(cells: int, sizes: tuple[int, ...], weights: tuple[int, .
     complete = sizes == tuple(b**level for level in range(len(sizes))) and sizes[-1] >= cells and len(sizes) > 2
     blocks = f"H{b}" if complete else f"blocks of {', '.join(map(str, sizes))}"
     return Hierarchy(cells, sizes, weights, f"weighted {blocks}")
+
+
+def hierarchies(cells: int, branchings: Iterable[int]) -> list[Hierarchy]:
+    """Return hierarchies of equal weights, without and with a root, for all branchings below the number of cells."""
+    return [hierarchy(cells, b, root=root) for b in branchings if b < cells for root in (False, True)]
 
 
 def _no_branchings() -> Iterator[object]:

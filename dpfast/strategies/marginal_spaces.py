@@ -82,7 +82,7 @@ class MarginalSpaces(Strategy):
             return math.fsum(self._error_of(term) for term in terms)
         if self.cells > LARGEST_DENSE or not self._tells_all:
             return math.inf
-        return float((workload.gram() * self.covariance()).sum())
+        return super().error(workload)
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """See `Strategy.variances`: in closed form where `error` is, and infinite where that is."""

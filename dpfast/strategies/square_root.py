@@ -74,7 +74,7 @@ class SquareRoot(LineStrategy):
         """
         if not has_closed_form(workload):
             few = self.cells <= LARGEST_DENSE
-            return float((workload.gram() * self.covariance()).sum() if few else self.variances(workload).sum())
+            return super().error(workload) if few else float(self.variances(workload).sum())
         running = np.cumsum(self._inverse())
         prefixes = float(np.cumsum(running**2).sum())
         if isinstance(workload, Prefixes):

@@ -121,12 +121,12 @@ class Strategy(ABC):
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """Return the least-squares histogram, float64 of `shape`, for columns like those of `measure` with noise."""
 
-    @abstractmethod
     def error(self, workload: Workload) -> float:
         """Return the sum of the variances of all answers to a workload where each measurement has variance 1.
 
         That is the trace of W'W (A'A)^-1; where a strategy's closed form only bounds it, it is a bound from above.
         """
+        return float((workload.gram() * self.covariance()).sum())
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """Return the variance of every answer to a workload where each measurement has variance 1.

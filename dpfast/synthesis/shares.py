@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from dpfast.accounting.accountants import basic, zcdp
-from dpfast.accounting.budget import Kind
+from dpfast.accounting.budget import Budget, Kind
 from dpfast.accounting.events import (
     ExponentialMechanism,
     PermuteAndFlip,
@@ -20,13 +20,13 @@ from dpfast.accounting.events import (
 )
 from dpfast.arguments import Special, no_numbers
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 from dpfast.synthesis.fitted.exact_workload import Change
 
-__all__ = ["SHARE", "Selection", "Share", "noise_for", "read_share", "selection_for"]
+__all__ = ["SHARE", "Selection", "Share", "noise_for", "positive_share", "read_share", "selection_for"]
 
 _MEND = "raise it, or measure less often"
 _EVENTS: dict[str, Callable[[float], Single]] = {
@@ -58,6 +58,13 @@ def read_share(share: object, argument: str) -> Fraction:
     if not isinstance(share, Fraction) or not Fraction(1, 10**6) <= share <= 1 - Fraction(1, 10**6):
         raise ParameterError(argument, share, "a number from 1e-6 to 1 - 1e-6", f"write for example {argument}=0.5")
     return share
+
+
+def positive_share(units: int, budget: Budget, mend: str) -> int:
+    """Return a share in whole units, or refuse a budget that is too small for it."""
+    if units < 1:
+        raise ParameterError(budget.kind, to_float(budget.units), "large enough for all of its shares", mend)
+    return units
 
 
 def noise_for(kind: Kind, units: int, change: Change, count: int, description: str) -> tuple[IntegerNoise, Charge]:

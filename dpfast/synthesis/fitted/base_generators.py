@@ -65,7 +65,6 @@ def fit_by_linear_program(
     noisy: NDArray[np.float64],
     total: float,
     accuracy: float = math.inf,
-    before: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64] | None:
     """Return the histogram whose largest distance from an answer is least, or None where that is above ``accuracy``.
 
@@ -83,8 +82,6 @@ def fit_by_linear_program(
         The number of records.
     accuracy
         The largest slack that is not refused.
-    before
-        Not used.
 
     Raises
     ------
@@ -141,11 +138,7 @@ def check_program(queries: int, cells: int) -> None:
 
 
 def fit_by_search(
-    queries: Workload,
-    noisy: NDArray[np.float64],
-    total: float,
-    accuracy: float,
-    before: NDArray[np.float64] | None = None,
+    queries: Workload, noisy: NDArray[np.float64], total: float, accuracy: float
 ) -> NDArray[np.float64] | None:
     """Return the first of all data sets, by their lists of cells, with all answers within accuracy / 2; None if none.
 
@@ -188,8 +181,8 @@ def check_search(records: int, cells: int) -> None:
 
 GENERATORS: dict[str, Fit] = {
     "projection": fit_by_projection,
-    "linear": fit_by_linear_program,
-    "brute_force": fit_by_search,
+    "linear": lambda queries, noisy, total, accuracy, _: fit_by_linear_program(queries, noisy, total, accuracy),
+    "brute_force": lambda queries, noisy, total, accuracy, _: fit_by_search(queries, noisy, total, accuracy),
 }
 
 

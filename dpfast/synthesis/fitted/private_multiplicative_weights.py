@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.accounting.budget import Budget, Epsilon, Rho, read_budget
+from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Flag, Number, Special, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
@@ -22,10 +22,10 @@ from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
 from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload, public_steps
-from dpfast.synthesis.shares import Share, noise_for, read_share, selection_for
+from dpfast.synthesis.shares import Share, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import CountsOfAnyShape, array_of, clamped, counted, no_arrays, records
+from dpfast.workloads.histograms import CountsOfAnyShape, clamped, counted, no_arrays, numbers_of, records
 from dpfast.workloads.matrix import Matrix
 from dpfast.workloads.workload import WORKLOAD, Asked
 
@@ -191,13 +191,13 @@ class PrivateMultiplicativeWeights:
         self._public_total = neighbors == "replace" or total is not None
         charges, total_noise, name = [], None, f"multiplicative weights over {cells:,} cells"
         if not self._public_total:
-            own = _share(int(units * read_share(total_share, "total_share")), budget)
+            own = positive_share(int(units * read_share(total_share, "total_share")), budget, "lower updates")
             units -= own
             total_noise, charge = noise_for(kind, own, Change(1, 1, 1), 1, f"{name}: total")
             charges.append(charge)
-        testing = _share(int(units * read_share(test_share, "test_share")), budget)
+        testing = positive_share(int(units * read_share(test_share, "test_share")), budget, "lower updates")
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
-        measuring = _share((units - testing) // self.updates, budget)
+        measuring = positive_share((units - testing) // self.updates, budget, "lower updates")
         width = (2 if self._signed and neighbors == "replace" else 1) << _BITS
         moved = Change(1, width, width**2)
         self._noise, charge = noise_for(kind, measuring, moved, self.updates, f"{name}: measurements")
@@ -267,14 +267,9 @@ class PrivateMultiplicativeWeights:
             The query has another length or a coefficient out of range.
 
         """
-        row = array_of(query, "query")
         cells = math.prod(self.shape)
-        if row.shape not in {self.shape, (cells,)} or row.dtype.kind not in "biuf":
-            raise ParameterError(
-                "query",
-                Words(f"of shape {row.shape} and type {row.dtype}"),
-                f"numbers or Booleans of shape {self.shape}, or {cells:,} in one dimension",
-            )
+        allowed = f"numbers or Booleans of shape {self.shape}, or {cells:,} in one dimension"
+        row = numbers_of(query, "query", [self.shape, (cells,)], allowed)
         if row.dtype.kind == "f" and not np.isfinite(row).all():
             raise ParameterError("query", Words("NaN or infinite somewhere"), "finite")
         frame = self._answer_all(Matrix(row.reshape(1, *self.shape)), "query")
@@ -408,9 +403,3 @@ class PrivateMultiplicativeWeights:
     def __repr__(self) -> str:
         """Show what is left."""
         return f"PrivateMultiplicativeWeights({self.remaining} of {self.updates} updates left; spent {self.spent})"
-
-
-def _share(units: int, budget: Budget) -> int:
-    if units < 1:
-        raise ParameterError(budget.kind, budget.units * 1e-18, "large enough for its shares", "lower updates")
-    return units

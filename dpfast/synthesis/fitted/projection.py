@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.arguments import Choice, Number, Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import array_of, checked_histogram, no_arrays
+from dpfast.workloads.histograms import checked_histogram, no_arrays, numbers_of
 from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["Body", "Projection", "check_limits", "project_answers"]
@@ -150,11 +150,8 @@ def project_answers(
 
     """
     WORKLOAD.read("workload", workload)
-    given = array_of(answers, "answers")
-    if given.shape != (len(workload),) or given.dtype.kind not in "biuf":
-        allowed = f"one number for each of the {len(workload):,} queries"
-        raise ParameterError("answers", Words(f"of shape {given.shape} and type {given.dtype}"), allowed)
-    target = given.astype(np.float64)
+    allowed = f"one number for each of the {len(workload):,} queries"
+    target = numbers_of(answers, "answers", [(len(workload),)], allowed).astype(np.float64)
     if not np.isfinite(target).all():
         raise ParameterError("answers", Words("with NaN or infinities"), "finite numbers")
     total = TOTAL.read("total", total)

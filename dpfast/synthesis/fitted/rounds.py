@@ -13,7 +13,6 @@ from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Choice, Flag, Whole
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
@@ -23,7 +22,7 @@ from dpfast.randomness import RandomSource
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
-from dpfast.synthesis.shares import Selection, Share, noise_for, read_share, selection_for
+from dpfast.synthesis.shares import Selection, Share, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
 from dpfast.workloads.cells import Identity
@@ -113,17 +112,18 @@ class Rounds:
         name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units
         self.total_units = 0
         if neighbors == "add_remove" and total is None:
-            self.total_units = self._positive(int(left * read_share(total_share, "total_share")))
+            part = read_share(total_share, "total_share")
+            self.total_units = positive_share(int(left * part), budget, "lower rounds")
             left -= self.total_units
             self.total_noise, charge = noise_for(kind, self.total_units, Change(1, 1, 1), 1, f"{name}: total")
             self.total_charges.append(charge)
         default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
         part = default if selection_share is None else read_share(selection_share, "selection_share")
-        each = self._positive(left // self.rounds)
+        each = positive_share(left // self.rounds, budget, "lower rounds")
         # Where every group is measured, there is nothing to select.
         selects = repeat or self.rounds < groups
-        select = self._positive(int(each * part)) if selects and groups > 1 else 0
-        measure = self._positive(each - select)
+        select = positive_share(int(each * part), budget, "lower rounds") if selects and groups > 1 else 0
+        measure = positive_share(each - select, budget, "lower rounds")
         self.round_units = select + measure
         self.selection: Selection | None = None
         if select:
@@ -133,12 +133,6 @@ class Rounds:
         )
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self.noise.deviation, self.noise.scale)
-
-    def _positive(self, units: int) -> int:
-        if units < 1:
-            given = float(Fraction(self.budget.units, UNITS_PER_ONE))
-            raise ParameterError(self.budget.kind, given, f"large enough for {self.rounds} rounds", "lower rounds")
-        return units
 
     def charges_of(self, rounds: int) -> list[Charge]:
         """Return the charges for so many rounds."""
