@@ -39,7 +39,6 @@ class _Axis:
         # Marginals have the same two workloads along an axis again and again.
         self._different = list({id(part): part for part in self._parts}.values())
         self.cells = parts.cells if isinstance(parts, Ranges) else self._parts[0].cells
-        self._known: dict[int, tuple[LineStrategy, NDArray[np.float64]]] = {}
 
     def errors(self, strategy: LineStrategy) -> NDArray[np.float64]:
         """Return each part's error."""

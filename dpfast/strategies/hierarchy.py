@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +24,56 @@ from dpfast.workloads.shapes import CELLS, Cells
 __all__ = ["Hierarchy", "block_sizes", "hierarchies", "hierarchy", "weighted_hierarchy"]
 
 ROOT = Flag()
+#: A level's blocks, a tree a row.
+Table: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Level:
-    """Factors of the two passes for the blocks of a level above the cells: see `dpfast.kernels.histograms.trees`."""
+    """Factors of the two passes for the blocks of a level above the cells: see `dpfast.kernels.histograms.trees`.
+
+    Attributes
+    ----------
+    fan_out
+        How many blocks of the level below make one.
+    whole, last
+        What a block's own measurement and the sum of those below it count: of full blocks, and of the last one.
+    shares
+        What each block below gets of what its block lacks: in full blocks, and in the last one, of which the last block
+        below has a share of its own.
+
+    """
 
     fan_out: int
-    own: float
-    children: float
-    share: float
-    last_own: float
-    last_children: float
-    last_share: float
-    last_child_share: float
+    whole: tuple[float, float]
+    last: tuple[float, float]
+    shares: tuple[float, float, float]
+
+    def estimate(self, below: Table, measured: Table, unit: float, estimates: Table, threads: object) -> None:
+        """Set a level's estimates from those below, times ``unit``, and its own measurements."""
+        blocks = estimates.shape[1]
+
+        def work(start: int, stop: int) -> None:
+            # Only the last block of all has factors of its own.
+            factors = [
+                (own, children * unit) for own, children in (self.whole, self.last if stop == blocks else self.whole)
+            ]
+            numbers = below[:, start * self.fan_out : stop * self.fan_out], measured[:, start:stop], self.fan_out
+            trees.estimate_blocks(*numbers, *factors[0], *factors[1], estimates[:, start:stop])
+
+        in_parts(work, blocks, thread_count(threads, below.size))
+
+    def settle(self, below: Table, above: Table, unit: float, settled: Table, threads: object) -> None:
+        """Set a level's final estimates from its own, times ``unit``, and those above."""
+        blocks = above.shape[1]
+
+        def work(start: int, stop: int) -> None:
+            share, last, last_child = self.shares if stop == blocks else (self.shares[0],) * 3
+            own = slice(start * self.fan_out, stop * self.fan_out)
+            numbers = below[:, own], above[:, start:stop], self.fan_out
+            trees.settle_blocks(*numbers, unit, share, last, last_child, settled[:, own])
+
+        in_parts(work, blocks, thread_count(threads, below.size))
 
 
 class Hierarchy(Nested):
@@ -137,17 +173,9 @@ class Hierarchy(Nested):
             last_variance = (last_children - 1) / precision + 1.0 / last
             child_shares = (1.0 / precision / last_variance, 1.0 / last / last_variance)
             precision, last = weight**2 + 1.0 / variance, weight**2 + 1.0 / last_variance
-            levels.append(
-                _Level(
-                    fan_out,
-                    weight / precision,
-                    1.0 / (variance * precision),
-                    1.0 / fan_out,
-                    weight / last,
-                    1.0 / (last_variance * last),
-                    *child_shares,
-                )
-            )
+            whole = weight / precision, 1.0 / (variance * precision)
+            at_end = weight / last, 1.0 / (last_variance * last)
+            levels.append(_Level(fan_out, whole, at_end, (1.0 / fan_out, *child_shares)))
         return levels, 1.0 / self.weights[0]
 
     def _settled(self, levels: list[NDArray[Any]], threads: object) -> NDArray[np.float64]:
@@ -158,7 +186,7 @@ class Hierarchy(Nested):
             # The cells' weight is taken out here and below, so that they need no copy.
             below = unit if level == 1 else 1.0
             upward = _fresh(measured.shape)
-            _estimate(estimates[-1], measured, factor, below, upward, threads)
+            factor.estimate(estimates[-1], measured, below, upward, threads)
             estimates.append(upward)
         if not factors:
             return levels[0] * unit
@@ -167,7 +195,7 @@ class Hierarchy(Nested):
             below = unit if level == 0 else 1.0
             # Estimates above the cells are needed no more, and replaced in place.
             downward = _fresh(estimates[0].shape) if level == 0 else estimates[level]
-            _settle(estimates[level], settled, factor, below, downward, threads)
+            factor.settle(estimates[level], settled, below, downward, threads)
             settled = downward
         return settled
 
@@ -182,47 +210,6 @@ def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64],
         trees.sum_blocks(children, fan_out, limit, sums[:, start:stop])
 
     in_parts(work, sums.shape[1], thread_count(threads, below.size))
-
-
-def _estimate(
-    below: NDArray[Any],
-    measured: NDArray[Any],
-    factor: _Level,
-    unit: float,
-    estimates: NDArray[np.float64],
-    threads: object,
-) -> None:
-    """Set a level's estimates from those below, times ``unit``, and its own measurements."""
-    blocks = estimates.shape[1]
-
-    def work(start: int, stop: int) -> None:
-        # Only the last block of all has factors of its own.
-        own, children = (factor.last_own, factor.last_children) if stop == blocks else (factor.own, factor.children)
-        numbers = below[:, start * factor.fan_out : stop * factor.fan_out], measured[:, start:stop], factor.fan_out
-        factors = factor.own, factor.children * unit, own, children * unit
-        trees.estimate_blocks(*numbers, *factors, estimates[:, start:stop])
-
-    in_parts(work, blocks, thread_count(threads, below.size))
-
-
-def _settle(
-    below: NDArray[Any],
-    above: NDArray[np.float64],
-    factor: _Level,
-    unit: float,
-    settled: NDArray[np.float64],
-    threads: object,
-) -> None:
-    """Set a level's final estimates from its own, times ``unit``, and those above."""
-    blocks = above.shape[1]
-
-    def work(start: int, stop: int) -> None:
-        last = (factor.last_share, factor.last_child_share) if stop == blocks else (factor.share, factor.share)
-        own = slice(start * factor.fan_out, stop * factor.fan_out)
-        numbers = below[:, own], above[:, start:stop], factor.fan_out
-        trees.settle_blocks(*numbers, unit, factor.share, *last, settled[:, own])
-
-    in_parts(work, blocks, thread_count(threads, below.size))
 
 
 def block_sizes(cells: int, branching: int) -> tuple[int, ...]:

@@ -87,10 +87,9 @@ class Marginals(Workload):
         """Return all marginals, one after another, in a few passes over the histogram."""
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
-        tables = np.empty(self._tree.size, cells.dtype)
-        sum_marginals(read_only(cells), self._tree.steps, tables)
+        answers = self.answer_along(cells.reshape(1, -1, 1)).reshape(-1)
         # A copy lets the other tables go.
-        return tables if len(self) == tables.size else tables[: len(self)].copy()
+        return answers if len(self) == self._tree.size else answers.copy()
 
     def split(self, answers: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the answers of each marginal as a table of `marginal_shape`: views."""
@@ -100,11 +99,8 @@ class Marginals(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of all marginals' coefficients in every cell."""
-        tables = np.zeros(self._tree.size)
-        tables[: len(self)] = checked_coefficients(coefficients, len(self))
-        out = np.zeros(self.cells)
-        spread_marginals(self._tree.steps, tables, out)
-        return out.reshape(self.shape)
+        given = checked_coefficients(coefficients, len(self))
+        return self.transposed_along(given.reshape(1, -1, 1)).reshape(self.shape)
 
     def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
         """Return all marginals along the middle axis of a table, of which the inner axis is one more attribute."""

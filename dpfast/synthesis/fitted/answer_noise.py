@@ -109,12 +109,12 @@ def noise_of_epsilon(
         # Twice the next float up covers what the roots and logarithms lose.
         if mechanism == "gaussian":
             ratio = math.sqrt(2 * math.log(1.25 / float(slack))) / float(budget) * (1 + 2.0**-40)
-            return _gaussian(ratio * round_up_root(Fraction(change.l2_squared)), change)
+            root = round_up_root(Fraction(change.l2_squared))
+            return _all(gaussian_of_scale(ratio * root, change.l2_squared), change)
         scale = change.largest * math.sqrt(8 * change.answers * math.log(1 / float(slack))) / float(budget)
         return _laplace(scale * (1 + 2.0**-40), change)
     if calibration == "tight" and mechanism == "gaussian":
-        noise = gaussian_of_delta(change.l2_squared, epsilon, delta)
-        return AnswerNoise(noise, noise.event)
+        return _all(gaussian_of_delta(change.l2_squared, epsilon, delta), change)
     simple = noise_of_rho(change, mechanism, zcdp.largest_rho(budget, slack))
     if calibration == "zcdp":
         return simple
@@ -169,17 +169,15 @@ def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
         )
 
     if mechanism == "gaussian":
-        noise = gaussian_of_rho(change.l2_squared, rho)
-        return AnswerNoise(noise, noise.event)
-    noise = laplace_of_rho(change.largest, rho, answers=change.answers)
-    return AnswerNoise(noise, Repeated(noise.event, change.answers))
+        return _all(gaussian_of_rho(change.l2_squared, rho), change)
+    return _all(laplace_of_rho(change.largest, rho, answers=change.answers), change)
 
 
-def _gaussian(scale: float, change: Change) -> AnswerNoise:
-    noise = gaussian_of_scale(scale, change.l2_squared)
-    return AnswerNoise(noise, noise.event)
+def _all(noise: IntegerNoise, change: Change) -> AnswerNoise:
+    """Return noise on all answers: an event of its own for each, or one event of the vector if it is Gaussian."""
+    event = noise.event if noise.mechanism == "gaussian" else Repeated(noise.event, change.answers)
+    return AnswerNoise(noise, event)
 
 
 def _laplace(scale: float, change: Change) -> AnswerNoise:
-    noise = laplace_of_scale(scale, change.largest)
-    return AnswerNoise(noise, Repeated(noise.event, change.answers))
+    return _all(laplace_of_scale(scale, change.largest), change)
