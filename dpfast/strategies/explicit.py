@@ -31,7 +31,7 @@ class Explicit(LineStrategy):
     def __init__(self, shape: tuple[int, ...], numbers: NDArray[np.int64], name: str) -> None:
         self.shape = shape
         self.name = name
-        # What the norms are read off is what is measured, whoever holds the array.
+        # The norms are those of what is measured, so nobody may write to the array.
         numbers.flags.writeable = False
         self.numbers = numbers
         magnitudes = np.abs(numbers)
@@ -90,8 +90,8 @@ def matrix(rows: Annotated[ArrayLike, Special(_no_matrices)], shape: OwnShape = 
     Parameters
     ----------
     rows
-        Integers below 2**20 in magnitude, queries by cells: of full column rank, so that every cell can be told from
-        what is measured, and of at most 2**22 rows and 2,048 columns.
+        Integers below 2**20 in magnitude, queries by cells: of full column rank, so that every cell follows
+        from what is measured, and of at most 2**22 rows and 2,048 columns.
     shape
         The histogram's shape; one attribute by default.
 
@@ -117,7 +117,7 @@ def matrix(rows: Annotated[ArrayLike, Special(_no_matrices)], shape: OwnShape = 
     numbers = array.astype(np.int64)
     if np.linalg.matrix_rank(numbers.astype(np.float64)) < array.shape[1]:
         raise ParameterError(
-            "rows", Words("a matrix that leaves cells untold"), "of full column rank", "add the identity"
+            "rows", Words("a matrix that does not determine all cells"), "of full column rank", "add the identity"
         )
     own = (array.shape[1],) if shape is None else SHAPE.read("shape", shape)
     if math.prod(own) != array.shape[1]:

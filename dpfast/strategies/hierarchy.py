@@ -236,7 +236,7 @@ def block_sizes(cells: int, branching: int) -> tuple[int, ...]:
 
 
 def weighted_hierarchy(cells: int, sizes: tuple[int, ...], weights: tuple[int, ...]) -> Hierarchy:
-    """Return a hierarchy with a name that tells what is weighted: H_b, or blocks of certain sizes."""
+    """Return a hierarchy with a name that says what is weighted: H_b, or blocks of certain sizes."""
     b = sizes[1] if len(sizes) > 1 else 2
     complete = sizes == tuple(b**level for level in range(len(sizes))) and sizes[-1] >= cells and len(sizes) > 2
     blocks = f"H{b}" if complete else f"blocks of {', '.join(map(str, sizes))}"

@@ -34,9 +34,9 @@ class MarginalSpaces(Strategy):
     of them; its projection P_T is a product over i of I - J / n_i for i in T and of J / n_i for the others, J being all
     ones. These are the eigenspaces of A'A.
 
-    If no measurement depends on all attributes, histograms are told apart only as far as they go: the reconstruction is
-    the least-squares one of least norm, which answers marginals of attributes that were measured together without
-    bias, and no other queries; for those `error` is infinite.
+    If no measurement depends on all attributes, some histograms have the same measurements. The reconstruction is then
+    the least-squares one of least norm. It answers marginals of attributes that were measured together without bias;
+    for other queries `error` is infinite.
 
     Attributes
     ----------
@@ -72,15 +72,15 @@ class MarginalSpaces(Strategy):
 
     @property
     def largest_count(self) -> int:
-        """See `Strategy.largest_count`; the sum of all cells fits too, as whoever sums tables looks whether it does."""
+        """See `Strategy.largest_count`; the sum of all cells fits too, which is checked where tables are summed."""
         return min(super().largest_count, LARGEST_TOTAL // self.cells)
 
     def error(self, workload: Workload) -> float:
-        """See `Strategy.error`: in closed form for unions of products; infinite where a query is not told."""
+        """See `Strategy.error`: in closed form for unions of products; infinite for queries that are not measured."""
         terms = terms_of(workload)
         if terms is not None:
             return math.fsum(self._error_of(term) for term in terms)
-        if self.cells > LARGEST_DENSE or not self._tells_all:
+        if self.cells > LARGEST_DENSE or not self._determines_all:
             return math.inf
         return super().error(workload)
 
@@ -89,7 +89,7 @@ class MarginalSpaces(Strategy):
         terms = terms_of(workload)
         if terms is not None:
             return np.concatenate([self._variances_of(term) for term in terms])
-        if not self._tells_all:
+        if not self._determines_all:
             return np.full(len(workload), np.inf)
         return super().variances(workload)
 
@@ -98,7 +98,7 @@ class MarginalSpaces(Strategy):
         return range(len(self.shape))
 
     @property
-    def _tells_all(self) -> bool:
+    def _determines_all(self) -> bool:
         return tuple(self._axes) in self.spaces
 
     def _error_of(self, term: Sequence[Workload]) -> float:

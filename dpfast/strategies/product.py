@@ -22,7 +22,7 @@ __all__ = ["Product", "product"]
 
 #: A strategy over a single attribute.
 FACTOR = Special(lambda: (5, True, "identity", [], [Identity((4,))], Identity((2, 2)), Identity, object()))
-#: More levels of a product than that are not told apart.
+#: A product of more levels than that is taken to have none.
 _MOST_LEVELS = 2**12
 _LEAST_LARGEST_COUNT = 2**16
 

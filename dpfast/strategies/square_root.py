@@ -24,7 +24,7 @@ _FINENESS = 20
 class SquareRoot(LineStrategy):
     """The lower triangular Toeplitz matrix C with the coefficients of (1 - x)**(-1/2), times 2**20 and rounded.
 
-    C C would be the matrix of prefix sums, but for the rounding. What is measured, its norm and the way back are all
+    Without the rounding C C would be the matrix of prefix sums. What is measured, its norm and the way back are all
     those of the rounded matrix (Soundness rule 25).
 
     Attributes

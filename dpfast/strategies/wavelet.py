@@ -35,7 +35,7 @@ class Wavelet(Nested):
 
     @property
     def eigenvalues(self) -> list[float]:
-        """The rows are orthogonal: those that tell halves of 2**l cells apart have the squared norm 2**(l + 1)."""
+        """The rows are orthogonal: those that compare halves of 2**l cells have the squared norm 2**(l + 1)."""
         return [2.0 * size for size in self.sizes[:-1]] + [float(self.cells)]
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -142,8 +142,8 @@ class Estimate:
         """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.
 
         Shares are those of `table`. Their rounding (`dpfast.kernels.histograms.dependent_rounding`) keeps the mean of
-        every cell, and so of every query, exact. The numbers up to any cell of the flattened table stray by less than 1
-        in sum, and the variance of any other sum of cells is at most that of independent roundings.
+        every cell, and so of every query, exact. The sum up to any cell of the flattened table errs by less than 1, and
+         the variance of any other sum of cells is at most that of independent roundings.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Noise for many answers at once: calibrated to a budget, drawn exactly, told as events."""
+"""Noise for many answers at once: calibrated to a budget, drawn exactly, charged as events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AnswerNoise:
         return self.each.scale
 
     def largest(self, answers: int, beta: float) -> int:
-        """Return what none of so many noises exceeds with probability 1 - beta, in the integers' unit."""
+        """Return a bound that the noises of so many answers all keep to with probability at least 1 - beta."""
         return self.each.half_width(beta / answers)
 
 

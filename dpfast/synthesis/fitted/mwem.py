@@ -142,7 +142,7 @@ def mwem(
     and the average of its iterates 40% more. Scaling the data by c and epsilon by 1 / c scales the estimate by c.
 
     A spike, a cell that holds far more than its neighbours, comes out where a query asks for it. Where all queries sum
-    over many cells it is spread over those that no measurement told apart: after ten rounds over the prefixes of 256
+    over many cells it is spread over cells that no measurement separates: after ten rounds over the prefixes of 256
     cells, of 300 scales of the noise that the whole budget would buy (300 / epsilon records) mostly less than half was
     in the spike's cell. `dpf.adaptive_hierarchy` and `dpf.ahp` look for spikes.
 

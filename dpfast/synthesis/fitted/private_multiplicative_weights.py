@@ -95,8 +95,8 @@ class PrivateMultiplicativeWeights:
     updates
         How many queries may be measured. Then every answer comes from the weights, and says so.
     threshold
-        The error from which on a query is measured, in units. By default where a query without error is measured with
-        a probability of 1/1000.
+        The error from which on a query is measured, in units. By default a query without error is measured with
+        probability 1/1000.
     signed
         Whether coefficients may be negative, from -1 to 1; else they lie between 0 and 1.
     neighbors
@@ -226,9 +226,9 @@ class PrivateMultiplicativeWeights:
         self._size = float(min(max(size, 1), 2 ** (_LARGEST_SUM_BITS - _BITS)))
         start *= self._size / float(start.sum())
         self._least = float(start.min())
-        stray = total_noise.deviation if total_noise else 0.0
+        deviation = total_noise.deviation if total_noise else 0.0
         soft = self._softness / (self._deviation * 2.0**-_BITS)
-        self._fitted = FittedRows(start, (self._size, stray), soft)
+        self._fitted = FittedRows(start, (self._size, deviation), soft)
         self.spent = budget.shown
         self.answered = 0
         self._lock = threading.Lock()
@@ -355,18 +355,21 @@ class PrivateMultiplicativeWeights:
         return float(noisy[0])
 
     def utility(self, queries: Annotated[int, QUERIES], beta: Annotated[float, BETA] = 0.05) -> float:
-        """Return an error that no answer to so many queries exceeds, with probability 1 - beta; infinity if none.
+        """Return an error that no answer to so many queries exceeds with probability at least 1 - beta.
+
+        It is infinite where there is no such bound.
 
         Guarantee
-            For a public total n. With probability 1 - beta, of the noise of k queries none is above b ln(3k / beta), b
-            its scale, that of the threshold is below b0 ln(3 / beta), and that of the measurements within A. Then a
-            query is measured only if the weights err by T - b ln(3k / beta) or more, so that its noisy answer is at
-            least g = T - b ln(3k / beta) - A away from theirs. The step that fits it raises the dual, a concave
-            function that starts at 0, by max over t <= 1 of t g - t**2 c / 2 - n (exp(t) - 1 - t), which is g**2 /
-            (2 c + 2.88 n) or more for g <= n, as exp(t) - 1 - t <= 0.72 t**2; c is the softness in units. Replays raise
-            it too. It never exceeds the primal at the true histogram: its relative entropy to the start, at most
-            n ln(n / least weight), and A**2 / (2 c) for each measurement. If ``updates`` such steps would be more than
-            that, the updates never end, and all answers err by T + b0 ln(3 / beta) at most, or by A.
+            For a public total n. Let b be the scale of the noise on each of k comparisons, b0 that of the noise on the
+            threshold T, and A a bound of the noise of the measurements. With probability at least 1 - beta, no noise of
+            a comparison is above b ln(3k / beta), that of the threshold is below b0 ln(3 / beta), and that of the
+            measurements is within A. Then a query is measured only if the weights err by T - b ln(3k / beta) or more,
+            so that its noisy answer is at least g = T - b ln(3k / beta) - A away from theirs. The step that fits it
+            raises the dual, a concave function that starts at 0, by max over t <= 1 of t g - t**2 c / 2 - n (exp(t) - 1
+            - t), which is g**2 / (2 c + 2.88 n) or more for g <= n, as exp(t) - 1 - t <= 0.72 t**2; c is the softness
+            in units. Replays raise it too. It never exceeds the primal at the true histogram: its relative entropy to
+            the start, at most n ln(n / least weight), and A**2 / (2 c) for each measurement. If ``updates`` such steps
+            would be more than that, the updates never end, and all answers err by T + b0 ln(3 / beta) at most, or by A.
 
         Parameters
         ----------
@@ -386,16 +389,16 @@ class PrivateMultiplicativeWeights:
             raise ParameterError("total", None, "public for this bound", "make the object with total=")
         base, scale = self._scales
         grid = 2.0**-_BITS
-        stray = self._noise.half_width(beta / (3 * self.updates)) * grid
-        gap = self.threshold - scale * math.log(3 * count / beta) - stray - grid
+        largest_noise = self._noise.half_width(beta / (3 * self.updates)) * grid
+        gap = self.threshold - scale * math.log(3 * count / beta) - largest_noise - grid
         soft = self._softness * self._deviation * grid
         size = self._size
         if gap <= 0.0:
             return math.inf
         gain = min(gap, size) ** 2 / (2 * soft + 2.88 * size)
-        if self.updates * (gain - stray**2 / (2 * soft)) <= size * math.log(size / self._least):
+        if self.updates * (gain - largest_noise**2 / (2 * soft)) <= size * math.log(size / self._least):
             return math.inf
-        return max(self.threshold + base * math.log(3 / beta) + grid, stray)
+        return max(self.threshold + base * math.log(3 / beta) + grid, largest_noise)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("private multiplicative weights cannot be pickled or copied: each copy would answer again")

@@ -169,7 +169,7 @@ def project_answers(
 
 
 def check_limits(body: Body, tolerance: float | None, iterations: int) -> None:
-    """Refuse what no projection can be told to do."""
+    """Refuse limits that no projection can keep to."""
     BODY.read("body", body)
     TOLERANCE.read_optional("tolerance", tolerance)
     ITERATIONS.read("iterations", iterations)

@@ -235,7 +235,7 @@ def projection_mechanism(
     rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
     records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else max(float(known), 0.0)
     if measured and body != "ball":
-        # The number of records is fitted as all answers are: they tell of it too, together far better than its own.
+        # The number of records is fitted with all answers: together they know it far better than its own measurement.
         most = records + noise.largest(1, _MISSED) / exact.largest
         weight = exact.largest * exact.step
         ones = np.full((1, *workload.shape), weight)

@@ -152,9 +152,9 @@ class Rounds:
         """Draw what is paid for; ``records`` is how many there are where that is public."""
         queries = self.queries
         unit = queries.step
-        size, stray = self._total(cells, records, source)
+        size, deviation = self._total(cells, records, source)
         start *= size / float(start.sum())
-        model = self._model(start, (size, stray), SOFTNESS / (self._deviation * unit))
+        model = self._model(start, (size, deviation), SOFTNESS / (self._deviation * unit))
         answers = queries.answers(cells)
         left = np.ones(len(queries.offsets) - 1, np.bool_)
         log: list[tuple[int, list[float]]] = []
