@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
@@ -110,18 +111,14 @@ class Estimate:
         self.complete = complete
         self.rounds = pl.DataFrame() if rounds is None else rounds
         self.entry = entry
-        self._answers: NDArray[np.float64] | None = None
         self._records, self._deviations = records, deviations
-        self._table: NonnegativeTable | None = None
 
-    @property
+    @cached_property
     def answers(self) -> NDArray[np.float64]:
         """The answers of all queries on the estimate, in their order."""
-        if self._answers is None:
-            self._answers = np.asarray(self.workload.answer(self.histogram), dtype=np.float64)
-        return self._answers
+        return np.asarray(self.workload.answer(self.histogram), dtype=np.float64)
 
-    @property
+    @cached_property
     def table(self) -> NonnegativeTable:
         """The table without negative cells that records are drawn from.
 
@@ -133,10 +130,8 @@ class Estimate:
         """
         from dpfast.synthesis.fitted.nonnegative import fit_table  # not at the top: numba takes long to import
 
-        if self._table is None:
-            deviations = None if self._deviations is None or self.histogram.min() >= 0.0 else self._deviations()
-            self._table = fit_table(self.histogram, self.workload, self.answers, self._records, deviations)
-        return self._table
+        deviations = None if self._deviations is None or self.histogram.min() >= 0.0 else self._deviations()
+        return fit_table(self.histogram, self.workload, self.answers, self._records, deviations)
 
     def counts(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
         """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.

@@ -211,7 +211,7 @@ def round_to_multiples(
     given = array_of(histogram, "histogram")
     array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
     accuracy = _SHARE.read("accuracy", accuracy)
-    if not array.size or not np.isfinite(array).all() or array.min() < 0 or not array.sum() > 0:
+    if not (array.ndim and array.size and np.isfinite(array).all() and array.min() >= 0 and array.sum() > 0):
         raise ParameterError("histogram", Words("with other cells"), "finite numbers, none negative and not all 0")
     multiples: NDArray[np.int64] = np.floor(array / array.sum() * (array.size / accuracy)).astype(np.int64)
     return multiples

@@ -158,14 +158,15 @@ def project_answers(
     check_limits(body, tolerance, iterations)
     if tolerance is None:
         tolerance = 1e-3 * math.sqrt(float(np.square(target).mean()))
-    begin = None
+    corners = _Corners(workload, body)
     if start is not None:
         begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
         if not np.isfinite(begin).all() or (body != "ball" and begin.min() < 0):
             raise ParameterError(
                 "start", Words("with other cells"), "of finite cells, and none negative but for the ball"
             )
-    return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
+        corners.begin(begin, total)
+    return corners.fit(target, total, float(tolerance), int(iterations))
 
 
 def check_limits(body: Body, tolerance: float | None, iterations: int) -> None:
@@ -173,46 +174,6 @@ def check_limits(body: Body, tolerance: float | None, iterations: int) -> None:
     BODY.read("body", body)
     TOLERANCE.read_optional("tolerance", tolerance)
     ITERATIONS.read("iterations", iterations)
-
-
-def _project(
-    target: NDArray[np.float64],
-    workload: Workload,
-    total: float,
-    body: Body,
-    tolerance: float,
-    iterations: int,
-    start: NDArray[np.float64] | None,
-) -> Projection:
-    goal = len(workload) * tolerance**2 / 2
-    # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
-    floor = _ROUNDING * total * float(np.abs(workload.transposed(np.abs(target))).max())
-    corners = _Corners(workload, body)
-    gap, least, since, taken = math.inf, math.inf, 0, 0
-    if start is not None:
-        corners.begin(start, total)
-    if not corners.weights.size:
-        slopes = workload.transposed(-target).reshape(-1)
-        corners.add(slopes, -math.inf)
-        corners.weights[np.argmin(corners.gradient)] = total
-    residual = corners.point() - target
-    for taken in range(1, iterations + 1):
-        slopes = workload.transposed(residual).reshape(-1)
-        corners.look(slopes)
-        promised = corners.promised(slopes)
-        gap = float(corners.weights @ corners.gradient) - total * promised
-        if gap < _IMPROVED * least:
-            least, since = gap, taken
-        if gap <= max(goal, floor) or taken in (iterations, since + _PATIENCE):
-            break
-        mean = promised + gap / total
-        found = corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
-        moved = corners.balance(max(0.1 * gap, 0.5 * goal))
-        if not (found or moved):
-            break  # what is left of the gap is the rounding of floats
-        residual = corners.point() - target
-    gap = max(gap, 0.0)
-    return Projection(target + residual, corners.histogram(), total, gap, math.sqrt(2 * gap), taken, gap <= goal)
 
 
 class _Corners:
@@ -241,6 +202,35 @@ class _Corners:
                 self._take(some, np.sign(start[some]))
             self.weights = np.abs(start[cells]) * (total / size)
             self.gradient = np.zeros(cells.size)
+
+    def fit(self, target: NDArray[np.float64], total: float, tolerance: float, iterations: int) -> Projection:
+        """Find corners and their weights until the answers are near enough to the target."""
+        goal = len(self._workload) * tolerance**2 / 2
+        # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
+        floor = _ROUNDING * total * float(np.abs(self._workload.transposed(np.abs(target))).max())
+        gap, least, since, taken = math.inf, math.inf, 0, 0
+        if not self.weights.size:
+            slopes = self._workload.transposed(-target).reshape(-1)
+            self.add(slopes, -math.inf)
+            self.weights[np.argmin(self.gradient)] = total
+        residual = self.point() - target
+        for taken in range(1, iterations + 1):
+            slopes = self._workload.transposed(residual).reshape(-1)
+            self.look(slopes)
+            promised = self.promised(slopes)
+            gap = float(self.weights @ self.gradient) - total * promised
+            if gap < _IMPROVED * least:
+                least, since = gap, taken
+            if gap <= max(goal, floor) or taken in (iterations, since + _PATIENCE):
+                break
+            mean = promised + gap / total
+            found = self.add(slopes, mean - _WORTHWHILE * (mean - promised))
+            moved = self.balance(max(0.1 * gap, 0.5 * goal))
+            if not (found or moved):
+                break  # what is left of the gap is the rounding of floats
+            residual = self.point() - target
+        gap = max(gap, 0.0)
+        return Projection(target + residual, self.histogram(), total, gap, math.sqrt(2 * gap), taken, gap <= goal)
 
     def promised(self, slopes: NDArray[np.float64]) -> float:
         """Return the linear oracle's value for a body of one record."""
