@@ -64,9 +64,11 @@ class MarginalSpaces(Strategy):
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each table."""
         tables = self._asked.split(self._asked.answer(integer_histogram(histogram, self)))
-        return [weight * self.change(table).reshape(-1) for weight, table in zip(self.weights, tables, strict=True)]
+        return [
+            weight * self.measured_of(table).reshape(-1) for weight, table in zip(self.weights, tables, strict=True)
+        ]
 
-    def change(self, table: NDArray[Any]) -> NDArray[Any]:
+    def measured_of(self, table: NDArray[Any]) -> NDArray[Any]:
         """Return what is measured of a marginal."""
         return table
 
@@ -94,12 +96,8 @@ class MarginalSpaces(Strategy):
         return super().variances(workload)
 
     @property
-    def _axes(self) -> range:
-        return range(len(self.shape))
-
-    @property
     def _determines_all(self) -> bool:
-        return tuple(self._axes) in self.spaces
+        return tuple(range(len(self.shape))) in self.spaces
 
     def _error_of(self, term: Sequence[Workload]) -> float:
         """Return the error of a product of workloads, one for each axis."""
@@ -116,7 +114,7 @@ class MarginalSpaces(Strategy):
         rests = [np.maximum(squares_of(axis) - mean, 0.0) for axis, mean in zip(term, means, strict=True)]
         variances = np.zeros(math.prod(map(len, term)))
         for space, eigenvalue in zip(self.spaces, self.eigenvalues, strict=True):
-            own = [rests[axis] if axis in space else means[axis] for axis in self._axes]
+            own = [rests[axis] if axis in space else means[axis] for axis in range(len(term))]
             variances += reduce(np.multiply.outer, own).reshape(-1) / eigenvalue
         return variances
 

@@ -57,7 +57,7 @@ class MarginalResiduals(MarginalSpaces):
         ways = combinations_of(*([True, False] if size > 1 else [True] for size in self.shape))
         return min((self._product(way) for way in ways if not all(way)), default=0)
 
-    def change(self, table: NDArray[Any]) -> NDArray[Any]:
+    def measured_of(self, table: NDArray[Any]) -> NDArray[Any]:
         """Return the differences to the means along all attributes."""
         return _centred(table, range(table.ndim))
 

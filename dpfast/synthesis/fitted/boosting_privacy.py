@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpfast.accounting.accountants import zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget
-from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
+from dpfast.accounting.events import Event, ExponentialMechanism, Repeated
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.exact.balls import as_written
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.synthesis.fitted.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.boosting_bounds import least_margin, sample_epsilon
@@ -119,22 +118,15 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
         squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
         margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf
         noise = noise_of_rho(size.change(rounds), mechanism, units - first)
-    step = 2.0**-30
+    accountant, step = (basic if pure else zcdp), 2.0**-30
     while True:
         privacy = _finished(size, margin, noise)
-        cost = 0
-        for event, count in runs(privacy.events[:-1]).items() if rounds > 1 else ():
-            cost += count * (_epsilon_units(event) if pure else zcdp.cost(event)[0])
-        if cost <= first:
+        samples_alone = privacy.events[:-1]
+        if not samples_alone or accountant.cost(samples_alone)[0] <= first:
             return privacy
         # Rounding alone is made good at once; where costs are a few units each, or none will do, steps grow.
         margin = max(margin * (1 + step), privacy.margin + 1)
         step *= 2
-
-
-def _epsilon_units(event: Single) -> int:
-    assert isinstance(event, ExponentialMechanism)
-    return math.ceil(as_written(event.epsilon) * UNITS_PER_ONE)
 
 
 def boosting_privacy_of_book(size: Size, budget: Budget, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:

@@ -199,8 +199,7 @@ rounds=30
     source = random_source(random)
     if not callable(histogram):
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-    payment = PaymentByRounds(payer, pay)
-    payment.begin(plan)
+    payment = PaymentByRounds(payer, pay, plan)
     given = histogram() if callable(histogram) else histogram
     cells = clamped(counted(given, workload.shape), queries.largest_scored, clamp=ledger is not None)
     public = records(given) if relation == "replace" and total is None else total

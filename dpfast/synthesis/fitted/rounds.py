@@ -45,27 +45,22 @@ _MOST_BYTES = 2**32
 
 
 class PaymentByRounds:
-    """How a ledger pays: for everything before anything is drawn, or for each round before it."""
+    """How a ledger pays: for everything before anything is drawn, or for each round before it.
 
-    def __init__(self, payment: Payment, pay: object) -> None:
-        PAY.read("pay", pay)
-        if pay == "by_round" and payment.ledger is None:
+    What comes before the first round is charged at once; and all rounds too, unless they are paid one by one.
+    """
+
+    def __init__(self, payment: Payment, pay: object, plan: Rounds) -> None:
+        self.by_round = PAY.read("pay", pay) == "by_round"
+        if self.by_round and payment.ledger is None:
             raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
-        self._payment, self._by_round = payment, pay == "by_round"
-        self.is_at_once = not self._by_round
-        self._round: list[Charge] = []
-        self.entry: int | None = None
-
-    def begin(self, plan: Rounds) -> None:
-        """Charge what comes before the first round, or all rounds too."""
-        self._round = plan.charges_of(1)
-        charges = plan.total_charges + ([] if self._by_round else plan.charges_of(plan.rounds))
-        if charges:
-            self.entry = self._payment.charge(charges)
+        self._payment, self._round = payment, plan.charges_of(1)
+        charges = plan.total_charges + ([] if self.by_round else plan.charges_of(plan.rounds))
+        self.entry = payment.charge(charges) if charges else None
 
     def next_round(self) -> bool:
         """Return whether another round is paid for."""
-        if self._by_round:
+        if self.by_round:
             try:
                 entry = self._payment.charge(self._round)
             except BudgetExceededError:
@@ -174,7 +169,7 @@ class Rounds:
                 complete = False
                 break
         # What was paid at once stays spent, whether or not it was drawn.
-        paid = self.rounds if payment.is_at_once else len(log)
+        paid = len(log) if payment.by_round else self.rounds
         spent = Budget(self.budget.kind, self.total_units + paid * self.round_units).shown
         frame = self._frame(log, unit)
         return Estimate(
