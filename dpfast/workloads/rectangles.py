@@ -18,6 +18,7 @@ from dpfast.kernels.histograms.prefixes import (
     sum_prefixes_along,
 )
 from dpfast.workloads.bounds import check_bounds, count_both
+from dpfast.workloads.cells import places_of
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import (
     SHAPE,
@@ -109,10 +110,7 @@ class Rectangles(Workload):
 
     def frame(self) -> pl.DataFrame:
         """Return the bounds, ``lower`` and ``upper``, as lists with an integer for each attribute."""
-        if len(self.shape) == 1:
-            return pl.DataFrame({"lower": self.lower[:, 0], "upper": self.upper[:, 0]})
-        bounds = {"lower": self.lower, "upper": self.upper}
-        return pl.DataFrame([pl.Series(name, values).arr.to_list() for name, values in bounds.items()])
+        return pl.DataFrame({"lower": places_of(self.lower), "upper": places_of(self.upper)})
 
     def _gram(self) -> NDArray[np.float64]:
         return count_both(self.lower, self.upper, self.shape)
