@@ -280,10 +280,11 @@ def hierarchy(
     cells
         How many cells there are, in an order in which neighbours belong together.
     branching
-        b: how many blocks make one of the next level, at least 2; or the numbers for each level above the cells, from
-        below. With ranges 8 to 16 is best under Laplace noise, 2 to 4 under Gaussian noise.
+        b: how many blocks make one of the next level, at least 2; or one number for each level above the cells, from
+        the lowest up. With ranges 8 to 16 is best under Laplace noise, 2 to 4 under Gaussian noise.
     root
-        Whether the sum of all cells is measured too. (For given branchings the last level is the top, root or not.)
+        Whether the sum of all cells is measured too. Where branchings are given level by level, the last level is the
+        top, and ``root`` has no effect.
     weights
         How much each level counts, from the cells up: whole numbers from 1 to 2**20, whose sums are measured times
         that. Equal by default.

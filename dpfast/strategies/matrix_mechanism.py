@@ -151,8 +151,8 @@ def matrix_mechanism(
     max_groups, max_rows_per_group
         In how many cells a unit has rows at most, and how many in each, up to 2**40. By default a unit is one row.
     nonnegative
-        Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but biases
-        sums, and the scales and intervals hold no longer.
+        Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but it biases
+        sums, and the scales and intervals no longer hold.
     ledger
         A `dpfast.Ledger`, charged with the measurements' event, or None.
     dataset, privacy_unit

@@ -52,9 +52,9 @@ LARGEST_DOMAIN = 2**28
 
 
 def check_cells(cells: int, argument: str) -> None:
-    """Refuse what is over more cells than weights are held of in memory, and say the bytes that these would take."""
+    """Refuse more cells than weights are held in memory for, and say how many bytes these would take."""
     if cells > LARGEST_DOMAIN:
-        allowed = f"over at most {LARGEST_DOMAIN:,} cells (the weights of these take {8 * cells:,} bytes)"
+        allowed = f"over at most {LARGEST_DOMAIN:,} cells (the weights of {cells:,} take {8 * cells:,} bytes)"
         raise ParameterError(
             argument, Words(f"over {cells:,} cells"), allowed, "leave attributes out, or make them coarser"
         )

@@ -49,8 +49,8 @@ def estimate_histogram(
         epsilon-differential privacy, or rho-zCDP, for the histogram, the choice and all that is computed from the
         estimate. Where the queries alone decide, all of the budget is spent on `adaptive_hierarchy`, or on the strategy
         that `dpfast.strategies.choose` takes. Where the number of records decides, a twentieth of the budget pays for
-        it (nothing under "replace", where it is public), and what is left for the method that this noisy number
-        chooses: by adaptive composition both together cost the budget at most.
+        it (nothing under "replace", where it is public), and the rest pays for the method that this noisy number
+        chooses. By adaptive composition both together cost at most the budget.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def estimate_histogram(
     Returns
     -------
     Estimate
-        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative where a strategy in closed form was; its
-        records come from `Estimate.table`, where none is.
+        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative if a strategy in closed form was chosen.
+        Records come from `Estimate.table`, which has no negative cells.
 
     Raises
     ------

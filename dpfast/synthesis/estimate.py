@@ -67,8 +67,7 @@ class Estimate:
     spent
         What it cost: `Amounts` of (epsilon, delta), or of (rho, delta).
     complete
-        Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
-        accurate.
+        Whether everything was measured that the budget was for. If not, the estimate is valid, but less accurate.
     rounds
         A frame with what was measured, a row for each time: ``round``; the ``group`` of queries, its first ``query``
         and how many ``queries`` it has; their noisy ``answers``; and ``error95``, which the noise of one of them
@@ -124,9 +123,9 @@ class Estimate:
 
         Where no cell of the estimate is negative, its ``histogram`` is the estimate's. Else it is fitted to the answers
         and the number of records, in units of their noise where that is known: see `NonnegativeTable`, which says also
-        how it was fitted, and how far its answers are from the estimate's. (To set negative cells to 0 would be another
-        thing: where a million cells hold a few thousand records, what noise adds to all empty ones is most of what is
-        left.) Fitted once, when it is first asked for: post-processing.
+        how it was fitted, and how far its answers are from the estimate's. (Negative cells are not just set to 0: where
+        a million cells hold a few thousand records, most of the rest would be noise of empty cells.) Fitted once, when
+        it is first asked for: post-processing.
         """
         from dpfast.synthesis.fitted.nonnegative import fit_table  # not at the top: numba takes long to import
 
@@ -143,8 +142,8 @@ class Estimate:
         Parameters
         ----------
         n
-            How many records; the table's total, rounded, if not given: 0 where the estimated total is 0 or less. Where
-            it is, and n is given, shares are those of the positive cells, and of all cells alike if there are none.
+            How many records. By default the table's total, rounded, or 0 if the estimated total is 0 or less. If n is
+            given for such an estimate, shares are those of its positive cells, or equal ones if there are none.
         random
             None, or a `dpfast.testing.SeededRandom`.
 

@@ -166,7 +166,8 @@ def boost_queries(
     epsilon, delta, rho
         The budget, as for `dpf.projection_mechanism`.
     rounds
-        How many; by default the least that suffice for an advantage: the share of bad answers is below one query's.
+        How many. By default the least after which the share of bad answers (`dpf.theory.inaccurate_share`) is below one
+        query's.
     samples
         How many queries each round samples and measures; one sampled twice is measured twice.
     advantage

@@ -115,9 +115,10 @@ def project_answers(
         unit; by default a thousandth of the root mean square answer. Below what the rounding of floats allows,
         ``complete`` is False.
     iterations
-        Stop after so many in any case, and earlier where a hundred of them bring nothing.
+        Stop after so many in any case, and earlier if a hundred of them bring no progress.
     start
-        A histogram to start from, of an earlier projection, say: the fewer cells it has that are not 0, the faster.
+        A histogram to start from, for example that of an earlier projection. The fewer of its cells are not 0, the
+        faster.
 
     Returns
     -------
@@ -163,7 +164,7 @@ def project_answers(
         begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
         if not np.isfinite(begin).all() or (body != "ball" and begin.min() < 0):
             raise ParameterError(
-                "start", Words("with other cells"), "of finite cells, and none negative but for the ball"
+                "start", Words("with other cells"), 'of finite cells, none of them negative unless body is "ball"'
             )
         corners.begin(begin, total)
     return corners.fit(target, total, float(tolerance), int(iterations))
