@@ -92,7 +92,7 @@ class Product(Strategy):
         """See `Strategy.variances`: of products and rectangles from the axes', else from the axes' covariances."""
         terms, ranges = terms_of(workload), axis_ranges(workload)
         if terms is not None:
-            return np.concatenate([reduce(_outer, self._of_axes(term)) for term in terms])
+            return np.concatenate([reduce(np.multiply.outer, self._of_axes(term)).reshape(-1) for term in terms])
         if ranges is not None:
             return np.asarray(np.prod(self._of_axes(ranges), axis=0), np.float64)
         if isinstance(workload, Union):
@@ -123,10 +123,6 @@ class Product(Strategy):
             changed = rows_changed(np.ascontiguousarray(numbers.reshape(-1, length)))
             numbers = np.ascontiguousarray(changed.T).reshape(-1)
         return numbers
-
-
-def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.outer(one, other).reshape(-1)
 
 
 def product(*factors: Annotated[Strategy, FACTOR]) -> Product:

@@ -279,13 +279,6 @@ class Estimate:
         return f"Estimate({self.workload!r}; spent {self.spent}{ended})"
 
 
-def _length(values: object) -> int:
-    """Return how many values there are; -1 where they are none."""
-    if isinstance(values, np.ndarray):
-        return len(values) if values.ndim == 1 else -1
-    return len(values) if isinstance(values, (Sequence, pl.Series)) else -1
-
-
 def _labels(
     names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any] | NDArray[Any] | pl.Series]
 ) -> list[pl.Series]:
@@ -297,7 +290,8 @@ def _labels(
     labels = []
     for name, size in zip(names, shape, strict=True):
         given = values.get(name, range(size))
-        if _length(given) != size:
+        listed = isinstance(given, (Sequence, pl.Series)) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        if not listed or len(given) != size:
             raise ParameterError(f"values[{name!r}]", given, f"{size} values, one for each cell of the attribute")
         series = given if isinstance(given, pl.Series) else pl.Series(name, list(given), strict=False)
         labels.append(series.alias(name))

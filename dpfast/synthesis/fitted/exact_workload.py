@@ -8,6 +8,7 @@ order of sums, and so is all that a change of one record does to them (Soundness
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +27,8 @@ _COEFFICIENT_BITS = 20
 #: Scores of queries of integers are counted in 2**-_SCORE_BITS of a record.
 _SCORE_BITS = 8
 _LARGEST_ANSWER, _LARGEST_SCORE = 2**62, 2**60
+#: So many rounded coefficients are kept at most.
+_LARGEST_KEPT = 2**24
 
 
 @dataclass(frozen=True)
@@ -136,15 +139,25 @@ class ExactWorkload:
         """Return all answers, exactly, in steps, of counts up to `largest_count`."""
         if self._whole:
             return np.asarray(self.workload.answer(counts), dtype=np.int64)
-        return np.concatenate([self._rounded(block) @ counts for block in self.workload.blocks()])
+        return np.concatenate([steps.astype(np.int64) @ counts for steps in self._blocks()])
 
-    def _rounded(self, block: NDArray[Any]) -> NDArray[np.int64]:
-        """Return rows of the matrix in steps."""
+    def _blocks(self) -> Iterable[NDArray[np.float64]]:
+        """Give the rows of the matrix in steps, a few megabytes at a time; of a small matrix they are kept."""
+        large = len(self.workload) * self.workload.cells > _LARGEST_KEPT
+        return map(self._rounded, self.workload.blocks()) if large else self._kept
+
+    @cached_property
+    def _kept(self) -> list[NDArray[np.float64]]:
+        return [self._rounded(block) for block in self.workload.blocks()]
+
+    def _rounded(self, block: NDArray[Any]) -> NDArray[np.float64]:
+        """Return rows of the matrix in steps: whole numbers below 2**53."""
+        steps = block.astype(np.float64)
         if self._whole:
-            return block.astype(np.int64)
+            return steps
+        np.rint(np.ldexp(steps, self.bits, out=steps), out=steps)
         # Products of factors can be rounded one way in a row and another in the workload's range: the range decides.
-        steps: NDArray[np.int64] = np.rint(np.ldexp(block, self.bits)).astype(np.int64)
-        return np.clip(steps, self._least, self._most)
+        return np.clip(steps, self._least, self._most, out=steps)
 
     def change(self, neighbors: Neighbors) -> Change:
         """Return how far all answers of neighbours can lie apart together."""
@@ -162,12 +175,11 @@ class ExactWorkload:
         counts, squares = np.zeros(workload.cells, np.int64), np.zeros(workload.cells)
         ranges: list[int] = []
         least, most = 0, 0
-        for block in workload.blocks():
-            steps = self._rounded(block)
+        for steps in self._blocks():
             least, most = min(least, int(steps.min())), max(most, int(steps.max()))
             counts += np.count_nonzero(steps, axis=0)
-            squares += np.square(steps.astype(np.float64)).sum(axis=0)
-            ranges += (np.maximum(steps.max(axis=1), 0) - np.minimum(steps.min(axis=1), 0)).tolist()
+            squares += np.square(steps).sum(axis=0)
+            ranges += map(int, np.maximum(steps.max(axis=1), 0) - np.minimum(steps.min(axis=1), 0))
         entries = int(counts.max())
         # Sums of floats are within a relative 2**-20 for up to 2**32 of them.
         column = math.ceil(float(squares.max()) * (1 + 2.0**-20))
