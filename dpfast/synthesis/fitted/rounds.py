@@ -232,5 +232,5 @@ def _check_rows(queries: ExactWorkload, rounds: int) -> None:
     largest = int(np.diff(queries.offsets).max())
     needed = largest * workload.cells * (1 if workload.binary else 8 * rounds)
     if needed > _MOST_BYTES:
-        allowed = f"one whose measured queries take at most {_MOST_BYTES:,} bytes as rows (these take {needed:,})"
+        allowed = f"one whose measured queries take at most {_MOST_BYTES:,} bytes as rows (this takes {needed:,})"
         raise ParameterError("workload", repr(workload), allowed, "make cells coarser, or rounds fewer")
