@@ -103,7 +103,7 @@ class ExactWorkload:
     Raises
     ------
     ParameterError
-        There is no query or no cell, or coefficients are all 0, infinite, or 2**40 and more.
+        There is no query or no cell, or the largest coefficient is 0, below 2**-500, infinite, or 2**40 or more.
 
     """
 
@@ -112,8 +112,10 @@ class ExactWorkload:
             raise ParameterError("workload", repr(workload), "of at least one query and one cell")
         low, high = workload.range
         size = max(abs(low), abs(high))
-        if bits is None and not 0 < size < 2.0**40:
-            allowed = "of queries that ask for something: finite coefficients, not all 0 and none of 2**40 or more"
+        if bits is None and not 2.0**-500 <= size < 2.0**40:
+            allowed = (
+                "of queries that ask for something: coefficients not all 0, the largest from 2**-500 to below 2**40"
+            )
             raise ParameterError("workload", Words(f"of coefficients from {low:g} to {high:g}"), allowed, "scale it")
         self.workload = workload
         self._whole = workload.binary or workload.answer(np.zeros(workload.cells, np.int64)).dtype.kind == "i"
