@@ -268,7 +268,7 @@ def _read_domain_file(path: str, names: list[str]) -> dict[str, Any]:
 def _read_workload(text: str | None, axes: Domain) -> Workload:
     """Return the workload that is named."""
     import dpfast as dpf
-    from dpfast.synthesis.fitted.exact_queries import check_cells
+    from dpfast.synthesis.cell_weights import check_cells
 
     shape = axes.shape
     check_cells(math.prod(shape), "columns")

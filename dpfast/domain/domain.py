@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -273,13 +273,10 @@ class Domain:
             numbers = np.asarray(cells)
         except (TypeError, ValueError, OverflowError):
             numbers = np.empty((0, 0))
-        outside = numbers.size and (numbers.dtype.kind not in "iu" or not self._holds(numbers))
+        outside = numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= self.cells)
         if numbers.ndim != 1 or outside:
             raise ParameterError("cells", numbers.dtype, f"integers from 0 to {self.cells - 1:,}")
         return draw_records(numbers.astype(np.int64), self._attributes, source)
-
-    def _holds(self, cells: NDArray[Any]) -> bool:
-        return bool(cells.min() >= 0 and cells.max() < self.cells)
 
 
 def histogram(data: Data, attributes: Attributes | Domain, outside: Outside = "drop") -> NDArray[np.int64]:

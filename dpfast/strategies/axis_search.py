@@ -9,16 +9,15 @@ in turns only lowers the error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.strategies.axes import axis_ranges, terms_of
-from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
+from dpfast.strategies.hierarchy import hierarchies, hierarchy, weighted_hierarchy
 from dpfast.strategies.identity import Identity
-from dpfast.strategies.nested import Energies, squares_of_ranges
+from dpfast.strategies.nested import details_of, differences, squares_of_ranges
 from dpfast.strategies.product import Product
 from dpfast.strategies.strategy import LineStrategy
 from dpfast.strategies.weighting import best_weights, ladder, largest_weight
@@ -29,7 +28,6 @@ __all__ = ["best_product", "uniform_products"]
 
 _TURNS = 4
 _BRANCHINGS = (2, 3, 4, 8, 16)
-_WEIGHTED = (2, 3, 4, 8, 16)
 
 
 class _Axis:
@@ -41,7 +39,6 @@ class _Axis:
         # Marginals have the same two workloads along an axis again and again.
         self._different = list({id(part): part for part in self._parts}.values())
         self.cells = parts.cells if isinstance(parts, Ranges) else self._parts[0].cells
-        self._known: dict[int, tuple[LineStrategy, NDArray[np.float64]]] = {}
 
     def errors(self, strategy: LineStrategy) -> NDArray[np.float64]:
         """Return each part's error."""
@@ -56,10 +53,10 @@ class _Axis:
             totals: dict[int, float] = {}
             for part, weight in zip(self._parts, importance, strict=True):
                 totals[id(part)] = totals.get(id(part), 0.0) + weight
-            rows = [np.multiply(Energies.of(part).details(sizes), totals[id(part)]) for part in self._different]
+            rows = [np.multiply(details_of(part, sizes), totals[id(part)]) for part in self._different]
             return list(np.sum(rows, axis=0))
-        energies = [float(importance @ squares_of_ranges(*self._ranges.bounds(), size)) / size for size in sizes]
-        return [max(below - above, 0.0) for below, above in pairwise([*energies, 0.0])]
+        bounds = self._ranges.bounds()
+        return differences([float(importance @ squares_of_ranges(*bounds, size)) / size for size in sizes])
 
 
 def _axes(workload: Workload) -> list[_Axis] | None:
@@ -70,19 +67,10 @@ def _axes(workload: Workload) -> list[_Axis] | None:
     return None if terms is None else [_Axis(parts) for parts in zip(*terms, strict=True)]
 
 
-def _plain(cells: int) -> list[LineStrategy]:
-    """Return strategies for an axis whatever the workload."""
-    found: list[LineStrategy] = [Identity((cells,))]
-    for branching in _BRANCHINGS:
-        if branching < cells:
-            found += [hierarchy(cells, branching, root=root) for root in (False, True)]
-    return found
-
-
 def _weighted(axis: _Axis, importance: NDArray[np.float64], order: Literal[1, 2], largest: int) -> list[LineStrategy]:
     """Return hierarchies with the best weights for an axis, the other axes being as they are."""
     found: list[LineStrategy] = []
-    for branching in {*(b for b in _WEIGHTED if b < axis.cells), axis.cells} - {1}:
+    for branching in {*(b for b in _BRANCHINGS if b < axis.cells), axis.cells} - {1}:
         sizes = ladder(axis.cells, branching)
         best = best_weights(axis.details(sizes, importance), sizes, order, largest)
         found.append(weighted_hierarchy(axis.cells, *best))
@@ -98,7 +86,10 @@ def best_product(workload: Workload, order: Literal[1, 2]) -> Product | None:
     if axes is None:
         return None
     largest = largest_weight(workload.shape)
-    plain = [[(one, axis.errors(one)) for one in _plain(axis.cells)] for axis in axes]
+    plain = []
+    for axis in axes:
+        strategies: list[LineStrategy] = [Identity((axis.cells,)), *hierarchies(axis.cells, _BRANCHINGS)]
+        plain.append([(one, axis.errors(one)) for one in strategies])
     chosen = [tried[0] for tried in plain]
     for _ in range(_TURNS):
         for place, axis in enumerate(axes):

@@ -58,7 +58,7 @@ def _tables(
 ) -> MarginalTables:
     weights = least_error_weights(np.maximum(energy, 1e-9 * energy.max()), effect_of(shape, spaces, spaces), order)
     whole = np.rint(weights * min(_ENOUGH, max(1, _ROOM // math.prod(shape)))).astype(int)
-    # Marginals that are in no larger one are the only ones to tell what they ask.
+    # A marginal that is in no larger one is answered by no other table.
     needed = [not any(set(space) < set(other) for other in asked) for space in spaces]
     whole = np.where(needed, np.maximum(whole, 1), whole)
     divisor = int(np.gcd.reduce(whole))
@@ -76,11 +76,11 @@ def _residuals(
     2 (n - 1). It is least at u_T = (E_T / (k_T c_T))**(1/4) and (E_T / (k_T a_T))**(1/3).
     """
     # Along an attribute of a single value nothing varies.
-    told = [place for place, space in enumerate(spaces) if all(shape[axis] > 1 for axis in space)]
-    kept = [spaces[place] for place in told]
+    varying = [place for place, space in enumerate(spaces) if all(shape[axis] > 1 for axis in space)]
+    kept = [spaces[place] for place in varying]
     least = 1e-9 * energy.max()
     weights = []
-    for space, place in zip(kept, told, strict=True):
+    for space, place in zip(kept, varying, strict=True):
         value = math.prod(shape[axis] ** 2 for axis in space) * outside(shape, space)
         costs = (2 * (shape[axis] - 1) if order == 1 else shape[axis] * (shape[axis] - 1) for axis in space)
         weights.append((max(energy[place], least) / (value * math.prod(costs))) ** (1 / 3 if order == 1 else 1 / 4))

@@ -11,9 +11,9 @@ from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.axis_search import best_product, uniform_products
 from dpfast.strategies.best_marginals import best_marginals
 from dpfast.strategies.explicit import Explicit
-from dpfast.strategies.hierarchy import hierarchy, weighted_hierarchy
+from dpfast.strategies.hierarchy import hierarchies, weighted_hierarchy
 from dpfast.strategies.identity import Identity
-from dpfast.strategies.nested import Energies
+from dpfast.strategies.nested import details_of
 from dpfast.strategies.noise import mechanisms_of
 from dpfast.strategies.optimal import optimal, p_identity
 from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, square_root
@@ -59,10 +59,7 @@ def _made_for(workload: Workload, order: Literal[1, 2]) -> Explicit:
 
 def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]:
     cells = workload.cells
-    for branching in _BRANCHINGS:
-        if branching < cells:
-            for root in (False, True):
-                yield hierarchy(cells, branching, root=root)
+    yield from hierarchies(cells, _BRANCHINGS)
     if cells & (cells - 1) == 0:
         yield wavelet(cells)
     if 2 in orders and (has_closed_form(workload) or cells <= _SMALL) and cells <= LARGEST_SQUARE_ROOT:
@@ -71,7 +68,7 @@ def _line(workload: Workload, orders: list[Literal[1, 2]]) -> Iterator[Strategy]
     for branching in _BRANCHINGS:
         for order in orders if branching < cells else ():
             rungs = ladder(cells, branching)
-            sizes, weights = best_weights(Energies.of(workload).details(rungs), rungs, order, largest_weight((cells,)))
+            sizes, weights = best_weights(details_of(workload, rungs), rungs, order, largest_weight((cells,)))
             if (sizes, weights) not in seen and len(sizes) > 1:
                 seen.add((sizes, weights))
                 yield weighted_hierarchy(cells, sizes, weights)

@@ -74,7 +74,7 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
         raise ParameterError("strategy", Words(f"one of shape {strategy.shape}"), f"one of shape {workload.shape}")
     noise, error = cheapest_noise(strategy.sensitivity(unit), budget), strategy.error(workload)
     if not math.isfinite(error):
-        allowed = "one whose measurements tell all that the workload asks"
+        allowed = "one whose measurements determine all answers to the workload"
         raise ParameterError("strategy", strategy.name, allowed, "measure more, or ask less")
     return Considered(strategy, noise, noise.deviation * math.sqrt(error / len(workload)))
 

@@ -15,7 +15,6 @@ from dpfast.errors import ParameterError, Words
 from dpfast.strategies.strategy import LARGEST_DENSE, LineStrategy
 from dpfast.workloads.histograms import array_of, no_arrays
 from dpfast.workloads.shapes import SHAPE, OwnShape
-from dpfast.workloads.workload import Workload
 
 __all__ = ["Explicit", "matrix", "rounded"]
 
@@ -32,33 +31,16 @@ class Explicit(LineStrategy):
     def __init__(self, shape: tuple[int, ...], numbers: NDArray[np.int64], name: str) -> None:
         self.shape = shape
         self.name = name
-        # What the norms are read off is what is measured, whoever holds the array.
+        # The norms are those of what is measured, so nobody may write to the array.
         numbers.flags.writeable = False
         self.numbers = numbers
+        magnitudes = np.abs(numbers)
+        self.l1, self.row = int(magnitudes.sum(axis=0).max()), int(magnitudes.sum(axis=1).max())
+        self.l2_squared = int((numbers**2).sum(axis=0).max())
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.numbers)
-
-    @property
-    def l1(self) -> int:
-        """The largest sum of magnitudes in a column."""
-        return int(np.abs(self.numbers).sum(axis=0).max())
-
-    @property
-    def l2_squared(self) -> int:
-        """The largest sum of squares in a column."""
-        return int((self.numbers**2).sum(axis=0).max())
-
-    @property
-    def inner(self) -> int:
-        """The least inner product of two columns."""
-        return self._inner
-
-    @property
-    def row(self) -> int:
-        """The largest sum of magnitudes in a row."""
-        return int(np.abs(self.numbers).sum(axis=1).max())
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
@@ -68,16 +50,13 @@ class Explicit(LineStrategy):
         """See `LineStrategy.reconstruct_rows`."""
         return noisy @ self._inverse.T
 
-    def error(self, workload: Workload) -> float:
-        """See `Strategy.error`."""
-        return float((workload.gram() * self.covariance()).sum())
-
     def covariance(self) -> NDArray[np.float64]:
         """See `Strategy.covariance`."""
         return self._inverse @ self._inverse.T
 
     @cached_property
-    def _inner(self) -> int:
+    def inner(self) -> int:
+        """The least inner product of two columns."""
         # Sums of products in any order are exact in float64 where they stay below 2**53, and much faster than in int64.
         exact = self.l2_squared < 2**53
         numbers = self.numbers.astype(np.float64) if exact else self.numbers
@@ -111,8 +90,8 @@ def matrix(rows: Annotated[ArrayLike, Special(_no_matrices)], shape: OwnShape = 
     Parameters
     ----------
     rows
-        Integers below 2**20 in magnitude, queries by cells: of full column rank, so that every cell can be told from
-        what is measured, and of at most 2**22 rows and 2,048 columns.
+        Integers below 2**20 in magnitude, queries by cells: of full column rank, so that every cell follows
+        from what is measured, and of at most 2**22 rows and 2,048 columns.
     shape
         The histogram's shape; one attribute by default.
 
@@ -138,7 +117,7 @@ def matrix(rows: Annotated[ArrayLike, Special(_no_matrices)], shape: OwnShape = 
     numbers = array.astype(np.int64)
     if np.linalg.matrix_rank(numbers.astype(np.float64)) < array.shape[1]:
         raise ParameterError(
-            "rows", Words("a matrix that leaves cells untold"), "of full column rank", "add the identity"
+            "rows", Words("a matrix that does not determine all cells"), "of full column rank", "add the identity"
         )
     own = (array.shape[1],) if shape is None else SHAPE.read("shape", shape)
     if math.prod(own) != array.shape[1]:

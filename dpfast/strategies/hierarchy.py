@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +21,59 @@ from dpfast.threads import in_parts, thread_count
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.shapes import CELLS, Cells
 
-__all__ = ["Hierarchy", "block_sizes", "hierarchy", "weighted_hierarchy"]
+__all__ = ["Hierarchy", "block_sizes", "hierarchies", "hierarchy", "weighted_hierarchy"]
 
 ROOT = Flag()
+#: A level's blocks, a tree a row.
+Table: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Level:
-    """Factors of the two passes for the blocks of a level above the cells: see `dpfast.kernels.histograms.trees`."""
+    """Factors of the two passes for the blocks of a level above the cells: see `dpfast.kernels.histograms.trees`.
+
+    Attributes
+    ----------
+    fan_out
+        How many blocks of the level below make one.
+    whole, last
+        What a block's own measurement and the sum of those below it count: of full blocks, and of the last one.
+    shares
+        What each block below gets of what its block lacks: in full blocks, and in the last one, of which the last block
+        below has a share of its own.
+
+    """
 
     fan_out: int
-    own: float
-    children: float
-    share: float
-    last_own: float
-    last_children: float
-    last_share: float
-    last_child_share: float
+    whole: tuple[float, float]
+    last: tuple[float, float]
+    shares: tuple[float, float, float]
+
+    def estimate(self, below: Table, measured: Table, unit: float, estimates: Table, threads: object) -> None:
+        """Set a level's estimates from those below, times ``unit``, and its own measurements."""
+        blocks = estimates.shape[1]
+
+        def work(start: int, stop: int) -> None:
+            # Only the last block of all has factors of its own.
+            factors = [
+                (own, children * unit) for own, children in (self.whole, self.last if stop == blocks else self.whole)
+            ]
+            numbers = below[:, start * self.fan_out : stop * self.fan_out], measured[:, start:stop], self.fan_out
+            trees.estimate_blocks(*numbers, *factors[0], *factors[1], estimates[:, start:stop])
+
+        in_parts(work, blocks, thread_count(threads, below.size))
+
+    def settle(self, below: Table, above: Table, unit: float, settled: Table, threads: object) -> None:
+        """Set a level's final estimates from its own, times ``unit``, and those above."""
+        blocks = above.shape[1]
+
+        def work(start: int, stop: int) -> None:
+            share, last, last_child = self.shares if stop == blocks else (self.shares[0],) * 3
+            own = slice(start * self.fan_out, stop * self.fan_out)
+            numbers = below[:, own], above[:, start:stop], self.fan_out
+            trees.settle_blocks(*numbers, unit, share, last, last_child, settled[:, own])
+
+        in_parts(work, blocks, thread_count(threads, below.size))
 
 
 class Hierarchy(Nested):
@@ -59,20 +95,13 @@ class Hierarchy(Nested):
         self.weights = weights
         self.name = name
         self.counts = tuple(-(-cells // size) for size in sizes)
+        # A cell lies in one block of each level.
+        self.l1, self.l2_squared = sum(weights), sum(weight**2 for weight in weights)
+        self.row = max(weight * size for size, weight in self.levels)
 
     def __len__(self) -> int:
         """Return the number of blocks on all levels."""
         return sum(self.counts)
-
-    @property
-    def l1(self) -> int:
-        """The sum of the weights: a cell lies in one block of each level."""
-        return sum(self.weights)
-
-    @property
-    def l2_squared(self) -> int:
-        """The sum of the weights' squares."""
-        return sum(weight**2 for weight in self.weights)
 
     @property
     def inner(self) -> int:
@@ -84,30 +113,29 @@ class Hierarchy(Nested):
         """See `Strategy.levels`."""
         return [(min(size, self.cells), weight) for size, weight in zip(self.sizes, self.weights, strict=True)]
 
-    @property
-    def row(self) -> int:
-        """The largest of a level's weight times its size."""
-        return max(weight * size for size, weight in self.levels)
-
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: a column for each level, that of the cells first.
 
         The cells' own column is not clipped where its weight is 1, which is the histogram's own memory then.
         """
-        cells = integer_histogram(histogram, self, clipped=False).reshape(1, -1)
+        cells = integer_histogram(histogram, self, clipped=False)
+        return [level.reshape(-1) for level in self._measured(cells.reshape(1, -1), threads)]
+
+    def _measured(self, cells: NDArray[np.int64], threads: Threads) -> list[NDArray[np.int64]]:
+        """Return the columns of every row of a matrix, as rows."""
         limit = self.largest_count
         levels = [cells]
         for (size, larger), count in zip(pairwise(self.sizes), self.counts[1:], strict=True):
-            sums = fresh_array(count, np.dtype(np.int64)).reshape(1, -1)
+            sums = _fresh((len(cells), count), np.int64)
             # Only counts need the limit: sums of those within it stay below 2**62.
             _sum(levels[-1], larger // size, limit if size == 1 else 2**62, sums, threads)
             levels.append(sums)
         if self.weights[0] > 1:
-            levels[0] = np.clip(cells, -limit, limit, out=fresh_array(cells.size, cells.dtype).reshape(1, -1))
+            levels[0] = np.clip(cells, -limit, limit, out=_fresh(cells.shape, np.int64))
         for level, weight in zip(levels, self.weights, strict=True):
             if weight > 1:
                 np.multiply(level, weight, out=level)
-        return [level.reshape(-1) for level in levels]
+        return levels
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`."""
@@ -115,14 +143,7 @@ class Hierarchy(Nested):
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
-        measured = np.empty((rows.shape[0], len(self)), np.int64)
-        sums, below = rows, 1
-        for size, weight, level in zip(self.sizes, self.weights, self._parts(measured), strict=True):
-            if size > below:
-                sums = np.add.reduceat(sums, np.arange(0, sums.shape[1], size // below), axis=1)
-            np.multiply(sums, weight, out=level)
-            below = size
-        return measured
+        return np.concatenate(self._measured(rows, 1), axis=1)
 
     def reconstruct_rows(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `LineStrategy.reconstruct_rows`."""
@@ -152,17 +173,9 @@ class Hierarchy(Nested):
             last_variance = (last_children - 1) / precision + 1.0 / last
             child_shares = (1.0 / precision / last_variance, 1.0 / last / last_variance)
             precision, last = weight**2 + 1.0 / variance, weight**2 + 1.0 / last_variance
-            levels.append(
-                _Level(
-                    fan_out,
-                    weight / precision,
-                    1.0 / (variance * precision),
-                    1.0 / fan_out,
-                    weight / last,
-                    1.0 / (last_variance * last),
-                    *child_shares,
-                )
-            )
+            whole = weight / precision, 1.0 / (variance * precision)
+            at_end = weight / last, 1.0 / (last_variance * last)
+            levels.append(_Level(fan_out, whole, at_end, (1.0 / fan_out, *child_shares)))
         return levels, 1.0 / self.weights[0]
 
     def _settled(self, levels: list[NDArray[Any]], threads: object) -> NDArray[np.float64]:
@@ -173,7 +186,7 @@ class Hierarchy(Nested):
             # The cells' weight is taken out here and below, so that they need no copy.
             below = unit if level == 1 else 1.0
             upward = _fresh(measured.shape)
-            _estimate(estimates[-1], measured, factor, below, upward, threads)
+            factor.estimate(estimates[-1], measured, below, upward, threads)
             estimates.append(upward)
         if not factors:
             return levels[0] * unit
@@ -182,13 +195,13 @@ class Hierarchy(Nested):
             below = unit if level == 0 else 1.0
             # Estimates above the cells are needed no more, and replaced in place.
             downward = _fresh(estimates[0].shape) if level == 0 else estimates[level]
-            _settle(estimates[level], settled, factor, below, downward, threads)
+            factor.settle(estimates[level], settled, below, downward, threads)
             settled = downward
         return settled
 
 
-def _fresh(shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return fresh_array(math.prod(shape), np.dtype(np.float64)).reshape(shape)
+def _fresh(shape: tuple[int, ...], kind: type = np.float64) -> NDArray[Any]:
+    return fresh_array(math.prod(shape), np.dtype(kind)).reshape(shape)
 
 
 def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64], threads: object) -> None:
@@ -197,47 +210,6 @@ def _sum(below: NDArray[Any], fan_out: int, limit: int, sums: NDArray[np.int64],
         trees.sum_blocks(children, fan_out, limit, sums[:, start:stop])
 
     in_parts(work, sums.shape[1], thread_count(threads, below.size))
-
-
-def _estimate(
-    below: NDArray[Any],
-    measured: NDArray[Any],
-    factor: _Level,
-    unit: float,
-    estimates: NDArray[np.float64],
-    threads: object,
-) -> None:
-    """Set a level's estimates from those below, times ``unit``, and its own measurements."""
-    blocks = estimates.shape[1]
-
-    def work(start: int, stop: int) -> None:
-        # Only the last block of all has factors of its own.
-        own, children = (factor.last_own, factor.last_children) if stop == blocks else (factor.own, factor.children)
-        numbers = below[:, start * factor.fan_out : stop * factor.fan_out], measured[:, start:stop], factor.fan_out
-        factors = factor.own, factor.children * unit, own, children * unit
-        trees.estimate_blocks(*numbers, *factors, estimates[:, start:stop])
-
-    in_parts(work, blocks, thread_count(threads, below.size))
-
-
-def _settle(
-    below: NDArray[Any],
-    above: NDArray[np.float64],
-    factor: _Level,
-    unit: float,
-    settled: NDArray[np.float64],
-    threads: object,
-) -> None:
-    """Set a level's final estimates from its own, times ``unit``, and those above."""
-    blocks = above.shape[1]
-
-    def work(start: int, stop: int) -> None:
-        last = (factor.last_share, factor.last_child_share) if stop == blocks else (factor.share, factor.share)
-        own = slice(start * factor.fan_out, stop * factor.fan_out)
-        numbers = below[:, own], above[:, start:stop], factor.fan_out
-        trees.settle_blocks(*numbers, unit, factor.share, *last, settled[:, own])
-
-    in_parts(work, blocks, thread_count(threads, below.size))
 
 
 def block_sizes(cells: int, branching: int) -> tuple[int, ...]:
@@ -264,11 +236,16 @@ def block_sizes(cells: int, branching: int) -> tuple[int, ...]:
 
 
 def weighted_hierarchy(cells: int, sizes: tuple[int, ...], weights: tuple[int, ...]) -> Hierarchy:
-    """Return a hierarchy with a name that tells what is weighted: H_b, or blocks of certain sizes."""
+    """Return a hierarchy with a name that says what is weighted: H_b, or blocks of certain sizes."""
     b = sizes[1] if len(sizes) > 1 else 2
     complete = sizes == tuple(b**level for level in range(len(sizes))) and sizes[-1] >= cells and len(sizes) > 2
     blocks = f"H{b}" if complete else f"blocks of {', '.join(map(str, sizes))}"
     return Hierarchy(cells, sizes, weights, f"weighted {blocks}")
+
+
+def hierarchies(cells: int, branchings: Iterable[int]) -> list[Hierarchy]:
+    """Return hierarchies of equal weights, without and with a root, for all branchings below the number of cells."""
+    return [hierarchy(cells, b, root=root) for b in branchings if b < cells for root in (False, True)]
 
 
 def _no_branchings() -> Iterator[object]:
@@ -303,10 +280,11 @@ def hierarchy(
     cells
         How many cells there are, in an order in which neighbours belong together.
     branching
-        b: how many blocks make one of the next level, at least 2; or the numbers for each level above the cells, from
-        below. With ranges 8 to 16 is best under Laplace noise, 2 to 4 under Gaussian noise.
+        b: how many blocks make one of the next level, at least 2; or one number for each level above the cells, from
+        the lowest up. With ranges 8 to 16 is best under Laplace noise, 2 to 4 under Gaussian noise.
     root
-        Whether the sum of all cells is measured too. (For given branchings the last level is the top, root or not.)
+        Whether the sum of all cells is measured too. Where branchings are given level by level, the last level is the
+        top, and ``root`` has no effect.
     weights
         How much each level counts, from the cells up: whole numbers from 1 to 2**20, whose sums are measured times
         that. Equal by default.

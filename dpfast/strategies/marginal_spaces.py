@@ -6,16 +6,19 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.arguments import Threads
 from dpfast.strategies.axes import terms_of
 from dpfast.strategies.identity import squares_of
-from dpfast.strategies.nested import Energies
-from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, Strategy
+from dpfast.strategies.nested import details_of, energy_of
+from dpfast.strategies.strategy import LARGEST_DENSE, LARGEST_TOTAL, Strategy, integer_histogram
 from dpfast.workloads.cells import Identity, Total
+from dpfast.workloads.histograms import Counts
+from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import Workload
 
 __all__ = ["Attributes", "MarginalSpaces", "asked_marginals", "energies_of", "outside", "parts_of"]
@@ -31,9 +34,9 @@ class MarginalSpaces(Strategy):
     of them; its projection P_T is a product over i of I - J / n_i for i in T and of J / n_i for the others, J being all
     ones. These are the eigenspaces of A'A.
 
-    If no measurement depends on all attributes, histograms are told apart only as far as they go: the reconstruction is
-    the least-squares one of least norm, which answers marginals of attributes that were measured together without
-    bias, and no other queries; for those `error` is infinite.
+    If no measurement depends on all attributes, some histograms have the same measurements. The reconstruction is then
+    the least-squares one of least norm. It answers marginals of attributes that were measured together without bias;
+    for other queries `error` is infinite.
 
     Attributes
     ----------
@@ -41,48 +44,66 @@ class MarginalSpaces(Strategy):
         The sets T whose spaces are measured.
     eigenvalues
         Of A'A in each.
+    weights
+        A whole number for each marginal that is measured, which it is multiplied by.
 
     """
 
     spaces: list[Attributes]
     eigenvalues: NDArray[np.float64]
 
+    def __init__(self, shape: tuple[int, ...], attributes: Sequence[Attributes], weights: Sequence[int]) -> None:
+        self.shape = shape
+        self.weights = tuple(weights)
+        self._asked = Marginals(shape, attributes=attributes)
+
+    def __len__(self) -> int:
+        """Return the number of entries of all tables."""
+        return len(self._asked)
+
+    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
+        """See `Strategy.measure`: a column for each table."""
+        tables = self._asked.split(self._asked.answer(integer_histogram(histogram, self)))
+        return [
+            weight * self.measured_of(table).reshape(-1) for weight, table in zip(self.weights, tables, strict=True)
+        ]
+
+    def measured_of(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return what is measured of a marginal."""
+        return table
+
     @property
     def largest_count(self) -> int:
-        """See `Strategy.largest_count`; the sum of all cells fits too, as whoever sums tables looks whether it does."""
+        """See `Strategy.largest_count`; the sum of all cells fits too, which is checked where tables are summed."""
         return min(super().largest_count, LARGEST_TOTAL // self.cells)
 
     def error(self, workload: Workload) -> float:
-        """See `Strategy.error`: in closed form for unions of products; infinite where a query is not told."""
+        """See `Strategy.error`: in closed form for unions of products; infinite for queries that are not measured."""
         terms = terms_of(workload)
         if terms is not None:
             return math.fsum(self._error_of(term) for term in terms)
-        if self.cells > LARGEST_DENSE or not self._tells_all:
+        if self.cells > LARGEST_DENSE or not self._determines_all:
             return math.inf
-        return float((workload.gram() * self.covariance()).sum())
+        return super().error(workload)
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """See `Strategy.variances`: in closed form where `error` is, and infinite where that is."""
         terms = terms_of(workload)
         if terms is not None:
             return np.concatenate([self._variances_of(term) for term in terms])
-        if not self._tells_all:
+        if not self._determines_all:
             return np.full(len(workload), np.inf)
         return super().variances(workload)
 
     @property
-    def _axes(self) -> range:
-        return range(len(self.shape))
-
-    @property
-    def _tells_all(self) -> bool:
-        return tuple(self._axes) in self.spaces
+    def _determines_all(self) -> bool:
+        return tuple(range(len(self.shape))) in self.spaces
 
     def _error_of(self, term: Sequence[Workload]) -> float:
         """Return the error of a product of workloads, one for each axis."""
         energy = energies_of(term, self.spaces)
         # What the spaces leave over of the product's energy lies in directions that are not measured.
-        whole = math.prod(Energies.of(axis)(1) for axis in term)
+        whole = math.prod(energy_of(axis, 1) for axis in term)
         return float((energy / self.eigenvalues).sum()) if energy.sum() > (1 - 1e-9) * whole else math.inf
 
     def _variances_of(self, term: Sequence[Workload]) -> NDArray[np.float64]:
@@ -93,7 +114,7 @@ class MarginalSpaces(Strategy):
         rests = [np.maximum(squares_of(axis) - mean, 0.0) for axis, mean in zip(term, means, strict=True)]
         variances = np.zeros(math.prod(map(len, term)))
         for space, eigenvalue in zip(self.spaces, self.eigenvalues, strict=True):
-            own = [rests[axis] if axis in space else means[axis] for axis in self._axes]
+            own = [rests[axis] if axis in space else means[axis] for axis in range(len(term))]
             variances += reduce(np.multiply.outer, own).reshape(-1) / eigenvalue
         return variances
 
@@ -131,9 +152,7 @@ def parts_of(sets: Iterable[Attributes]) -> list[Attributes]:
 
 def energies_of(term: Sequence[Workload], spaces: Sequence[Attributes]) -> NDArray[np.float64]:
     """Return a product's energy in each space: of what varies along the attributes in it, and of means along others."""
-    details = []
-    for axis in term:
-        details.append(Energies.of(axis).details((1, axis.cells)) if axis.cells > 1 else [0.0, Energies.of(axis)(1)])
+    details = [details_of(axis, (1, axis.cells)) if axis.cells > 1 else [0.0, energy_of(axis, 1)] for axis in term]
     energies = [
         math.prod(varies if axis in space else means for axis, (varies, means) in enumerate(details))
         for space in spaces

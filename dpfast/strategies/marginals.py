@@ -12,8 +12,7 @@ from dpfast import workloads
 from dpfast.arguments import Threads
 from dpfast.errors import ParameterError
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside, parts_of
-from dpfast.strategies.strategy import Weights, integer_histogram, read_weights
-from dpfast.workloads.histograms import Counts
+from dpfast.strategies.strategy import Weights, read_weights
 from dpfast.workloads.marginals import Marginals, Sets
 from dpfast.workloads.shapes import Shape
 
@@ -39,26 +38,13 @@ class MarginalTables(MarginalSpaces):
     name = "weighted marginals"
 
     def __init__(self, shape: tuple[int, ...], attributes: Sequence[Attributes], weights: Sequence[int]) -> None:
-        self.shape = shape
+        super().__init__(shape, attributes, weights)
         self.attributes = tuple(attributes)
-        self.weights = tuple(weights)
-        self._asked: Marginals = workloads.marginals(shape, attributes=list(attributes))
+        # A cell is in one entry of each table.
+        self.l1, self.l2_squared = sum(self.weights), sum(weight**2 for weight in self.weights)
+        self.row = max(weight * size for size, weight in self.levels)
         self.spaces = parts_of(self.attributes)
         self.eigenvalues = effect_of(shape, self.spaces, self.attributes) @ np.array(self.weights, np.float64) ** 2
-
-    def __len__(self) -> int:
-        """Return the number of entries of all tables."""
-        return len(self._asked)
-
-    @property
-    def l1(self) -> int:
-        """The sum of the weights: a cell is in one entry of each table."""
-        return sum(self.weights)
-
-    @property
-    def l2_squared(self) -> int:
-        """The sum of the weights' squares."""
-        return sum(weight**2 for weight in self.weights)
 
     @property
     def inner(self) -> int:
@@ -70,17 +56,6 @@ class MarginalTables(MarginalSpaces):
         """See `Strategy.levels`: an entry of a table is a block."""
         pairs = zip(self.attributes, self.weights, strict=True)
         return [(outside(self.shape, kept), weight) for kept, weight in pairs]
-
-    @property
-    def row(self) -> int:
-        """The largest of a table's weight times the cells that an entry of it counts."""
-        return max(weight * size for size, weight in self.levels)
-
-    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
-        """See `Strategy.measure`: a column for each table."""
-        counts = integer_histogram(histogram, self)
-        tables = self._asked.split(self._asked.answer(counts))
-        return [(weight * table).reshape(-1) for weight, table in zip(self.weights, tables, strict=True)]
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`.

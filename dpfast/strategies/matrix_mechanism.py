@@ -42,8 +42,8 @@ class MatrixRelease:
     workload, strategy, noise
         What was asked, what was measured, and with which noise.
     histogram
-        The cells, float64 of the workload's shape; they tell no more than was measured, which for strategies of
-        marginals is those alone.
+        The cells, float64 of the workload's shape. They answer only what was measured: for strategies of marginals,
+        these marginals alone.
     choice
         All strategies that were considered, with their predicted errors.
     entry
@@ -79,7 +79,7 @@ class MatrixRelease:
         return self.choice.best.rmse
 
     def half_width(self, confidence: Annotated[float, CONFIDENCE] = 0.95) -> NDArray[np.float64]:
-        """Return h for every answer such that answer - h to answer + h holds the true one with this probability.
+        """Return h for every answer: the true one lies within h of it with probability at least ``confidence``.
 
         It means nothing where the histogram was made non-negative.
 
@@ -151,8 +151,8 @@ def matrix_mechanism(
     max_groups, max_rows_per_group
         In how many cells a unit has rows at most, and how many in each, up to 2**40. By default a unit is one row.
     nonnegative
-        Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but biases
-        sums, and the scales and intervals hold no longer.
+        Whether cells below 0 are released as 0: it often lowers the error of sparse histograms' cells, but it biases
+        sums, and the scales and intervals no longer hold.
     ledger
         A `dpfast.Ledger`, charged with the measurements' event, or None.
     dataset, privacy_unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,40 +14,29 @@ from dpfast.strategies.axes import bounds_of
 from dpfast.strategies.strategy import LineStrategy, by_blocks
 from dpfast.workloads.workload import Union, Workload
 
-__all__ = ["Energies", "Nested", "squares_of_ranges"]
+__all__ = ["Nested", "details_of", "differences", "energy_of", "squares_of_ranges"]
 
 
-class Energies:
-    """A workload's energy in blocks of cells, each size worked out once."""
-
-    def __init__(self, workload: Workload) -> None:
-        # A strong reference would keep the workload, and with it this, forever.
-        self._workload = ref(workload)
-        self._cells = workload.cells
-        self._known: dict[int, float] = {}
-
-    @staticmethod
-    def of(workload: Workload) -> Energies:
-        """Return a workload's energies, the same ones as long as the workload is in use."""
-        if workload not in _ENERGIES:
-            _ENERGIES[workload] = Energies(workload)
-        return _ENERGIES[workload]
-
-    def __call__(self, size: int) -> float:
-        """Return the sum over queries and blocks of so many cells of the query's sum over the block, squared."""
-        if size not in self._known:
-            workload = self._workload()
-            assert workload is not None
-            self._known[size] = workload.energy(np.append(np.arange(0, self._cells, size), self._cells))
-        return self._known[size]
-
-    def details(self, sizes: tuple[int, ...]) -> list[float]:
-        """Return the energy in the details of each level of blocks, from the cells up; see `Nested`."""
-        energies = [self(size) / size for size in sizes]
-        return [max(below - above, 0.0) for below, above in pairwise([*energies, 0.0])]
+#: What each workload's energy in blocks of a size is, worked out once.
+_ENERGIES: WeakKeyDictionary[Workload, dict[int, float]] = WeakKeyDictionary()
 
 
-_ENERGIES: WeakKeyDictionary[Workload, Energies] = WeakKeyDictionary()
+def energy_of(workload: Workload, size: int) -> float:
+    """Return the sum over queries and blocks of so many cells of the query's sum over the block, squared."""
+    known = _ENERGIES.setdefault(workload, {})
+    if size not in known:
+        known[size] = workload.energy(np.append(np.arange(0, workload.cells, size), workload.cells))
+    return known[size]
+
+
+def details_of(workload: Workload, sizes: tuple[int, ...]) -> list[float]:
+    """Return a workload's energy in the details of each level of blocks, from the cells up; see `Nested`."""
+    return differences([energy_of(workload, size) / size for size in sizes])
+
+
+def differences(energies: list[float]) -> list[float]:
+    """Return what each level's energy has beyond the next one's: that in its details."""
+    return [max(below - above, 0.0) for below, above in pairwise([*energies, 0.0])]
 
 
 class Nested(LineStrategy):
@@ -80,7 +69,7 @@ class Nested(LineStrategy):
 
     def error(self, workload: Workload) -> float:
         """See `Strategy.error`: exact where the blocks of the top level are full, else a bound from above."""
-        details = Energies.of(workload).details(self.sizes)
+        details = details_of(workload, self.sizes)
         return float(sum(detail / value for detail, value in zip(details, self.eigenvalues, strict=True)))
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ _TOLERANCE = 1e-4
 
 
 def _gram(workload: Workload) -> NDArray[np.float64]:
-    """Return a workload's Gram matrix, with a little of every direction: strategies tell all cells apart."""
+    """Return a workload's Gram matrix, with a little of every direction, so that strategies determine all cells."""
     WORKLOAD.read("workload", workload)
     if workload.cells > LARGEST_OPTIMIZED:
         allowed = f"one over at most {LARGEST_OPTIMIZED:,} cells, as the strategy is a matrix of its own"

@@ -5,21 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Threads
+from dpfast.arguments import Special, Threads
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import axis_ranges, terms_of
+from dpfast.strategies.identity import Identity
 from dpfast.strategies.strategy import LineStrategy, Strategy, by_blocks, integer_histogram
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import Union, Workload
 
 __all__ = ["Product", "product"]
 
-#: More levels of a product than that are not told apart.
+#: A strategy over a single attribute.
+FACTOR = Special(lambda: (5, True, "identity", [], [Identity((4,))], Identity((2, 2)), Identity, object()))
+#: A product of more levels than that is taken to have none.
 _MOST_LEVELS = 2**12
 _LEAST_LARGEST_COUNT = 2**16
 
@@ -41,20 +44,13 @@ class Product(Strategy):
         self.factors = factors
         self.shape = tuple(factor.cells for factor in factors)
         self.name = " x ".join(factor.name for factor in factors)
+        self.l1 = math.prod(factor.l1 for factor in factors)
+        self.l2_squared = math.prod(factor.l2_squared for factor in factors)
+        self.row = math.prod(factor.row for factor in factors)
 
     def __len__(self) -> int:
         """Return the product of the factors' numbers of measurements."""
         return math.prod(len(factor) for factor in self.factors)
-
-    @property
-    def l1(self) -> int:
-        """The product of the factors'."""
-        return math.prod(factor.l1 for factor in self.factors)
-
-    @property
-    def l2_squared(self) -> int:
-        """The product of the factors'."""
-        return math.prod(factor.l2_squared for factor in self.factors)
 
     @property
     def inner(self) -> int:
@@ -72,11 +68,6 @@ class Product(Strategy):
                 return None
             found = [(size * more, weight * other) for size, weight in found for more, other in own]
         return found
-
-    @property
-    def row(self) -> int:
-        """The product of the factors'."""
-        return math.prod(factor.row for factor in self.factors)
 
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """See `Strategy.measure`: one column."""
@@ -101,7 +92,7 @@ class Product(Strategy):
         """See `Strategy.variances`: of products and rectangles from the axes', else from the axes' covariances."""
         terms, ranges = terms_of(workload), axis_ranges(workload)
         if terms is not None:
-            return np.concatenate([reduce(_outer, self._of_axes(term)) for term in terms])
+            return np.concatenate([reduce(np.multiply.outer, self._of_axes(term)).reshape(-1) for term in terms])
         if ranges is not None:
             return np.asarray(np.prod(self._of_axes(ranges), axis=0), np.float64)
         if isinstance(workload, Union):
@@ -134,11 +125,7 @@ class Product(Strategy):
         return numbers
 
 
-def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.outer(one, other).reshape(-1)
-
-
-def product(*factors: Strategy) -> Product:
+def product(*factors: Annotated[Strategy, FACTOR]) -> Product:
     """Measure all products of a row of each factor, each of an attribute of its own.
 
     Parameters

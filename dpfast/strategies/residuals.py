@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import workloads
 from dpfast.arguments import Threads
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside
-from dpfast.strategies.strategy import integer_histogram
-from dpfast.workloads.histograms import Counts
-from dpfast.workloads.marginals import Marginals
 
 __all__ = ["MarginalResiduals"]
 
@@ -42,26 +38,16 @@ class MarginalResiduals(MarginalSpaces):
     name = "residuals of marginals"
 
     def __init__(self, shape: tuple[int, ...], spaces: Sequence[Attributes], weights: Sequence[int]) -> None:
-        self.shape = shape
+        super().__init__(shape, spaces, weights)
         self.spaces = list(spaces)
-        self.weights = tuple(weights)
-        self._asked: Marginals = workloads.marginals(shape, attributes=self.spaces)
         own = [math.prod(shape[axis] ** 2 for axis in space) * outside(shape, space) for space in self.spaces]
         self.eigenvalues = np.array([float(weight**2 * value) for weight, value in zip(weights, own, strict=True)])
-
-    def __len__(self) -> int:
-        """Return the number of entries of all tables."""
-        return len(self._asked)
-
-    @property
-    def l1(self) -> int:
-        """A column of n I - J has the sum of magnitudes 2 (n - 1); products multiply."""
-        return sum(self._sums())
-
-    @property
-    def l2_squared(self) -> int:
-        """A column of n I - J has the sum of squares n (n - 1); products multiply."""
-        return self._product([True] * len(self.shape))
+        # A column of n I - J has the sum of magnitudes 2 (n - 1), and the sum of squares n (n - 1); products multiply.
+        magnitudes = [math.prod(2 * (shape[axis] - 1) for axis in space) for space in self.spaces]
+        sums = [weight * one for weight, one in zip(weights, magnitudes, strict=True)]
+        self.l1, self.l2_squared = sum(sums), self._product([True] * len(shape))
+        # An entry of a table counts so many cells.
+        self.row = max(total * outside(shape, space) for total, space in zip(sums, self.spaces, strict=True))
 
     @property
     def inner(self) -> int:
@@ -71,19 +57,9 @@ class MarginalResiduals(MarginalSpaces):
         ways = combinations_of(*([True, False] if size > 1 else [True] for size in self.shape))
         return min((self._product(way) for way in ways if not all(way)), default=0)
 
-    @property
-    def row(self) -> int:
-        """The largest of a table's sum of magnitudes times the cells that an entry of it counts."""
-        return max(total * outside(self.shape, space) for total, space in zip(self._sums(), self.spaces, strict=True))
-
-    def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
-        """See `Strategy.measure`: a column for each table."""
-        counts = integer_histogram(histogram, self)
-        tables = self._asked.split(self._asked.answer(counts))
-        return [
-            weight * _centred(table, range(table.ndim)).reshape(-1)
-            for weight, table in zip(self.weights, tables, strict=True)
-        ]
+    def measured_of(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the differences to the means along all attributes."""
+        return _centred(table, range(table.ndim))
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`: the sum of each table's A'y divided by its eigenvalue."""
@@ -92,11 +68,6 @@ class MarginalResiduals(MarginalSpaces):
             table = np.asarray(column, np.float64).reshape(self._kept_shape(space))
             found += _centred(table, space) * (weight / value)
         return found
-
-    def _sums(self) -> list[int]:
-        """Return the sum of magnitudes of a column, for each table."""
-        sums = [math.prod(2 * (self.shape[axis] - 1) for axis in space) for space in self.spaces]
-        return [weight * one for weight, one in zip(self.weights, sums, strict=True)]
 
     def _product(self, agree: Sequence[bool]) -> int:
         """Return the inner product of two cells' columns that agree in these attributes."""

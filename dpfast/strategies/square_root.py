@@ -24,7 +24,7 @@ _FINENESS = 20
 class SquareRoot(LineStrategy):
     """The lower triangular Toeplitz matrix C with the coefficients of (1 - x)**(-1/2), times 2**20 and rounded.
 
-    C C would be the matrix of prefix sums, but for the rounding. What is measured, its norm and the way back are all
+    Without the rounding C C would be the matrix of prefix sums. What is measured, its norm and the way back are all
     those of the rounded matrix (Soundness rule 25).
 
     Attributes
@@ -43,28 +43,14 @@ class SquareRoot(LineStrategy):
         k = np.arange(1.0, cells)
         exact = np.cumprod(np.append(1.0, (2 * k - 1) / (2 * k)))
         self.coefficients = np.rint(exact * 2.0**_FINENESS).astype(np.int64)
-        self._l1 = int(self.coefficients.sum())
+        # The first column and the last row have all coefficients.
+        self.l1 = self.row = int(self.coefficients.sum())
         # Below 2**40 each; the sum is below 2**40 (2 + ln n).
-        self._l2_squared = int((self.coefficients**2).sum())
+        self.l2_squared = int((self.coefficients**2).sum())
 
     def __len__(self) -> int:
         """Return the number of cells: the matrix is square."""
         return self.cells
-
-    @property
-    def l1(self) -> int:
-        """The sum of the coefficients, the first column's."""
-        return self._l1
-
-    @property
-    def l2_squared(self) -> int:
-        """The sum of the coefficients' squares, the first column's."""
-        return self._l2_squared
-
-    @property
-    def row(self) -> int:
-        """The sum of the coefficients, the last row's."""
-        return self._l1
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `LineStrategy.measure_rows`."""
@@ -88,7 +74,7 @@ class SquareRoot(LineStrategy):
         """
         if not has_closed_form(workload):
             few = self.cells <= LARGEST_DENSE
-            return float((workload.gram() * self.covariance()).sum() if few else self.variances(workload).sum())
+            return super().error(workload) if few else float(self.variances(workload).sum())
         running = np.cumsum(self._inverse())
         prefixes = float(np.cumsum(running**2).sum())
         if isinstance(workload, Prefixes):

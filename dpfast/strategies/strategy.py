@@ -82,6 +82,9 @@ class Strategy(ABC):
 
     shape: tuple[int, ...]
     name: str
+    l1: int
+    l2_squared: int
+    row: int
 
     @property
     def cells(self) -> int:
@@ -91,16 +94,6 @@ class Strategy(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of measurements, the rows of A."""
-
-    @property
-    @abstractmethod
-    def l1(self) -> int:
-        """The largest sum of magnitudes in a column."""
-
-    @property
-    @abstractmethod
-    def l2_squared(self) -> int:
-        """The largest sum of squares in a column."""
 
     @property
     def inner(self) -> int:
@@ -115,11 +108,6 @@ class Strategy(ABC):
         """
         return None
 
-    @property
-    @abstractmethod
-    def row(self) -> int:
-        """The largest sum of magnitudes in a row."""
-
     @abstractmethod
     def measure(self, histogram: Counts, *, threads: Threads = None) -> list[NDArray[np.int64]]:
         """Return A h, exactly, in one or more int64 columns.
@@ -133,12 +121,12 @@ class Strategy(ABC):
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """Return the least-squares histogram, float64 of `shape`, for columns like those of `measure` with noise."""
 
-    @abstractmethod
     def error(self, workload: Workload) -> float:
         """Return the sum of the variances of all answers to a workload where each measurement has variance 1.
 
         That is the trace of W'W (A'A)^-1; where a strategy's closed form only bounds it, it is a bound from above.
         """
+        return float((workload.gram() * self.covariance()).sum())
 
     def variances(self, workload: Workload) -> NDArray[np.float64]:
         """Return the variance of every answer to a workload where each measurement has variance 1.

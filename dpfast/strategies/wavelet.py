@@ -20,20 +20,13 @@ class Wavelet(Nested):
     def __init__(self, cells: int) -> None:
         self.shape = (cells,)
         self.sizes = tuple(2**level for level in range(cells.bit_length()))
+        # A cell is in the sum of all, and in one difference for each level, with the coefficient 1 or -1.
+        self.l1 = self.l2_squared = len(self.sizes)
+        self.row = cells
 
     def __len__(self) -> int:
         """Return the number of cells: A is square."""
         return self.cells
-
-    @property
-    def l1(self) -> int:
-        """A cell is in the sum, and in one difference for each level."""
-        return len(self.sizes)
-
-    @property
-    def l2_squared(self) -> int:
-        """As `l1`: the coefficients are 1 and -1."""
-        return len(self.sizes)
 
     @property
     def inner(self) -> int:
@@ -41,13 +34,8 @@ class Wavelet(Nested):
         return 0 if self.cells > 1 else 1
 
     @property
-    def row(self) -> int:
-        """The number of cells, all of which are in the sum."""
-        return self.cells
-
-    @property
     def eigenvalues(self) -> list[float]:
-        """The rows are orthogonal: those that tell halves of 2**l cells apart have the squared norm 2**(l + 1)."""
+        """The rows are orthogonal: those that compare halves of 2**l cells have the squared norm 2**(l + 1)."""
         return [2.0 * size for size in self.sizes[:-1]] + [float(self.cells)]
 
     def measure_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -49,8 +49,8 @@ def estimate_histogram(
         epsilon-differential privacy, or rho-zCDP, for the histogram, the choice and all that is computed from the
         estimate. Where the queries alone decide, all of the budget is spent on `adaptive_hierarchy`, or on the strategy
         that `dpfast.strategies.choose` takes. Where the number of records decides, a twentieth of the budget pays for
-        it (nothing under "replace", where it is public), and what is left for the method that this noisy number
-        chooses: by adaptive composition both together cost the budget at most.
+        it (nothing under "replace", where it is public), and the rest pays for the method that this noisy number
+        chooses. By adaptive composition both together cost at most the budget.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def estimate_histogram(
     Returns
     -------
     Estimate
-        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative where a strategy in closed form was; its
-        records come from `Estimate.table`, where none is.
+        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative if a strategy in closed form was chosen.
+        Records come from `Estimate.table`, which has no negative cells.
 
     Raises
     ------
@@ -104,8 +104,7 @@ def estimate_histogram(
     wide = small and task.workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(task.workload)
     counted = small and not wide and task.neighbors == "add_remove"
     strategy = None if wide else _strategy(task, ROOT_PARTS if counted else 0)
-    payment = task.payment(ledger, random, dataset, privacy_unit)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "estimate of a histogram", payment, random, threads)
+    prepared = task.prepare(histogram, "estimate of a histogram", ledger, dataset, privacy_unit, random, threads)
     if strategy is None or small:
         tree = Tree(task, prepared, noise)
         if strategy is None or tree.signal < _CROWDED * task.cells:
@@ -130,13 +129,12 @@ def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | N
     counts = prepared.counts.reshape(task.workload.shape)
     rounds = pl.DataFrame({"method": [best.strategy.name], "rmse": [best.rmse]})
     histogram = draw_cells(best.strategy, best.noise, counts, prepared.source, threads)
-    public = None if task.neighbors == "add_remove" else max(float(prepared.records), 0.0)
     return Estimate(
         histogram,
         task.workload,
         task.budget.shown,
         rounds=rounds,
         entry=prepared.entry,
-        records=public,
+        records=prepared.records,
         deviations=lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload)),
     )

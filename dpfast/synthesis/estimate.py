@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
@@ -66,8 +67,7 @@ class Estimate:
     spent
         What it cost: `Amounts` of (epsilon, delta), or of (rho, delta).
     complete
-        Whether all was measured that the budget was for. Where it was not, what is here is valid still, and less
-        accurate.
+        Whether everything was measured that the budget was for. If not, the estimate is valid, but less accurate.
     rounds
         A frame with what was measured, a row for each time: ``round``; the ``group`` of queries, its first ``query``
         and how many ``queries`` it has; their noisy ``answers``; and ``error95``, which the noise of one of them
@@ -110,46 +110,40 @@ class Estimate:
         self.complete = complete
         self.rounds = pl.DataFrame() if rounds is None else rounds
         self.entry = entry
-        self._answers: NDArray[np.float64] | None = None
         self._records, self._deviations = records, deviations
-        self._table: NonnegativeTable | None = None
 
-    @property
+    @cached_property
     def answers(self) -> NDArray[np.float64]:
         """The answers of all queries on the estimate, in their order."""
-        if self._answers is None:
-            self._answers = np.asarray(self.workload.answer(self.histogram), dtype=np.float64)
-        return self._answers
+        return np.asarray(self.workload.answer(self.histogram), dtype=np.float64)
 
-    @property
+    @cached_property
     def table(self) -> NonnegativeTable:
         """The table without negative cells that records are drawn from.
 
         Where no cell of the estimate is negative, its ``histogram`` is the estimate's. Else it is fitted to the answers
         and the number of records, in units of their noise where that is known: see `NonnegativeTable`, which says also
-        how it was fitted, and how far its answers are from the estimate's. (To set negative cells to 0 would be another
-        thing: where a million cells hold a few thousand records, what noise adds to all empty ones is most of what is
-        left.) Fitted once, when it is first asked for: post-processing.
+        how it was fitted, and how far its answers are from the estimate's. (Negative cells are not just set to 0: where
+        a million cells hold a few thousand records, most of the rest would be noise of empty cells.) Fitted once, when
+        it is first asked for: post-processing.
         """
         from dpfast.synthesis.fitted.nonnegative import fit_table  # not at the top: numba takes long to import
 
-        if self._table is None:
-            deviations = None if self._deviations is None or self.histogram.min() >= 0.0 else self._deviations()
-            self._table = fit_table(self.histogram, self.workload, self.answers, self._records, deviations)
-        return self._table
+        deviations = None if self._deviations is None or self.histogram.min() >= 0.0 else self._deviations()
+        return fit_table(self.histogram, self.workload, self.answers, self._records, deviations)
 
     def counts(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
         """Return whole numbers of records in the cells: each is its share of ``n`` rounded down or up.
 
         Shares are those of `table`. Their rounding (`dpfast.kernels.histograms.dependent_rounding`) keeps the mean of
-        every cell, and so of every query, exact. The numbers up to any cell of the flattened table stray by less than 1
-        in sum, and the variance of any other sum of cells is at most that of independent roundings.
+        every cell, and so of every query, exact. The sum up to any cell of the flattened table errs by less than 1, and
+         the variance of any other sum of cells is at most that of independent roundings.
 
         Parameters
         ----------
         n
-            How many records; the table's total, rounded, if not given: 0 where the estimated total is 0 or less. Where
-            it is, and n is given, shares are those of the positive cells, and of all cells alike if there are none.
+            How many records. By default the table's total, rounded, or 0 if the estimated total is 0 or less. If n is
+            given for such an estimate, shares are those of its positive cells, or equal ones if there are none.
         random
             None, or a `dpfast.testing.SeededRandom`.
 
@@ -285,13 +279,6 @@ class Estimate:
         return f"Estimate({self.workload!r}; spent {self.spent}{ended})"
 
 
-def _length(values: object) -> int:
-    """Return how many values there are; -1 where they are none."""
-    if isinstance(values, np.ndarray):
-        return len(values) if values.ndim == 1 else -1
-    return len(values) if isinstance(values, (Sequence, pl.Series)) else -1
-
-
 def _labels(
     names: list[str], shape: tuple[int, ...], values: Mapping[str, Sequence[Any] | NDArray[Any] | pl.Series]
 ) -> list[pl.Series]:
@@ -303,7 +290,8 @@ def _labels(
     labels = []
     for name, size in zip(names, shape, strict=True):
         given = values.get(name, range(size))
-        if _length(given) != size:
+        listed = isinstance(given, (Sequence, pl.Series)) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        if not listed or len(given) != size:
             raise ParameterError(f"values[{name!r}]", given, f"{size} values, one for each cell of the attribute")
         series = given if isinstance(given, pl.Series) else pl.Series(name, list(given), strict=False)
         labels.append(series.alias(name))

@@ -16,10 +16,11 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.ledger.payment import Payment, read_payment
+from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
-from dpfast.synthesis.fitted.exact_queries import histogram_shape
+from dpfast.synthesis.cell_weights import histogram_shape
+from dpfast.synthesis.fitted.exact_workload import Change
 from dpfast.synthesis.shares import noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
@@ -92,27 +93,26 @@ class Task:
 
         Neighbours differ by one in one such count, or in two of them (`moved`), or in none.
         """
-        return noise_for(self.budget.kind, parts * self.part_units, self.moved, self.moved, 1, "disjoint cells")[0]
-
-    def payment(self, ledger: object, random: object, dataset: object, privacy_unit: object) -> Payment:
-        """Return who pays for it."""
-        return read_payment(
-            ledger, self.budget, random, neighbors=self.neighbors, dataset=dataset, privacy_unit=privacy_unit
-        )
+        moved = Change(self.moved, 1, self.moved)
+        return noise_for(self.budget.kind, parts * self.part_units, moved, 1, "disjoint cells")[0]
 
     def prepare(
         self,
         histogram: Any,
-        largest: int,
         description: str,
-        payment: Payment,
+        ledger: object,
+        dataset: object,
+        privacy_unit: object,
         random: object,
         threads: object,
     ) -> Prepared:
-        """Charge the whole budget, then take the counts: 0 to ``largest``.
+        """Charge the whole budget, then take the counts, whose sum stays below 2**62.
 
         Counts out of range are moved to its ends, or refused where there is no ledger: see `clamped`.
         """
+        payment = read_payment(
+            ledger, self.budget, random, neighbors=self.neighbors, dataset=dataset, privacy_unit=privacy_unit
+        )
         thread_count(threads, 1)
         source = random_source(random)
         units = self.budget.units
@@ -121,8 +121,10 @@ class Task:
         else:
             charge = Charge(0, 0, description, ZeroConcentrated(self.amount))
         entry = payment.charge([charge])
-        counts = clamped(counted(histogram, self.workload.shape), largest, clamp=payment.ledger is not None)
-        return Prepared(counts, records(histogram), source, entry)
+        cells = counted(histogram, self.workload.shape)
+        counts = clamped(cells, 2**62 // self.cells, clamp=payment.ledger is not None)
+        public = None if self.neighbors == "add_remove" else max(float(records(histogram)), 0.0)
+        return Prepared(counts, public, source, entry)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Prepared:
     counts
         In one dimension, all of them in range.
     records
-        How many there are: public where records are replaced.
+        How many there are, where that is public, as it is where records are replaced; else None.
     source
         Where keys come from.
     entry
@@ -143,6 +145,6 @@ class Prepared:
     """
 
     counts: NDArray[np.int64]
-    records: int
+    records: float | None
     source: RandomSource
     entry: int | None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 
 from dpfast.accounting.accountants import basic, zcdp
-from dpfast.accounting.budget import Kind
+from dpfast.accounting.budget import Budget, Kind
 from dpfast.accounting.events import (
     ExponentialMechanism,
     PermuteAndFlip,
@@ -20,12 +20,13 @@ from dpfast.accounting.events import (
 )
 from dpfast.arguments import Special, no_numbers
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
+from dpfast.synthesis.fitted.exact_workload import Change
 
-__all__ = ["SHARE", "Selection", "Share", "noise_for", "read_share", "selection_for"]
+__all__ = ["SHARE", "Selection", "Share", "noise_for", "positive_share", "read_share", "selection_for"]
 
 _MEND = "raise it, or measure less often"
 _EVENTS: dict[str, Callable[[float], Single]] = {
@@ -59,10 +60,15 @@ def read_share(share: object, argument: str) -> Fraction:
     return share
 
 
-def noise_for(
-    kind: Kind, units: int, l1: int, l2_squared: int, count: int, description: str
-) -> tuple[IntegerNoise, Charge]:
-    """Return the noise that a share buys for integers of these sensitivities, and the charge for drawing it often.
+def positive_share(units: int, budget: Budget, mend: str) -> int:
+    """Return a share in whole units, or refuse a budget that is too small for it."""
+    if units < 1:
+        raise ParameterError(budget.kind, to_float(budget.units), "large enough for all of its shares", mend)
+    return units
+
+
+def noise_for(kind: Kind, units: int, change: Change, count: int, description: str) -> tuple[IntegerNoise, Charge]:
+    """Return the noise that a share buys for integers, and the charge for drawing it ``count`` times.
 
     Guarantee
         One draw's event costs at most ``units``: for epsilon, Laplace noise of scale b with l1 / b <= epsilon in
@@ -73,8 +79,8 @@ def noise_for(
     ----------
     kind, units
         The share of one draw.
-    l1, l2_squared
-        Bounds on what one privacy unit changes, in the integers' unit.
+    change
+        What neighbours do to the integers.
     count
         How many draws the charge is for.
     description
@@ -82,9 +88,9 @@ def noise_for(
 
     """
     if kind == "epsilon":
-        noise = laplace_of_epsilon(l1, units, mend=_MEND)
+        noise = laplace_of_epsilon(change.l1, units, mend=_MEND)
         return noise, Charge(units, 0, description, noise.event, count)
-    noise = gaussian_of_rho(l2_squared, units, mend=_MEND)
+    noise = gaussian_of_rho(change.l2_squared, units, mend=_MEND)
     return noise, Charge(*declared_amounts(noise.event), description, noise.event, count)
 
 

@@ -12,14 +12,12 @@ from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import SHAPE, Coefficients, Shape, check_sums, checked_coefficients
 from dpfast.workloads.workload import Place, Workload
 
-__all__ = ["Identity", "Total", "coordinates"]
+__all__ = ["Identity", "Total", "places_of"]
 
 
-def coordinates(shape: tuple[int, ...], cells: NDArray[np.int64]) -> pl.Series:
-    """Return where cells lie: an integer each in one dimension, a list of integers in more."""
-    if len(shape) == 1:
-        return pl.Series(cells)
-    return pl.Series(np.stack(np.unravel_index(cells, shape), axis=1)).arr.to_list()
+def places_of(coordinates: NDArray[np.int64]) -> pl.Series:
+    """Return coordinates (cells by axes) as a column: integers in one dimension, lists of integers in more."""
+    return pl.Series(coordinates[:, 0]) if coordinates.shape[1] == 1 else pl.Series(coordinates).arr.to_list()
 
 
 class Identity(Workload):
@@ -31,6 +29,8 @@ class Identity(Workload):
         How many cells along each attribute.
 
     """
+
+    binary = True
 
     def __init__(self, shape: Shape) -> None:
         self.shape = SHAPE.read("shape", shape)
@@ -65,18 +65,14 @@ class Identity(Workload):
         return (0.0 if self.cells > 1 else 1.0), 1.0
 
     @property
-    def binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def groups(self) -> NDArray[np.int64]:
         """All queries are disjoint."""
         return np.array([0, len(self)], np.int64)
 
     def frame(self) -> pl.DataFrame:
         """Return each query's ``cell``: its number, or its place along each attribute."""
-        return pl.DataFrame({"cell": coordinates(self.shape, np.arange(self.cells))})
+        cells = np.unravel_index(np.arange(self.cells), self.shape)
+        return pl.DataFrame({"cell": places_of(np.stack(cells, axis=1))})
 
     def _gram(self) -> NDArray[np.float64]:
         return np.eye(self.cells)
@@ -95,6 +91,9 @@ class Total(Workload):
         How many cells along each attribute.
 
     """
+
+    binary = True
+    range = 1.0, 1.0
 
     def __init__(self, shape: Shape) -> None:
         self.shape = SHAPE.read("shape", shape)
@@ -125,20 +124,10 @@ class Total(Workload):
         start, stop = self._span(start, stop)
         return np.ones((stop - start, self.cells), np.uint8)
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """Every coefficient is 1."""
-        return 1.0, 1.0
-
-    @property
-    def binary(self) -> bool:
-        """True."""
-        return True
-
     def frame(self) -> pl.DataFrame:
         """Return the bounds ``lower`` and ``upper`` of all cells, along each attribute."""
-        bounds = {"lower": [0] * len(self.shape), "upper": list(self.shape)}
-        return pl.DataFrame({name: values if len(values) == 1 else [values] for name, values in bounds.items()})
+        upper = np.array([self.shape])
+        return pl.DataFrame({"lower": places_of(np.zeros_like(upper)), "upper": places_of(upper)})
 
     def _gram(self) -> NDArray[np.float64]:
         return np.ones((self.cells, self.cells))

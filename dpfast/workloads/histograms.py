@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "clamped",
     "counted",
     "no_arrays",
+    "numbers_of",
     "records",
 ]
 
@@ -71,6 +72,14 @@ def array_of(histogram: Any, argument: str) -> NDArray[Any]:
         pass
     # Out here no traceback holds what NumPy says, which may show a value.
     raise ParameterError(argument, Words("of rows of different lengths, or of other things"), "an array of numbers")
+
+
+def numbers_of(given: Any, argument: str, shapes: Iterable[tuple[int, ...]], allowed: str) -> NDArray[Any]:
+    """Return an array of Booleans, integers or floats of one of some shapes."""
+    array = array_of(given, argument)
+    if array.shape not in shapes or array.dtype.kind not in "biuf":
+        raise ParameterError(argument, Words(f"of shape {array.shape} and type {array.dtype}"), allowed)
+    return array
 
 
 def checked_histogram(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[Any]:

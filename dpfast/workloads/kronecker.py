@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.errors import ParameterError
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import SHAPE, Coefficients, check_size, check_sums, checked_coefficients
-from dpfast.workloads.workload import Place, Workload
+from dpfast.workloads.workload import Place, Workload, check_workloads
 
 __all__ = ["Kronecker"]
 
@@ -31,8 +31,7 @@ class Kronecker(Workload):
     """
 
     def __init__(self, *factors: Workload) -> None:
-        if not factors or not all(isinstance(factor, Workload) for factor in factors):
-            raise ParameterError("workloads", factors, "one workload or more", "write kronecker(prefix(8), total(3))")
+        check_workloads(factors)
         self.factors = factors
         self.shape = SHAPE.read("shape", sum((factor.shape for factor in factors), ()))
         check_size(len(self), "workloads", "queries")
@@ -46,24 +45,15 @@ class Kronecker(Workload):
         largest = math.prod(max(1, math.ceil(max(map(abs, factor.range)))) for factor in self.factors)
         check_sums(cells, largest)
         lengths = [factor.cells for factor in self.factors]
-        table = cells
-        for place in self._order():
-            outer, inner = math.prod(lengths[:place]), math.prod(lengths[place + 1 :])
-            table = self.factors[place].answer_along(table.reshape(outer, lengths[place], inner))
-            lengths[place] = len(self.factors[place])
-        table = np.ascontiguousarray(table).reshape(-1)
+        table = _along(cells, lengths, [factor.answer_along for factor in self.factors], self._order()).reshape(-1)
         # Factors of identities alone hand the histogram on.
         return table.copy() if np.shares_memory(table, cells) else table
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the queries, each times its coefficient, by one factor after the other."""
-        table = given = checked_coefficients(coefficients, len(self))
-        lengths = [len(factor) for factor in self.factors]
-        for place in reversed(self._order()):
-            outer, inner = math.prod(lengths[:place]), math.prod(lengths[place + 1 :])
-            table = self.factors[place].transposed_along(table.reshape(outer, lengths[place], inner))
-            lengths[place] = self.factors[place].cells
-        table = np.ascontiguousarray(table).reshape(self.shape)
+        given = checked_coefficients(coefficients, len(self))
+        lengths, changes = [len(factor) for factor in self.factors], [one.transposed_along for one in self.factors]
+        table = _along(given, lengths, changes, self._order()[::-1]).reshape(self.shape)
         return table.copy() if np.shares_memory(table, given) or not table.flags.writeable else table
 
     def _order(self) -> list[int]:
@@ -142,3 +132,14 @@ class Kronecker(Workload):
             if (alike == edges[:-1]).all():
                 return first.energy(np.arange(first.cells + 1)) * rest.energy(cuts)
         return super().energy(edges)
+
+
+def _along(
+    table: NDArray[Any], lengths: list[int], changes: Sequence[Callable[[NDArray[Any]], NDArray[Any]]], order: list[int]
+) -> NDArray[Any]:
+    """Return a table of these lengths, with its axes changed one after the other, as contiguous numbers."""
+    for place in order:
+        outer, inner = math.prod(lengths[:place]), math.prod(lengths[place + 1 :])
+        table = changes[place](table.reshape(outer, lengths[place], inner))
+        lengths[place] = table.shape[1]
+    return np.ascontiguousarray(table)

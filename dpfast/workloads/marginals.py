@@ -67,13 +67,14 @@ class Marginals(Workload):
 
     """
 
+    binary = True
+
     def __init__(self, shape: Shape, k: Together | None = None, attributes: Sets | None = None) -> None:
         self.shape = SHAPE.read("shape", shape)
         self.attributes = _checked_marginals(len(self.shape), k, attributes)
         sizes = [math.prod(self.shape[a] for a in marginal) for marginal in self.attributes]
         check_size(sum(sizes), "attributes" if k is None else "k", "queries")
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._trees: dict[int, MarginalTree] = {}
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -84,20 +85,11 @@ class Marginals(Workload):
 
     def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return all marginals, one after another, in a few passes over the histogram."""
-        return self._sum(self._tree, histogram, len(self))
-
-    def answer_one(self, histogram: Numbers, index: int) -> NDArray[Any]:
-        """Return one marginal, of `marginal_shape`."""
-        shape = self.marginal_shape(index)
-        return self._sum(self._tree_of_one(index), histogram, math.prod(shape)).reshape(shape)
-
-    def _sum(self, tree: MarginalTree, histogram: Numbers, answers: int) -> NDArray[Any]:
         cells = checked_histogram(histogram, self.shape)
         check_sums(cells)
-        tables = np.empty(tree.size, cells.dtype)
-        sum_marginals(read_only(cells), tree.steps, tables)
+        answers = self.answer_along(cells.reshape(1, -1, 1)).reshape(-1)
         # A copy lets the other tables go.
-        return tables if answers == tree.size else tables[:answers].copy()
+        return answers if len(self) == self._tree.size else answers.copy()
 
     def split(self, answers: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the answers of each marginal as a table of `marginal_shape`: views."""
@@ -107,19 +99,8 @@ class Marginals(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of all marginals' coefficients in every cell."""
-        tables = np.zeros(self._tree.size)
-        tables[: len(self)] = checked_coefficients(coefficients, len(self))
-        out = np.zeros(self.cells)
-        spread_marginals(self._tree.steps, tables, out)
-        return out.reshape(self.shape)
-
-    def transposed_one(self, coefficients: Coefficients, index: int) -> NDArray[np.float64]:
-        """Return one marginal's coefficients in every cell."""
-        shape = self.marginal_shape(index)
-        given = checked_coefficients(np.reshape(coefficients, -1), math.prod(shape))
-        kept = self.attributes[index]
-        spread = given.reshape([size if axis in kept else 1 for axis, size in enumerate(self.shape)])
-        return np.broadcast_to(spread, self.shape).copy()
+        given = checked_coefficients(coefficients, len(self))
+        return self.transposed_along(given.reshape(1, -1, 1)).reshape(self.shape)
 
     def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:
         """Return all marginals along the middle axis of a table, of which the inner axis is one more attribute."""
@@ -159,11 +140,6 @@ class Marginals(Workload):
         return float(len(self) == len(self.attributes)), 1.0
 
     @property
-    def binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def groups(self) -> NDArray[np.int64]:
         """The queries of one marginal are disjoint."""
         return self.offsets
@@ -184,11 +160,6 @@ class Marginals(Workload):
     @cached_property
     def _tree(self) -> MarginalTree:
         return MarginalTree(self.shape, self.attributes)
-
-    def _tree_of_one(self, index: int) -> MarginalTree:
-        if index not in self._trees:
-            self._trees[index] = MarginalTree(self.shape, [self.attributes[index]])
-        return self._trees[index]
 
     def _values(self, index: int, start: int, stop: int) -> NDArray[np.int64]:
         """Return the values of queries of one marginal: queries by attributes."""

@@ -42,6 +42,8 @@ __all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges"]
 class Intervals(Workload):
     """Queries that count the cells from a lower bound up to, not including, an upper bound, of one attribute."""
 
+    binary = True
+
     def __init__(self, n: Cells) -> None:
         size = CELLS.read("n", n)
         self.shape = SHAPE.read("n", size)
@@ -58,9 +60,9 @@ class Intervals(Workload):
         return ((cells >= lower[:, None]) & (cells < upper[:, None])).view(np.uint8)
 
     @property
-    def binary(self) -> bool:
-        """True."""
-        return True
+    def range(self) -> tuple[float, float]:
+        """From 0, or 1 where there is but one cell, to 1."""
+        return (0.0 if self.cells > 1 else 1.0), 1.0
 
     def frame(self) -> pl.DataFrame:
         """Return the bounds, ``lower`` and ``upper``."""
@@ -121,11 +123,6 @@ class Prefixes(Intervals):
         """Return the running sums from the end along the middle axis of a table."""
         return np.flip(_sum_along(np.array(np.flip(table, 1), order="C")), 1)
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """From 0, or 1 where there is but one cell, to 1."""
-        return (0.0 if self.cells > 1 else 1.0), 1.0
-
     def _gram(self) -> NDArray[np.float64]:
         # Cells i and j are both in the prefixes that end after the later one.
         left = np.arange(self.cells, 0, -1, dtype=np.float64)
@@ -181,11 +178,6 @@ class AllRanges(Intervals):
         add_all_range_differences(read_only(given), differences)
         sum_prefixes(read_only(differences), differences)
         return differences[:-1]
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """From 0, or 1 where there is but one cell, to 1."""
-        return (0.0 if self.cells > 1 else 1.0), 1.0
 
     def _gram(self) -> NDArray[np.float64]:
         # Cells i <= j are both in the ranges with l <= i and u > j.

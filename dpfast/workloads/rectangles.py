@@ -18,6 +18,7 @@ from dpfast.kernels.histograms.prefixes import (
     sum_prefixes_along,
 )
 from dpfast.workloads.bounds import check_bounds, count_both
+from dpfast.workloads.cells import places_of
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import (
     SHAPE,
@@ -49,6 +50,8 @@ class Rectangles(Workload):
         Integers with 0 <= lower <= upper <= shape, queries by attributes.
 
     """
+
+    binary = True
 
     def __init__(self, shape: Shape, lower: Bounds, upper: Bounds) -> None:
         self.shape = SHAPE.read("shape", shape)
@@ -106,17 +109,9 @@ class Rectangles(Workload):
         whole = ((self.lower == 0) & (self.upper == np.array(self.shape))).all()
         return float(whole), float(self._filled.any())
 
-    @property
-    def binary(self) -> bool:
-        """True."""
-        return True
-
     def frame(self) -> pl.DataFrame:
         """Return the bounds, ``lower`` and ``upper``, as lists with an integer for each attribute."""
-        if len(self.shape) == 1:
-            return pl.DataFrame({"lower": self.lower[:, 0], "upper": self.upper[:, 0]})
-        bounds = {"lower": self.lower, "upper": self.upper}
-        return pl.DataFrame([pl.Series(name, values).arr.to_list() for name, values in bounds.items()])
+        return pl.DataFrame({"lower": places_of(self.lower), "upper": places_of(self.upper)})
 
     def _gram(self) -> NDArray[np.float64]:
         return count_both(self.lower, self.upper, self.shape)

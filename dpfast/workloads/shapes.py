@@ -12,7 +12,7 @@ from dpfast.arguments import Special
 from dpfast.domain.shapes import CELLS, LARGEST_ARRAY, SHAPE, Cells, OwnShape, Shape, check_size
 from dpfast.errors import DataError, ParameterError, Words
 from dpfast.kernels.histograms.prefixes import cover_magnitudes
-from dpfast.workloads.histograms import array_of, no_arrays
+from dpfast.workloads.histograms import array_of, no_arrays, numbers_of
 
 __all__ = [
     "CELLS",
@@ -56,13 +56,7 @@ def checked_indices(given: Any, argument: str, shape: tuple[int | None, ...]) ->
 
 def checked_coefficients(coefficients: Any, queries: int) -> NDArray[np.float64]:
     """Return coefficients, one for each query, as contiguous float64."""
-    array = array_of(coefficients, "coefficients")
-    if array.shape != (queries,) or array.dtype.kind not in "biuf":
-        raise ParameterError(
-            "coefficients",
-            Words(f"of shape {array.shape} and type {array.dtype}"),
-            f"{queries:,} numbers, one for each query",
-        )
+    array = numbers_of(coefficients, "coefficients", [(queries,)], f"{queries:,} numbers, one for each query")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

@@ -19,7 +19,7 @@ from dpfast.kernels.histograms.products import square_block_sums
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import Coefficients, check_size, checked_coefficients, read_only
 
-__all__ = ["LARGEST_GRAM", "PLACE", "WORKLOAD", "Asked", "OwnQueries", "Place", "Union", "Workload"]
+__all__ = ["LARGEST_GRAM", "PLACE", "WORKLOAD", "Asked", "OwnQueries", "Place", "Union", "Workload", "check_workloads"]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
@@ -193,6 +193,14 @@ WORKLOAD = Instance(
     "a workload of dpfast.workloads",
     mend="write for example dpf.workloads.prefix(100)",
 )
+
+
+def check_workloads(workloads: tuple[object, ...]) -> None:
+    """Refuse what is not one workload or more."""
+    if not workloads or not all(map(WORKLOAD.accepts, workloads)):
+        raise ParameterError("workloads", workloads, "one workload or more", "write for example prefix(8), total(8)")
+
+
 #: The queries that are asked.
 Asked: TypeAlias = Annotated[Workload, WORKLOAD]
 #: None asks for every cell.
@@ -210,8 +218,7 @@ class Union(Workload):
     """
 
     def __init__(self, *parts: Workload) -> None:
-        if not parts or not all(isinstance(part, Workload) for part in parts):
-            raise ParameterError("workloads", parts, "one workload or more", "write prefix(8) + total(8)")
+        check_workloads(parts)
         self.parts: tuple[Workload, ...] = ()
         for part in parts:
             self.parts += part.parts if isinstance(part, Union) else (part,)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
+from dpfast import theory
 
 from .calls import Call
 
@@ -27,7 +28,20 @@ def of(call: str, function: Callable[..., Any], /, **given: Any) -> Call:
     return Call(call, function, lambda: dict(given))
 
 
+class OfAny(Call):
+    """A call of a function that takes any number of arguments of one kind, here with one of them."""
+
+    @property
+    def parameters(self) -> list[str]:
+        return list(self.signature.parameters)
+
+    def __call__(self, **changed: Any) -> Any:
+        return self.function(*{**self.given(), **changed}.values())
+
+
 WORKLOADS = [
+    OfAny("kronecker", dpf.workloads.kronecker, lambda: {"workloads": LINE}),
+    OfAny("stack", dpf.workloads.stack, lambda: {"workloads": LINE}),
     of("identity", dpf.workloads.identity, shape=(2, 2)),
     of("total", dpf.workloads.total, shape=4),
     of("prefix", dpf.workloads.prefix, n=4),
@@ -78,6 +92,7 @@ DOMAINS = [
 BUDGET = {"workload": LINE, "epsilon": 1.0}
 MATRIX = dpf.matrix_mechanism(COUNTS, **BUDGET)
 STRATEGIES = [
+    OfAny("product", dpf.strategies.product, lambda: {"factors": dpf.strategies.identity(4)}),
     of("choose", dpf.strategies.choose, **BUDGET, among=[dpf.strategies.identity(4)]),
     of("hierarchy", dpf.strategies.hierarchy, cells=4, branching=2, weights=[1, 1]),
     of("strategies.identity", dpf.strategies.identity, shape=(2, 2)),
@@ -123,4 +138,20 @@ SYNTHESIS = [
     of("Estimate.plot", ESTIMATE.plot, histogram=COUNTS, title="Errors"),
     of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE),
 ]
-CALLS = [*WORKLOADS, *DOMAINS, *STRATEGIES, *SYNTHESIS]
+THEORY = [
+    of("step_size", theory.step_size, advantage=1 / 3),
+    of("naive_factor", theory.naive_factor, weights=10),
+    of("inaccurate_share", theory.inaccurate_share, advantage=1 / 3, rounds=10),
+    of("rounds_needed", theory.rounds_needed, queries=1000, advantage=1 / 3),
+    of("book_rounds", theory.book_rounds, queries=1000, advantage=1 / 3),
+    of("sample_epsilon", theory.sample_epsilon, step=0.8, rounds=63, sensitivity=1, margin=87567),
+    of("sampling_epsilon", theory.sampling_epsilon, epsilon=0.002, draws=6300, delta=1e-6),
+    of("least_margin", theory.least_margin, step=0.8, rounds=63, samples=100, epsilon=1.0, delta=1e-6),
+    of("generalization", theory.generalization, bits=40, advantage=1 / 3, gamma=0.025),
+    of("brute_force_samples", theory.brute_force_samples, records=10, cells=16, beta=0.05),
+    of("laplace_accuracy", theory.laplace_accuracy, scale=100.0, samples=263, beta=0.05),
+    of("subsample_size", theory.subsample_size, queries=1000, beta=0.05, accuracy=0.1),
+    of("projection_error", theory.projection_error, total=1000, queries=200, cells=50, epsilon=0.5, delta=1e-6),
+    of("round_to_multiples", theory.round_to_multiples, histogram=[3.0, 0.1, 6.9], accuracy=0.3),
+]
+CALLS = [*WORKLOADS, *DOMAINS, *STRATEGIES, *SYNTHESIS, *THEORY]

@@ -54,7 +54,7 @@ def test_errors_of_marginals_are_the_trace_and_others_infinite(strategy):
     ):
         assert strategy.error(untold) == math.inf
         assert (strategy.variances(untold) == math.inf).all()
-        with pytest.raises(ParameterError, match="tell all that the workload asks"):
+        with pytest.raises(ParameterError, match="determine all answers"):
             made.choose(untold, epsilon=1, among=[strategy])
 
 

@@ -111,7 +111,7 @@ def test_the_best_product_of_one_factor_a_dimension_is_each_dimensions_own():
 def test_weights_under_gaussian_noise_are_the_best(kind):
     """The least error in closed form: (sum over groups of sqrt(E c))**2, pooling neighbours until E / c increases."""
     asked, sizes = kind(512), ladder(512, 2)
-    details = made.nested.Energies.of(asked).details(sizes)
+    details = made.nested.details_of(asked, sizes)
     costs = [1 / size - 1 / above for size, above in zip(sizes, [*sizes[1:], np.inf], strict=True)]
     groups = []
     for detail, cost in zip(details, costs, strict=True):

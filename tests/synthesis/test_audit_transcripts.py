@@ -13,9 +13,8 @@ from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.accountants.zcdp import largest_rho
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
-from dpfast.synthesis.fitted import boosting_privacy, exact_answers
-from dpfast.synthesis.fitted.exact_answers import Change
-from dpfast.synthesis.fitted.exact_queries import ExactQueries
+from dpfast.synthesis.fitted import boosting_privacy
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.histograms import trees
 from dpfast.synthesis.preparing import Task
 from dpfast.testing import SeededRandom
@@ -259,8 +258,8 @@ def halved(change):
 def test_half_the_sensitivity_is_caught(monkeypatch, seed):
     """Mutants: all answers of real queries move by half of what they do."""
     workload, histogram = WORKLOADS["real"]
-    whole = exact_answers.ExactAnswers.change
-    monkeypatch.setattr(exact_answers.ExactAnswers, "change", lambda self, relation: halved(whole(self, relation)))
+    whole = ExactWorkload.change
+    monkeypatch.setattr(ExactWorkload, "change", lambda self, relation: halved(whole(self, relation)))
     known = {"total": 10}
     losses = audit(monkeypatch, projected(workload, "add_remove", epsilon=0.8, **known), histogram, "add_remove", seed)
     assert max(one.pure for one in losses) > 1.1 * 0.8
@@ -316,8 +315,8 @@ def test_scores_said_to_move_half_as_far_are_caught(monkeypatch, seed):
     workload, histogram = WORKLOADS["prefixes"][0], [900, 0, 1000, 100]
     run = weighted(workload, "add_remove", epsilon=0.8, total=2000)
     assert max(_excess(audit(monkeypatch, run, histogram, "add_remove", seed))) == pytest.approx(1.0, abs=1e-6)
-    whole = ExactQueries.score_sensitivity.fget
-    monkeypatch.setattr(ExactQueries, "score_sensitivity", property(lambda self: whole(self) / 2))
+    whole = ExactWorkload.score_sensitivity
+    monkeypatch.setattr(ExactWorkload, "score_sensitivity", lambda self, relation: whole(self, relation) / 2)
     assert max(_excess(audit(monkeypatch, run, histogram, "add_remove", seed))) > 1.9
 
 

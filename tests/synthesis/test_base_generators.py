@@ -16,7 +16,7 @@ from dpfast.synthesis.fitted.base_generators import (
     fit_by_search,
     round_to_multiples,
 )
-from dpfast.synthesis.fitted.sampled import Sampled, WithTotal
+from dpfast.synthesis.fitted.sampled import Sampled
 
 from .dense import Dense
 
@@ -118,22 +118,3 @@ def test_sampled_queries_are_rows_of_the_matrix(seed):
     assert (len(sampled), sampled.binary, sampled.range, sampled.shape) == (9, True, workload.range, (2, 3, 2))
     assert sampled.frame().height == 9
     assert sampled.rows(0, 0).shape == (0, 12)
-
-
-@pytest.mark.parametrize("weight", [1, 1.0, 0.7])
-def test_the_total_is_a_last_row(weight, seed):
-    generator = np.random.default_rng(seed)
-    for workload in (dpf.workloads.marginals((2, 3), k=1), dpf.workloads.matrix(generator.random((4, 6)))):
-        beside = WithTotal(workload, weight)
-        matrix = np.vstack([workload.rows(0, len(workload)), np.full((1, workload.cells), weight)])
-        counts, coefficients = generator.integers(0, 9, 6), generator.normal(0, 1, len(beside))
-        assert np.allclose(beside.rows(0, len(beside)), matrix)
-        assert np.allclose(beside.rows(1, 3), matrix[1:3])
-        assert np.allclose(beside.answer(counts), matrix @ counts)
-        assert np.allclose(beside.answer(counts.reshape(workload.shape)), matrix @ counts)
-        assert np.allclose(beside.transposed(coefficients).ravel(), matrix.T @ coefficients)
-        assert beside.transposed(coefficients).shape == workload.shape
-        assert beside.range == (matrix.min(), matrix.max())
-        assert beside.binary == (workload.binary and weight == 1)
-        assert beside.rows(0, len(beside)).dtype == np.uint8 or not beside.binary
-        assert beside.frame().height == len(beside) == len(matrix)

@@ -20,7 +20,7 @@ from dpfast.synthesis.fitted import boosting_bounds as bounds
 from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon
 from dpfast.synthesis.fitted.boosting import boost_queries, verdicts
 from dpfast.synthesis.fitted.boosting_privacy import Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_workload import Change
 from dpfast.testing import SeededRandom
 
 ALPHA = bounds.step_size(1 / 3)
@@ -147,7 +147,7 @@ def test_all_that_is_drawn_stays_within_the_budget(size, mechanism, share):
             for event, count in runs(pure.events).items()
             if isinstance(event, ExponentialMechanism)
         )
-        noise = size.change.answers * size.change.largest / pure.noise.scale
+        noise = size.change(size.rounds).l1 / pure.noise.scale
         assert spent / UNITS_PER_ONE + noise <= 0.7 * (1 + 1e-12)
     book = boosting_privacy_of_book(size, read_budget(0.7, 1e-7, None), mechanism, share)
     assert PLD(book.events).epsilon(1e-7) <= 0.7

@@ -8,7 +8,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import DataError, ParameterError
-from dpfast.synthesis.fitted.exact_queries import LARGEST_DOMAIN
+from dpfast.synthesis.cell_weights import LARGEST_DOMAIN
 from dpfast.testing import SeededRandom
 
 SHAPE = (3, 2, 4, 2)

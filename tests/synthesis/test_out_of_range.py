@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.synthesis.fitted.exact_answers import ExactAnswers
-from dpfast.synthesis.fitted.exact_queries import ExactQueries
-from dpfast.workloads.histograms import records
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
+from dpfast.workloads.histograms import clamped, records
 
 from .test_privacy import WORKLOADS, neighbours
 from .transcripts import loss, replay, transcript
@@ -39,21 +38,21 @@ def ends(workload, largest, generator):
 def test_clamped_neighbours_are_no_further_apart_than_claimed(name, relation, seed):
     generator = np.random.default_rng(seed)
     workload = ALL_WORKLOADS[name]
-    queries, exact = ExactQueries(workload, relation), ExactAnswers(workload)
-    change = exact.change(relation)
-    for cells in ends(workload, queries.largest_count, generator):
-        own = queries.answers(queries.checked(cells, clamp=True))
+    exact = ExactWorkload(workload)
+    change, group_change = exact.change(relation), exact.group_change(relation)
+    for cells in ends(workload, exact.largest_scored, generator):
+        own = exact.answers(clamped(cells, exact.largest_scored, clamp=True))
         estimates = generator.normal(15.0, 12.0, len(workload))
-        scores = queries.scores(own, estimates, 3.0)
+        scores = exact.scores(own, estimates, 3.0)
         for step in neighbours(workload.cells, relation):
-            moved = queries.answers(queries.checked(cells + step, clamp=True))
-            assert np.add.reduceat(np.abs(moved - own), queries.offsets[:-1]).max() <= queries.l1
-            assert np.add.reduceat((moved - own) ** 2, queries.offsets[:-1]).max() <= queries.l2_squared
-            assert np.abs(queries.scores(moved, estimates, 3.0) - scores).max() <= queries.score_sensitivity
+            moved = exact.answers(clamped(cells + step, exact.largest_scored, clamp=True))
+            assert np.add.reduceat(np.abs(moved - own), exact.offsets[:-1]).max() <= group_change.l1
+            assert np.add.reduceat((moved - own) ** 2, exact.offsets[:-1]).max() <= group_change.l2_squared
+            assert np.abs(exact.scores(moved, estimates, 3.0) - scores).max() <= exact.score_sensitivity(relation)
     for cells in ends(workload, exact.largest_count, generator):
-        own = exact.answers(exact.counts(cells, charged=True))
+        own = exact.answers(clamped(cells, exact.largest_count, clamp=True))
         for step in neighbours(workload.cells, relation):
-            apart = np.abs(exact.answers(exact.counts(cells + step, charged=True)) - own)
+            apart = np.abs(exact.answers(clamped(cells + step, exact.largest_count, clamp=True)) - own)
             assert np.count_nonzero(apart) <= change.answers
             assert apart.max() <= change.largest
             assert sum(int(one) ** 2 for one in apart) <= change.l2_squared

@@ -17,7 +17,7 @@ from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget, read_budget
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.synthesis.fitted.exact_queries import ExactQueries
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.fitted.rounds import Rounds
 from dpfast.testing import SeededRandom
 
@@ -56,7 +56,8 @@ def test_no_neighbour_moves_a_score_or_a_group_of_answers_further_than_claimed(n
     """Soundness rule 25, over all neighbours; some neighbour moves an answer as far as is claimed."""
     generator = np.random.default_rng(seed)
     workload = WORKLOADS[name]
-    queries = ExactQueries(workload, relation)
+    queries = ExactWorkload(workload)
+    claimed = queries.group_change(relation)
     reached = 0
     for _ in range(4):
         cells = generator.integers(1, 30, workload.cells)
@@ -70,17 +71,17 @@ def test_no_neighbour_moves_a_score_or_a_group_of_answers_further_than_claimed(n
             moved = queries.answers(cells + change)
             difference = np.abs(moved - answers)
             by_group = np.add.reduceat(difference, queries.offsets[:-1])
-            assert by_group.max() <= queries.l1
-            assert np.add.reduceat(difference**2, queries.offsets[:-1]).max() <= queries.l2_squared
+            assert by_group.max() <= claimed.l1
+            assert np.add.reduceat(difference**2, queries.offsets[:-1]).max() <= claimed.l2_squared
             reached = max(reached, int(by_group.max()))
             after = queries.scores(moved, estimates, expected)
-            assert np.abs(after - scores).max() <= queries.score_sensitivity
+            assert np.abs(after - scores).max() <= queries.score_sensitivity(relation)
     constant = workload.range[0] == workload.range[1]
     # One partition over all cells reaches 2; the least and the largest coefficient may stand in different queries.
-    assert reached == queries.l1 or constant or (relation == "replace" and name.startswith(("real", "signed")))
+    assert reached == claimed.l1 or constant or (relation == "replace" and name.startswith(("real", "signed")))
 
 
-def worst_ratio(queries: ExactQueries, cells, relation: str, epsilon: float, sensitivity: int, estimates) -> float:
+def worst_ratio(queries: ExactWorkload, cells, relation: str, epsilon: float, sensitivity: int, estimates) -> float:
     """Return the largest log ratio of exact selection probabilities over all neighbours."""
 
     def log_probabilities(histogram):
@@ -98,13 +99,14 @@ def worst_ratio(queries: ExactQueries, cells, relation: str, epsilon: float, sen
 def test_an_auditor_accepts_the_selection_and_catches_a_smaller_sensitivity(relation):
     """Exact probabilities over all neighbours: with half the sensitivity the loss is above epsilon."""
     workload = dpf.workloads.marginals((2, 2, 2), 2)
-    queries = ExactQueries(workload, relation)
+    queries = ExactWorkload(workload)
+    sensitivity = queries.score_sensitivity(relation)
     cells, estimates = np.full(8, 4), np.tile([0.0, 30.0, 0.0, 30.0], 3)
     epsilon = 1.0
-    claimed = worst_ratio(queries, cells, relation, epsilon, queries.score_sensitivity, estimates)
+    claimed = worst_ratio(queries, cells, relation, epsilon, sensitivity, estimates)
     assert claimed <= epsilon
-    assert worst_ratio(queries, cells, relation, epsilon, queries.score_sensitivity // 2, estimates) > epsilon / 2
-    assert worst_ratio(queries, cells, relation, epsilon, queries.score_sensitivity // 4, estimates) > epsilon
+    assert worst_ratio(queries, cells, relation, epsilon, sensitivity // 2, estimates) > epsilon / 2
+    assert worst_ratio(queries, cells, relation, epsilon, sensitivity // 4, estimates) > epsilon
 
 
 @pytest.mark.statistical
@@ -119,7 +121,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     from dpfast.mechanisms.noise import integer_noise as calibration
     from dpfast.synthesis.shares import noise_for
 
-    honest, _ = noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
+    honest, _ = noise_for("epsilon", UNITS_PER_ONE, Change(1, 1, 1), 1, "audit")
 
     def frequencies(noise: calibration.IntegerNoise) -> tuple[float, float]:
         source, runs = SeededRandom(seed), 20_000
@@ -135,7 +137,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     true_scale = calibration.laplace_scale
     monkeypatch.setattr(calibration, "laplace_scale", lambda sensitivity, share: true_scale(sensitivity / 8, share))
     with pytest.raises(ParameterError, match="charge what it costs"):
-        noise_for("epsilon", UNITS_PER_ONE, 1, 1, 1, "audit")
+        noise_for("epsilon", UNITS_PER_ONE, Change(1, 1, 1), 1, "audit")
 
 
 def rounds_of(workload, budget: Budget, relation="add_remove", **given):
@@ -149,7 +151,7 @@ def rounds_of(workload, budget: Budget, relation="add_remove", **given):
         "repeat": True,
     }
     rounds = given.pop("rounds", parameters.pop("rounds"))
-    return Rounds(ExactQueries(workload, relation), budget, rounds, neighbors=relation, **{**parameters, **given})
+    return Rounds(ExactWorkload(workload), budget, rounds, neighbors=relation, **{**parameters, **given})
 
 
 @pytest.mark.parametrize("selection", ["exponential", "permute_and_flip"])
@@ -167,13 +169,16 @@ def test_shares_never_exceed_the_budget_and_events_never_their_shares(name, rela
     assert sum(charge.epsilon_units * charge.count for charge in charges) <= budget.units
     for charge in charges:
         assert basic.cost(charge.event)[0] <= charge.epsilon_units
-    assert Fraction(plan.noise.scale) * Fraction(charges[-1].epsilon_units, UNITS_PER_ONE) >= plan.queries.l1
+    assert (
+        Fraction(plan.noise.scale) * Fraction(charges[-1].epsilon_units, UNITS_PER_ONE)
+        >= plan.queries.group_change(relation).l1
+    )
 
     budget = read_budget(None, None, amount)
     plan = rounds_of(workload, budget, relation, rounds=rounds, selection=selection, selection_share=0.37)
     charges = plan.total_charges + plan.charges_of(rounds)
     assert sum(zcdp.cost(charge.event)[0] * charge.count for charge in charges) <= budget.units
-    assert plan.noise.event.sensitivity**2 >= plan.queries.l2_squared
+    assert plan.noise.event.sensitivity**2 >= plan.queries.group_change(relation).l2_squared
 
 
 def test_noise_for_a_smaller_epsilon_is_as_much_wider():

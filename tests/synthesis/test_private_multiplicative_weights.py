@@ -11,7 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.accountants import basic, zcdp
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.synthesis.fitted.exact_queries import ExactQueries
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.testing import SeededRandom
 
 from .test_privacy import neighbours
@@ -30,7 +30,7 @@ def test_what_is_tested_moves_no_further_than_claimed(relation, signed, seed):
     generator = np.random.default_rng(seed)
     least = -1.0 if signed else 0.0
     rows = [[least, 1.0, 0.3, 1 / 3], generator.uniform(least, 1.0, 4), [1.0, 1.0, least, least]]
-    queries = ExactQueries(dpf.workloads.matrix(np.array(rows)), relation, whatever=True)
+    queries = ExactWorkload(dpf.workloads.matrix(np.array(rows)), 20)
     made = dpf.PrivateMultiplicativeWeights(np.ones(4, int), epsilon=1.0, signed=signed, neighbors=relation)
     claimed = made._noise.event.sensitivity
     cells, public = generator.integers(1, 50, 4), generator.integers(0, 2**26, 3)

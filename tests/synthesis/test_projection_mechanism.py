@@ -15,7 +15,7 @@ from dpfast.errors import BudgetExceededError, DataError, LedgerError, Parameter
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.fitted.exact_answers import Change, ExactAnswers
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.fitted.projection_mechanism import projection_error, projection_mechanism
 from dpfast.testing import SeededRandom
 
@@ -38,7 +38,7 @@ def test_neighbours_answers_lie_no_farther_apart_than_is_said(seed):
     """Rule 25: all pairs of neighbours, for the answers as they are computed, rounded coefficients included."""
     for matrix in matrices(seed):
         workload = Dense(matrix)
-        exact = ExactAnswers(workload)
+        exact = ExactWorkload(workload)
         counts = np.random.default_rng(seed).integers(1, 50, workload.cells)
         added = [np.eye(workload.cells, dtype=np.int64)[cell] for cell in range(workload.cells)]
         replaced = [one - other for one, other in itertools.permutations(added, 2)]
@@ -60,7 +60,7 @@ def test_neighbours_answers_lie_no_farther_apart_than_is_said(seed):
 
 def test_real_queries_are_answered_as_rounded(seed):
     for matrix in matrices(seed):
-        exact = ExactAnswers(Dense(matrix))
+        exact = ExactWorkload(Dense(matrix))
         counts = np.random.default_rng(seed).integers(0, 1000, matrix.shape[1])
         away = np.abs(exact.answers(counts) * exact.step - matrix @ counts)
         assert away.max() <= counts.sum() * np.abs(matrix).max() * 2.0**-19

@@ -1,4 +1,4 @@
-"""Noise for many answers at once: calibrated to a budget, drawn exactly, told as events."""
+"""Noise for many answers at once: calibrated to a budget, drawn exactly, charged as events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpfast.mechanisms.noise.integer_noise import (
     laplace_of_rho,
     laplace_of_scale,
 )
-from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["CALIBRATION", "AnswerNoise", "Calibration", "noise_of_epsilon", "noise_of_rho"]
 
@@ -58,7 +58,7 @@ class AnswerNoise:
         return self.each.scale
 
     def largest(self, answers: int, beta: float) -> int:
-        """Return what none of so many noises exceeds with probability 1 - beta, in the integers' unit."""
+        """Return a bound that the noises of so many answers all keep to with probability at least 1 - beta."""
         return self.each.half_width(beta / answers)
 
 
@@ -103,18 +103,18 @@ def noise_of_epsilon(
         )
     if mechanism == "laplace" and delta == 0:
         # All answers are one vector of this sensitivity, and one answer's noise an event of its own.
-        whole = laplace_of_epsilon(change.answers * change.largest, epsilon)
+        whole = laplace_of_epsilon(change.l1, epsilon)
         return _laplace(whole.scale, change)
     if calibration == "book":
         # Twice the next float up covers what the roots and logarithms lose.
         if mechanism == "gaussian":
             ratio = math.sqrt(2 * math.log(1.25 / float(slack))) / float(budget) * (1 + 2.0**-40)
-            return _gaussian(ratio * round_up_root(Fraction(change.l2_squared)), change)
+            root = round_up_root(Fraction(change.l2_squared))
+            return _all(gaussian_of_scale(ratio * root, change.l2_squared), change)
         scale = change.largest * math.sqrt(8 * change.answers * math.log(1 / float(slack))) / float(budget)
         return _laplace(scale * (1 + 2.0**-40), change)
     if calibration == "tight" and mechanism == "gaussian":
-        noise = gaussian_of_delta(change.l2_squared, epsilon, delta)
-        return AnswerNoise(noise, noise.event)
+        return _all(gaussian_of_delta(change.l2_squared, epsilon, delta), change)
     simple = noise_of_rho(change, mechanism, zcdp.largest_rho(budget, slack))
     if calibration == "zcdp":
         return simple
@@ -169,17 +169,15 @@ def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
         )
 
     if mechanism == "gaussian":
-        noise = gaussian_of_rho(change.l2_squared, rho)
-        return AnswerNoise(noise, noise.event)
-    noise = laplace_of_rho(change.largest, rho, answers=change.answers)
-    return AnswerNoise(noise, Repeated(noise.event, change.answers))
+        return _all(gaussian_of_rho(change.l2_squared, rho), change)
+    return _all(laplace_of_rho(change.largest, rho, answers=change.answers), change)
 
 
-def _gaussian(scale: float, change: Change) -> AnswerNoise:
-    noise = gaussian_of_scale(scale, change.l2_squared)
-    return AnswerNoise(noise, noise.event)
+def _all(noise: IntegerNoise, change: Change) -> AnswerNoise:
+    """Return noise on all answers: an event of its own for each, or one event of the vector if it is Gaussian."""
+    event = noise.event if noise.mechanism == "gaussian" else Repeated(noise.event, change.answers)
+    return AnswerNoise(noise, event)
 
 
 def _laplace(scale: float, change: Change) -> AnswerNoise:
-    noise = laplace_of_scale(scale, change.largest)
-    return AnswerNoise(noise, Repeated(noise.event, change.answers))
+    return _all(laplace_of_scale(scale, change.largest), change)

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dpfast.arguments import Choice, Number
+from dpfast.arguments import Choice, Number, Real, Special
 from dpfast.errors import ParameterError, Words
 from dpfast.synthesis.fitted.projection import project_answers
 from dpfast.workloads import Workload
+from dpfast.workloads.histograms import array_of, no_arrays
 
 __all__ = [
     "GENERATOR",
@@ -32,7 +33,8 @@ __all__ = [
 
 GENERATOR = Choice(("projection", "linear", "brute_force"))
 Generator: TypeAlias = Annotated[Literal["projection", "linear", "brute_force"], GENERATOR]
-_SHARE = Number(0, 1, above=True, mend="write for example {name}=0.01")
+_SHARE = Number(1e-9, 1, mend="write for example {name}=0.01")
+_SHARES = Special(lambda: (*no_arrays(), [-1.0, 2.0], [0, 0], [math.nan], [math.inf, 1], []))
 #: From queries, their noisy answers, the number of records, lambda and the histogram before to a histogram, or None.
 Fit: TypeAlias = Callable[
     [Workload, NDArray[np.float64], float, float, NDArray[np.float64] | None], NDArray[np.float64] | None
@@ -63,7 +65,6 @@ def fit_by_linear_program(
     noisy: NDArray[np.float64],
     total: float,
     accuracy: float = math.inf,
-    before: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64] | None:
     """Return the histogram whose largest distance from an answer is least, or None where that is above ``accuracy``.
 
@@ -81,8 +82,6 @@ def fit_by_linear_program(
         The number of records.
     accuracy
         The largest slack that is not refused.
-    before
-        Not used.
 
     Raises
     ------
@@ -139,11 +138,7 @@ def check_program(queries: int, cells: int) -> None:
 
 
 def fit_by_search(
-    queries: Workload,
-    noisy: NDArray[np.float64],
-    total: float,
-    accuracy: float,
-    before: NDArray[np.float64] | None = None,
+    queries: Workload, noisy: NDArray[np.float64], total: float, accuracy: float
 ) -> NDArray[np.float64] | None:
     """Return the first of all data sets, by their lists of cells, with all answers within accuracy / 2; None if none.
 
@@ -186,12 +181,14 @@ def check_search(records: int, cells: int) -> None:
 
 GENERATORS: dict[str, Fit] = {
     "projection": fit_by_projection,
-    "linear": fit_by_linear_program,
-    "brute_force": fit_by_search,
+    "linear": lambda queries, noisy, total, accuracy, _: fit_by_linear_program(queries, noisy, total, accuracy),
+    "brute_force": lambda queries, noisy, total, accuracy, _: fit_by_search(queries, noisy, total, accuracy),
 }
 
 
-def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
+def round_to_multiples(
+    histogram: Annotated[ArrayLike, _SHARES], accuracy: Annotated[Real, _SHARE]
+) -> NDArray[np.int64]:
     """Return a data set of at most cells / accuracy records with nearly the shares that a histogram has.
 
     Every share is rounded down to a multiple of accuracy / cells, by which each changes by less than that, and each
@@ -203,7 +200,7 @@ def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
     histogram
         No negative cell, and not all 0.
     accuracy
-        Above 0, at most 1.
+        From 1e-9 to 1.
 
     Examples
     --------
@@ -211,9 +208,10 @@ def round_to_multiples(histogram: Any, accuracy: float) -> NDArray[np.int64]:
     array([3, 0, 6])
 
     """
-    array = np.asarray(histogram, np.float64)
+    given = array_of(histogram, "histogram")
+    array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
     accuracy = _SHARE.read("accuracy", accuracy)
-    if not array.size or not np.isfinite(array).all() or array.min() < 0 or not array.sum() > 0:
-        raise ParameterError("histogram", Words("with other cells"), "finite, without negative cells and not all 0")
+    if not (array.ndim and array.size and np.isfinite(array).all() and array.min() >= 0 and array.sum() > 0):
+        raise ParameterError("histogram", Words("with other cells"), "finite numbers, none negative and not all 0")
     multiples: NDArray[np.int64] = np.floor(array / array.sum() * (array.size / accuracy)).astype(np.int64)
     return multiples

@@ -33,20 +33,19 @@ from dpfast.synthesis.fitted.base_generators import (
 )
 from dpfast.synthesis.fitted.boosting_bounds import ADVANTAGE, book_rounds, rounds_needed, step_size
 from dpfast.synthesis.fitted.boosting_privacy import BoostingPrivacy, Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.fitted.exact_answers import ExactAnswers
-from dpfast.synthesis.fitted.exact_queries import public_steps
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
 from dpfast.synthesis.fitted.projection import Iterations, Tolerance, project_answers
 from dpfast.synthesis.fitted.projection_mechanism import TOTAL, check_total
 from dpfast.synthesis.fitted.sampled import Sampled
 from dpfast.threads import thread_count
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import Counts, counted
+from dpfast.workloads.histograms import Counts, clamped, counted
 from dpfast.workloads.histograms import records as records_of
 from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["BoostedAnswers", "boost_queries", "verdicts"]
 
-#: The noise of no measured answer of a round exceeds half of lambda, but with this probability over all rounds.
+#: The probability that the noise of some measured answer exceeds half of lambda, in any of the rounds.
 _BETA = 0.05
 _MOST_ANSWERS = 2**27
 #: With answers below 2**62 the differences stay within an int64.
@@ -139,19 +138,19 @@ def boost_queries(
 ) -> BoostedAnswers:
     """Answer all queries of a workload by boosting: each round fits a histogram to a few noisy answers.
 
-    Which few is drawn in every round, by weights that are larger for queries answered badly so far; a query's answer is
-    the median of what the rounds' histograms say.
+    Every round draws its few queries by weights, which are larger for queries that were answered badly so far. A
+    query's answer is the median of the answers of all rounds' histograms.
 
     Guarantee
         (epsilon, delta)-differentially private (epsilon alone if delta is 0), or rho-zCDP, for histograms that differ
         in one record: one more or less of it ("add_remove"), or one in another cell ("replace", the number of records
         is public then). Only the measured answers and the sampled queries depend on the data.
 
-        Sampling. Let v be the exact answers, integers, no one of which changes by more than D between neighbours, and
-        A_j the answers of round j's synopsis, which are public and rounded to integers. Query q has the score
+        Sampling. Let v be the exact answers. They are integers, and neighbours change none by more than D. Let A_j be
+        the answers of round j's synopsis, which are public and rounded to integers. Query q has the score
         S_t(q) = sum over j < t of min(max(abs(A_j(q) - v(q)) - lambda, 0), mu), an integer, as lambda and mu are. Each
         term is a function of v(q) with slope at most 1, so S_t changes by at most (t - 1) D. As the text's verdict on
-        round j is a_j = 1 - 2 / mu times that term, its weight exp(-alpha sum a_j) is, but for a common factor,
+        round j is a_j = 1 - 2 / mu times that term, its weight exp(-alpha sum a_j) is in proportion to
         exp(2 alpha / mu S_t(q)): the exponential mechanism with epsilon_t = 4 alpha (t - 1) D / mu, exactly, drawn by
         `dpf.exponential_draws`, without a weight ever being rounded. No sample of the first round depends on the data.
 
@@ -167,13 +166,14 @@ def boost_queries(
     epsilon, delta, rho
         The budget, as for `dpf.projection_mechanism`.
     rounds
-        How many; by default the least that suffice for an advantage: the share of bad answers is below one query's.
+        How many. By default the least after which the share of bad answers (`dpf.theory.inaccurate_share`) is below one
+        query's.
     samples
         How many queries each round samples and measures; one sampled twice is measured twice.
     advantage
         eta: a synopsis is taken to be good for a share 1/2 + eta of the queries, by their weights. Below 1/2.
     accuracy
-        lambda, in the answers' unit; by default twice what no noise of a round exceeds with probability 0.95.
+        lambda, in the answers' unit. By default twice a bound that all noise keeps to with probability at least 0.95.
     generator
         The base synopsis generator: "projection" (least squares, by `dpf.project_answers`), "linear" (the least largest
         error, by linear programming: SciPy is needed) or "brute_force" (the first data set of the alphabet within
@@ -226,7 +226,7 @@ def boost_queries(
     (13, True, True)
 
     """
-    exact = ExactAnswers(WORKLOAD.read("workload", workload))
+    exact = ExactWorkload(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
@@ -244,7 +244,7 @@ def boost_queries(
     if rounds * len(workload) > _MOST_ANSWERS:
         allowed = f"at most {_MOST_ANSWERS:,} answers in all rounds (8 bytes each)"
         raise ParameterError("rounds", Words(f"{rounds:,} of {len(workload):,} queries"), allowed, "ask fewer queries")
-    counts = exact.counts(cells, charged=ledger is not None)
+    counts = clamped(cells, exact.largest_count, clamp=ledger is not None)
     measured = relation == "add_remove" and total is None
     known = None if measured else max(records_of(histogram), 0) if total is None else total
     remembers = REMEMBER.read_optional("remember", remember)
@@ -258,7 +258,7 @@ def boost_queries(
     entry = charge_events(payment, budget, privacy.events, description)
     boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], keeps, source, threads)
     records = float(boosting.measure_total(counts) if known is None else known)
-    answers, told = boosting.run(exact.answers(counts), records)
+    answers, summaries = boosting.run(exact.answers(counts), records)
     return BoostedAnswers(
         answers=answers,
         workload=workload,
@@ -267,7 +267,7 @@ def boost_queries(
         margin=privacy.margin * exact.step,
         step=step,
         scale=privacy.noise.scale * exact.step,
-        rounds=told,
+        rounds=summaries,
         events=privacy.events,
         spent=budget.shown,
         entry=entry,
@@ -291,7 +291,7 @@ def _check_generator(generator: Generator, samples: int, cells: int, total: int 
         check_search(total, cells)
 
 
-def _tolerance(accuracy: object, exact: ExactAnswers, privacy: BoostingPrivacy, size: Size) -> int:
+def _tolerance(accuracy: object, exact: ExactWorkload, privacy: BoostingPrivacy, size: Size) -> int:
     """Return lambda in steps, a whole number."""
     if accuracy is None:
         return 2 * privacy.noise.largest(size.samples, _BETA / size.rounds)
@@ -312,7 +312,7 @@ def verdicts(synopsis: NDArray[np.int64], answers: NDArray[np.int64], tolerance:
 class _Boosting:
     """Figure 6.1 with what was calibrated and charged."""
 
-    exact: ExactAnswers
+    exact: ExactWorkload
     size: Size
     privacy: BoostingPrivacy
     tolerance: int
@@ -328,11 +328,11 @@ class _Boosting:
         return max(float(drawn[0]) / self.exact.largest, 0.0)
 
     def run(self, answers: NDArray[np.int64], total: float) -> tuple[NDArray[np.float64], pl.DataFrame]:
-        """Return the medians and what is told of each round."""
+        """Return the medians, and a frame with a row for each round."""
         workload, step = self.exact.workload, self.exact.step
         scores = np.zeros(len(workload), np.int64)
         synopses = np.empty((self.size.rounds, len(workload)), np.int64)
-        told: list[tuple[int, int, float | None]] = []
+        rows: list[tuple[int, int, float | None]] = []
         fitted: NDArray[np.float64] | None = None
         kept = (np.empty(0, np.int64), np.empty(0, np.float64))
         for known, synopsis in enumerate(synopses):
@@ -343,13 +343,13 @@ class _Boosting:
             fitted = self.fit(Sampled(workload, kept[0]), kept[1], total, self.tolerance * step, fitted)
             if fitted is None:
                 public = workload.answer(np.full(workload.shape, total / workload.cells))
-                told.append((known + 1, int(np.unique(chosen).size), None))
+                rows.append((known + 1, int(np.unique(chosen).size), None))
             else:
                 public = workload.answer(fitted)
-                told.append((known + 1, int(np.unique(chosen).size), float(np.abs(public[chosen] - noisy).max())))
+                rows.append((known + 1, int(np.unique(chosen).size), float(np.abs(public[chosen] - noisy).max())))
             synopsis[:] = public_steps(public / step, _LARGEST)
             scores += verdicts(synopsis, answers, self.tolerance, self.privacy.margin)
-        frame = pl.DataFrame(told, {"round": pl.Int64, "sampled": pl.Int64, "worst": pl.Float64}, orient="row")
+        frame = pl.DataFrame(rows, {"round": pl.Int64, "sampled": pl.Int64, "worst": pl.Float64}, orient="row")
         return np.asarray(np.median(synopses, axis=0) * step, np.float64), frame
 
     def _sample(self, scores: NDArray[np.int64], known: int) -> NDArray[np.int64]:

@@ -6,16 +6,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpfast.accounting.accountants import zcdp
+from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget
-from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, Single, runs
+from dpfast.accounting.events import Event, ExponentialMechanism, Repeated
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.exact.balls import as_written
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.synthesis.fitted.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.boosting_bounds import least_margin, sample_epsilon
-from dpfast.synthesis.fitted.exact_answers import Change
+from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["BoostingPrivacy", "Size", "boosting_privacy", "boosting_privacy_of_book"]
 
@@ -46,10 +45,9 @@ class Size:
     sensitivity: int
     total: int
 
-    @property
-    def change(self) -> Change:
-        """What neighbours do to all answers that are measured."""
-        measured = self.rounds * self.samples
+    def change(self, rounds: int) -> Change:
+        """Return what neighbours do to all answers that are measured in so many rounds, and to the total."""
+        measured = rounds * self.samples
         change = Change(measured, self.sensitivity, measured * self.sensitivity**2)
         return change.and_total(self.total) if self.total else change
 
@@ -112,33 +110,23 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
         units = budget.units
         first = math.floor(units * share)
         margin = unit * samples * (rounds * (rounds - 1) // 2) * UNITS_PER_ONE / first if first else math.inf
-        noise = noise_of_epsilon(size.change, mechanism, units - first, 0)
+        noise = noise_of_epsilon(size.change(rounds), mechanism, units - first, 0)
     else:
-        units = budget.units if budget.kind == "rho" else _rho(budget)
+        amounts = [Fraction(units, UNITS_PER_ONE) for units in (budget.units, budget.delta_units)]
+        units = budget.units if budget.kind == "rho" else zcdp.largest_rho(*amounts)
         first = math.floor(units * share)
         squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
         margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf
-        noise = noise_of_rho(size.change, mechanism, units - first)
-    step = 2.0**-30
+        noise = noise_of_rho(size.change(rounds), mechanism, units - first)
+    accountant, step = (basic if pure else zcdp), 2.0**-30
     while True:
         privacy = _finished(size, margin, noise)
-        cost = 0
-        for event, count in runs(privacy.events[:-1]).items() if rounds > 1 else ():
-            cost += count * (_epsilon_units(event) if pure else zcdp.cost(event)[0])
-        if cost <= first:
+        samples_alone = privacy.events[:-1]
+        if not samples_alone or accountant.cost(samples_alone)[0] <= first:
             return privacy
         # Rounding alone is made good at once; where costs are a few units each, or none will do, steps grow.
         margin = max(margin * (1 + step), privacy.margin + 1)
         step *= 2
-
-
-def _epsilon_units(event: Single) -> int:
-    assert isinstance(event, ExponentialMechanism)
-    return math.ceil(as_written(event.epsilon) * UNITS_PER_ONE)
-
-
-def _rho(budget: Budget) -> int:
-    return zcdp.largest_rho(Fraction(budget.units, UNITS_PER_ONE), Fraction(budget.delta_units, UNITS_PER_ONE))
 
 
 def boosting_privacy_of_book(size: Size, budget: Budget, mechanism: NoiseKind, share: Fraction) -> BoostingPrivacy:
@@ -158,10 +146,7 @@ def boosting_privacy_of_book(size: Size, budget: Budget, mechanism: NoiseKind, s
     ]
     if min(*first, *each) <= 0:
         raise ParameterError("delta", budget.delta_units / UNITS_PER_ONE, "larger, as all rounds share it", "raise it")
-    change = Change(size.samples, size.sensitivity, size.samples * size.sensitivity**2)
-    if size.total:
-        change = change.and_total(size.total)
-    noise = noise_of_epsilon(change, mechanism, each[0], each[1], "book")
+    noise = noise_of_epsilon(size.change(1), mechanism, each[0], each[1], "book")
     epsilon, delta = (units / UNITS_PER_ONE * (1 - 2.0**-40) for units in first)
     margin = least_margin(size.step, size.rounds, size.samples, epsilon, delta, size.sensitivity)
     privacy = _finished(size, margin, noise)

@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike
 from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Special, Threads
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.randomness import Random, random_source
+from dpfast.synthesis.cell_weights import Prior, Replays, Total, check_cells, public_weights
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.exact_queries import ExactQueries, Prior, Replays, Total, public_weights
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.fitted.rounds import PAY, REPEAT, ROUNDS, SELECTION, PaymentByRounds, Rounds
 from dpfast.synthesis.shares import SHARE, Share
 from dpfast.threads import thread_count
-from dpfast.workloads.histograms import Counts, counted, records
-from dpfast.workloads.workload import Asked
+from dpfast.workloads.histograms import Counts, clamped, counted, records
+from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["mwem"]
 
@@ -70,15 +71,15 @@ def mwem(
         the index alone. The measurement adds discrete Laplace noise of scale D / epsilon_m, or Gaussian noise, to the
         selected answers. With rho, a selection costs at most epsilon_s**2 / 8 (Cesar, Rogers 2021), and a measurement
         D2**2 / (2 sigma**2), D2 being 1, and sqrt(2) for replaced units in groups. The shares are whole multiples of
-        1e-18, rounded down, and add up to no more than the budget, whatever was selected in the rounds before. Queries
-        of real coefficients are rounded to multiples of 2**-20 first, and D is that of the rounded ones.
+        1e-18, rounded down, and add up to no more than the budget, whatever was selected in the rounds before. Real
+        coefficients are rounded first, to multiples of about 2**-20 of the largest, and D is that of the rounded ones.
 
     Parameters
     ----------
     histogram
-        Exact counts: integers, of the workload's shape or in one dimension, each from 0 to 2**52 / cells (2**40 / cells
-        for real coefficients). Others are refused; with a ledger they count as the nearest that is allowed. Or a
-        function without arguments that returns them: it is called after the charge.
+        Exact counts: integers, of the workload's shape or in one dimension, each from 0 to 2**52 / cells (about
+        2**40 / cells for real coefficients). Others are refused; with a ledger they count as the nearest that is
+        allowed. Or a function without arguments that returns them: it is called after the charge.
     workload
         The queries: `dpfast.workloads`, with coefficients from -1 to 1, over at most 2**28 cells.
     epsilon, rho
@@ -141,7 +142,7 @@ def mwem(
     and the average of its iterates 40% more. Scaling the data by c and epsilon by 1 / c scales the estimate by c.
 
     A spike, a cell that holds far more than its neighbours, comes out where a query asks for it. Where all queries sum
-    over many cells it is spread over those that no measurement told apart: after ten rounds over the prefixes of 256
+    over many cells it is spread over cells that no measurement separates: after ten rounds over the prefixes of 256
     cells, of 300 scales of the noise that the whole budget would buy (300 / epsilon records) mostly less than half was
     in the spike's cell. `dpf.adaptive_hierarchy` and `dpf.ahp` look for spikes.
 
@@ -171,7 +172,12 @@ rounds=30
 
     """
     relation = read_neighbors(neighbors)
-    queries = ExactQueries(workload, relation)
+    check_cells(WORKLOAD.read("workload", workload).cells, "workload")
+    low, high = workload.range
+    if not -1.0 <= low <= high <= 1.0:
+        of = Words(f"of coefficients from {low:g} to {high:g}")
+        raise ParameterError("workload", of, "of coefficients from -1 to 1", "scale it")
+    queries = ExactWorkload(workload)
     budget = read_budget(epsilon, None, rho)
     plan = Rounds(
         queries,
@@ -193,9 +199,8 @@ rounds=30
     source = random_source(random)
     if not callable(histogram):
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-    payment = PaymentByRounds(payer, pay)
-    payment.begin(plan)
+    payment = PaymentByRounds(payer, pay, plan)
     given = histogram() if callable(histogram) else histogram
-    cells = queries.checked(given, clamp=ledger is not None)
+    cells = clamped(counted(given, workload.shape), queries.largest_scored, clamp=ledger is not None)
     public = records(given) if relation == "replace" and total is None else total
     return plan.run(cells, public, start, source, payment, threads, progress)

@@ -32,7 +32,7 @@ _STILL, _SWEEPS_AT_ONCE, _SWEEPS = 0.02, 10, 300
 #: Queries are held as rows where that takes no more numbers than this.
 _LARGEST_ROWS = 2**24
 _ITERATIONS = 200
-#: A terminal is told how far a fit is when it has taken so many seconds.
+#: A fit that has taken so many seconds shows its progress on a terminal.
 _QUIET = 2.0
 
 
@@ -75,8 +75,8 @@ def fit_table(
 
     Notes
     -----
-    For marginals it is the table of the greatest entropy, but for what noise does not allow: the minimum of relative
-    entropy plus squared distances from the answers in units of their variances, by multiplicative updates
+    For marginals it is the table of the greatest entropy that noise allows: the minimum of relative entropy plus
+    squared distances from the answers in units of their variances, by multiplicative updates
     (`dpfast.weights.marginal_model`). For ranges, rectangles, prefixes and cells a tree of boxes is fitted from the
     whole down to the cells, each box's halves moved evenly to the nearest numbers of 0 or more that have its sum. For
     other queries it is the marginals' fit with rows in their place where they are few, and else the projection.
@@ -90,20 +90,20 @@ def fit_table(
     records
         The number of records, where it is known better than as the sum of all cells.
     deviations
-        The deviation of the noise of each answer; where it is not known, the negative ones tell.
+        The deviation of the noise of each answer; None to estimate it from the negative ones.
 
     """
     total = float(histogram.sum()) if records is None else float(records)
     if histogram.min() >= 0.0:
         return NonnegativeTable(histogram, "none needed", 0, True, 0.0)
     if not total > 0.0:
-        return _told(np.zeros(histogram.shape), "no records", 0, True, workload, answers)
+        return _table(np.zeros(histogram.shape), "no records", 0, True, workload, answers)
     if isinstance(workload, Marginals) or not isinstance(workload, (Identity, Intervals, Rectangles, Kronecker)):
         return _fitted(total, workload, answers, deviations)
-    return _told(_fit_boxes(histogram, total), "boxes", 1, True, workload, answers)
+    return _table(_fit_boxes(histogram, total), "boxes", 1, True, workload, answers)
 
 
-def _told(
+def _table(
     table: Floats, method: str, sweeps: int, complete: bool, workload: Workload, answers: Floats
 ) -> NonnegativeTable:
     apart = np.asarray(workload.answer(table), np.float64) - answers
@@ -127,14 +127,14 @@ def _fitted(total: float, workload: Workload, answers: Floats, deviations: Float
     else:
         tolerance = max(_SOFTNESS * math.sqrt(float(np.square(deviations).mean())), 1e-3 * total / len(workload))
         found = project_answers(answers, workload, total=total, tolerance=tolerance, iterations=_ITERATIONS)
-        return _told(found.histogram, "projection", found.iterations, found.complete, workload, answers)
+        return _table(found.histogram, "projection", found.iterations, found.complete, workload, answers)
     for group in range(offsets.size - 1):
         own = slice(int(offsets[group]), int(offsets[group + 1]))
         # The model's softness is a variance; a deviation of one record stands for the unit of both.
         model.measure(group, answers[own], math.sqrt(math.sqrt(float(np.square(deviations[own]).mean()))))
     tolerance = _STILL * max(math.sqrt(float(np.square(deviations).mean())), 1.0)
     sweeps, complete = _swept(model, tolerance)
-    return _told(model.histogram().reshape(workload.shape), method, sweeps, complete, workload, answers)
+    return _table(model.histogram().reshape(workload.shape), method, sweeps, complete, workload, answers)
 
 
 def _swept(model: Model, tolerance: float) -> tuple[int, bool]:

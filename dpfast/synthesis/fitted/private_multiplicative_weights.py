@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.accounting.budget import Budget, Epsilon, Rho, read_budget
+from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Flag, Number, Special, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
@@ -20,23 +20,14 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
-from dpfast.synthesis.fitted.exact_queries import (
-    REPLAYS,
-    TOTAL,
-    ExactQueries,
-    Prior,
-    Replays,
-    Total,
-    histogram_shape,
-    public_steps,
-    public_weights,
-)
-from dpfast.synthesis.shares import Share, noise_for, read_share, selection_for
+from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload, public_steps
+from dpfast.synthesis.shares import Share, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import CountsOfAnyShape, array_of, clamped, counted, no_arrays, records
+from dpfast.workloads.histograms import CountsOfAnyShape, clamped, counted, no_arrays, numbers_of, records
 from dpfast.workloads.matrix import Matrix
-from dpfast.workloads.workload import Asked
+from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["Answer", "PrivateMultiplicativeWeights"]
 
@@ -104,8 +95,8 @@ class PrivateMultiplicativeWeights:
     updates
         How many queries may be measured. Then every answer comes from the weights, and says so.
     threshold
-        The error from which on a query is measured, in units. By default where a query without error is measured with
-        a probability of 1/1000.
+        The error from which on a query is measured, in units. By default a query without error is measured with
+        probability 1/1000.
     signed
         Whether coefficients may be negative, from -1 to 1; else they lie between 0 and 1.
     neighbors
@@ -200,15 +191,16 @@ class PrivateMultiplicativeWeights:
         self._public_total = neighbors == "replace" or total is not None
         charges, total_noise, name = [], None, f"multiplicative weights over {cells:,} cells"
         if not self._public_total:
-            own = _share(int(units * read_share(total_share, "total_share")), budget)
+            own = positive_share(int(units * read_share(total_share, "total_share")), budget, "lower updates")
             units -= own
-            total_noise, charge = noise_for(kind, own, 1, 1, 1, f"{name}: total")
+            total_noise, charge = noise_for(kind, own, Change(1, 1, 1), 1, f"{name}: total")
             charges.append(charge)
-        testing = _share(int(units * read_share(test_share, "test_share")), budget)
+        testing = positive_share(int(units * read_share(test_share, "test_share")), budget, "lower updates")
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
-        measuring = _share((units - testing) // self.updates, budget)
+        measuring = positive_share((units - testing) // self.updates, budget, "lower updates")
         width = (2 if self._signed and neighbors == "replace" else 1) << _BITS
-        self._noise, charge = noise_for(kind, measuring, width, width**2, self.updates, f"{name}: measurements")
+        moved = Change(1, width, width**2)
+        self._noise, charge = noise_for(kind, measuring, moved, self.updates, f"{name}: measurements")
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self._noise.deviation, self._noise.scale)
         charges += [test.charge, charge]
@@ -234,9 +226,9 @@ class PrivateMultiplicativeWeights:
         self._size = float(min(max(size, 1), 2 ** (_LARGEST_SUM_BITS - _BITS)))
         start *= self._size / float(start.sum())
         self._least = float(start.min())
-        stray = total_noise.deviation if total_noise else 0.0
+        deviation = total_noise.deviation if total_noise else 0.0
         soft = self._softness / (self._deviation * 2.0**-_BITS)
-        self._fitted = FittedRows(start, (self._size, stray), soft)
+        self._fitted = FittedRows(start, (self._size, deviation), soft)
         self.spent = budget.shown
         self.answered = 0
         self._lock = threading.Lock()
@@ -275,14 +267,9 @@ class PrivateMultiplicativeWeights:
             The query has another length or a coefficient out of range.
 
         """
-        row = array_of(query, "query")
         cells = math.prod(self.shape)
-        if row.shape not in {self.shape, (cells,)} or row.dtype.kind not in "biuf":
-            raise ParameterError(
-                "query",
-                Words(f"of shape {row.shape} and type {row.dtype}"),
-                f"numbers or Booleans of shape {self.shape}, or {cells:,} in one dimension",
-            )
+        allowed = f"numbers or Booleans of shape {self.shape}, or {cells:,} in one dimension"
+        row = numbers_of(query, "query", [self.shape, (cells,)], allowed)
         if row.dtype.kind == "f" and not np.isfinite(row).all():
             raise ParameterError("query", Words("NaN or infinite somewhere"), "finite")
         frame = self._answer_all(Matrix(row.reshape(1, *self.shape)), "query")
@@ -312,7 +299,7 @@ class PrivateMultiplicativeWeights:
 
     def _answer_all(self, workload: Workload, argument: str) -> pl.DataFrame:
         """Answer all queries of what errors call by this name."""
-        queries = ExactQueries(workload, self._neighbors, whatever=True)
+        WORKLOAD.read(argument, workload)
         if workload.shape != self.shape:
             raise ParameterError(argument, Words(f"over the shape {workload.shape}"), f"over the shape {self.shape}")
         low, high = workload.range
@@ -328,9 +315,9 @@ class PrivateMultiplicativeWeights:
                 argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
             )
         with self._lock:
-            return self._answered(workload, queries)
+            return self._answered(workload, ExactWorkload(workload, _BITS))
 
-    def _answered(self, workload: Workload, queries: ExactQueries) -> pl.DataFrame:
+    def _answered(self, workload: Workload, queries: ExactWorkload) -> pl.DataFrame:
         values = np.empty(len(workload))
         measured = np.zeros(len(workload), np.bool_)
         exhausted = np.ones(len(workload), np.bool_)
@@ -343,7 +330,7 @@ class PrivateMultiplicativeWeights:
                 self._cells = None  # nothing needs the data any more
                 break
             if exact is None:
-                exact = queries.answers(self._cells) << (_BITS - queries.unit_bits)
+                exact = queries.answers(self._cells) << (_BITS - queries.bits)
             with np.errstate(over="ignore"):
                 public = public_steps(np.ldexp(estimates[place:], _BITS), 2.0**61)
             above = self._sparse.test(np.abs(exact[place:] - public), most=1)
@@ -368,18 +355,21 @@ class PrivateMultiplicativeWeights:
         return float(noisy[0])
 
     def utility(self, queries: Annotated[int, QUERIES], beta: Annotated[float, BETA] = 0.05) -> float:
-        """Return an error that no answer to so many queries exceeds, with probability 1 - beta; infinity if none.
+        """Return an error that no answer to so many queries exceeds with probability at least 1 - beta.
+
+        It is infinite where there is no such bound.
 
         Guarantee
-            For a public total n. With probability 1 - beta, of the noise of k queries none is above b ln(3k / beta), b
-            its scale, that of the threshold is below b0 ln(3 / beta), and that of the measurements within A. Then a
-            query is measured only if the weights err by T - b ln(3k / beta) or more, so that its noisy answer is at
-            least g = T - b ln(3k / beta) - A away from theirs. The step that fits it raises the dual, a concave
-            function that starts at 0, by max over t <= 1 of t g - t**2 c / 2 - n (exp(t) - 1 - t), which is g**2 /
-            (2 c + 2.88 n) or more for g <= n, as exp(t) - 1 - t <= 0.72 t**2; c is the softness in units. Replays raise
-            it too. It never exceeds the primal at the true histogram: its relative entropy to the start, at most
-            n ln(n / least weight), and A**2 / (2 c) for each measurement. If ``updates`` such steps would be more than
-            that, the updates never end, and all answers err by T + b0 ln(3 / beta) at most, or by A.
+            For a public total n. Let b be the scale of the noise on each of k comparisons, b0 that of the noise on the
+            threshold T, and A a bound of the noise of the measurements. With probability at least 1 - beta, no noise of
+            a comparison is above b ln(3k / beta), that of the threshold is below b0 ln(3 / beta), and that of the
+            measurements is within A. Then a query is measured only if the weights err by T - b ln(3k / beta) or more,
+            so that its noisy answer is at least g = T - b ln(3k / beta) - A away from theirs. The step that fits it
+            raises the dual, a concave function that starts at 0, by max over t <= 1 of t g - t**2 c / 2 - n (exp(t) - 1
+            - t), which is g**2 / (2 c + 2.88 n) or more for g <= n, as exp(t) - 1 - t <= 0.72 t**2; c is the softness
+            in units. Replays raise it too. It never exceeds the primal at the true histogram: its relative entropy to
+            the start, at most n ln(n / least weight), and A**2 / (2 c) for each measurement. If ``updates`` such steps
+            would be more than that, the updates never end, and all answers err by T + b0 ln(3 / beta) at most, or by A.
 
         Parameters
         ----------
@@ -399,16 +389,16 @@ class PrivateMultiplicativeWeights:
             raise ParameterError("total", None, "public for this bound", "make the object with total=")
         base, scale = self._scales
         grid = 2.0**-_BITS
-        stray = self._noise.half_width(beta / (3 * self.updates)) * grid
-        gap = self.threshold - scale * math.log(3 * count / beta) - stray - grid
+        largest_noise = self._noise.half_width(beta / (3 * self.updates)) * grid
+        gap = self.threshold - scale * math.log(3 * count / beta) - largest_noise - grid
         soft = self._softness * self._deviation * grid
         size = self._size
         if gap <= 0.0:
             return math.inf
         gain = min(gap, size) ** 2 / (2 * soft + 2.88 * size)
-        if self.updates * (gain - stray**2 / (2 * soft)) <= size * math.log(size / self._least):
+        if self.updates * (gain - largest_noise**2 / (2 * soft)) <= size * math.log(size / self._least):
             return math.inf
-        return max(self.threshold + base * math.log(3 / beta) + grid, stray)
+        return max(self.threshold + base * math.log(3 / beta) + grid, largest_noise)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("private multiplicative weights cannot be pickled or copied: each copy would answer again")
@@ -416,9 +406,3 @@ class PrivateMultiplicativeWeights:
     def __repr__(self) -> str:
         """Show what is left."""
         return f"PrivateMultiplicativeWeights({self.remaining} of {self.updates} updates left; spent {self.spent})"
-
-
-def _share(units: int, budget: Budget) -> int:
-    if units < 1:
-        raise ParameterError(budget.kind, budget.units * 1e-18, "large enough for its shares", "lower updates")
-    return units

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.arguments import Choice, Number, Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
-from dpfast.workloads.histograms import array_of, checked_histogram, no_arrays
+from dpfast.workloads.histograms import checked_histogram, no_arrays, numbers_of
 from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["Body", "Projection", "check_limits", "project_answers"]
@@ -115,9 +115,10 @@ def project_answers(
         unit; by default a thousandth of the root mean square answer. Below what the rounding of floats allows,
         ``complete`` is False.
     iterations
-        Stop after so many in any case, and earlier where a hundred of them bring nothing.
+        Stop after so many in any case, and earlier if a hundred of them bring no progress.
     start
-        A histogram to start from, of an earlier projection, say: the fewer cells it has that are not 0, the faster.
+        A histogram to start from, for example that of an earlier projection. The fewer of its cells are not 0, the
+        faster.
 
     Returns
     -------
@@ -150,72 +151,30 @@ def project_answers(
 
     """
     WORKLOAD.read("workload", workload)
-    given = array_of(answers, "answers")
-    if given.shape != (len(workload),) or given.dtype.kind not in "biuf":
-        allowed = f"one number for each of the {len(workload):,} queries"
-        raise ParameterError("answers", Words(f"of shape {given.shape} and type {given.dtype}"), allowed)
-    target = given.astype(np.float64)
+    allowed = f"one number for each of the {len(workload):,} queries"
+    target = numbers_of(answers, "answers", [(len(workload),)], allowed).astype(np.float64)
     if not np.isfinite(target).all():
         raise ParameterError("answers", Words("with NaN or infinities"), "finite numbers")
     total = TOTAL.read("total", total)
     check_limits(body, tolerance, iterations)
     if tolerance is None:
         tolerance = 1e-3 * math.sqrt(float(np.square(target).mean()))
-    begin = None
+    corners = _Corners(workload, body)
     if start is not None:
         begin = checked_histogram(start, workload.shape, "start").astype(np.float64)
         if not np.isfinite(begin).all() or (body != "ball" and begin.min() < 0):
             raise ParameterError(
-                "start", Words("with other cells"), "of finite cells, and none negative but for the ball"
+                "start", Words("with other cells"), 'of finite cells, none of them negative unless body is "ball"'
             )
-    return _project(target, workload, float(total), body, float(tolerance), int(iterations), begin)
+        corners.begin(begin, total)
+    return corners.fit(target, total, float(tolerance), int(iterations))
 
 
 def check_limits(body: Body, tolerance: float | None, iterations: int) -> None:
-    """Refuse what no projection can be told to do."""
+    """Refuse limits that no projection can keep to."""
     BODY.read("body", body)
     TOLERANCE.read_optional("tolerance", tolerance)
     ITERATIONS.read("iterations", iterations)
-
-
-def _project(
-    target: NDArray[np.float64],
-    workload: Workload,
-    total: float,
-    body: Body,
-    tolerance: float,
-    iterations: int,
-    start: NDArray[np.float64] | None,
-) -> Projection:
-    goal = len(workload) * tolerance**2 / 2
-    # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
-    floor = _ROUNDING * total * float(np.abs(workload.transposed(np.abs(target))).max())
-    corners = _Corners(workload, body)
-    gap, least, since, taken = math.inf, math.inf, 0, 0
-    if start is not None:
-        corners.begin(start, total)
-    if not corners.weights.size:
-        slopes = workload.transposed(-target).reshape(-1)
-        corners.add(slopes, -math.inf)
-        corners.weights[np.argmin(corners.gradient)] = total
-    residual = corners.point() - target
-    for taken in range(1, iterations + 1):
-        slopes = workload.transposed(residual).reshape(-1)
-        corners.look(slopes)
-        promised = corners.promised(slopes)
-        gap = float(corners.weights @ corners.gradient) - total * promised
-        if gap < _IMPROVED * least:
-            least, since = gap, taken
-        if gap <= max(goal, floor) or taken in (iterations, since + _PATIENCE):
-            break
-        mean = promised + gap / total
-        found = corners.add(slopes, mean - _WORTHWHILE * (mean - promised))
-        moved = corners.balance(max(0.1 * gap, 0.5 * goal))
-        if not (found or moved):
-            break  # what is left of the gap is the rounding of floats
-        residual = corners.point() - target
-    gap = max(gap, 0.0)
-    return Projection(target + residual, corners.histogram(), total, gap, math.sqrt(2 * gap), taken, gap <= goal)
 
 
 class _Corners:
@@ -244,6 +203,35 @@ class _Corners:
                 self._take(some, np.sign(start[some]))
             self.weights = np.abs(start[cells]) * (total / size)
             self.gradient = np.zeros(cells.size)
+
+    def fit(self, target: NDArray[np.float64], total: float, tolerance: float, iterations: int) -> Projection:
+        """Find corners and their weights until the answers are near enough to the target."""
+        goal = len(self._workload) * tolerance**2 / 2
+        # What the rounding of floats leaves of a gap; for nothing nearer is there anything to be found.
+        floor = _ROUNDING * total * float(np.abs(self._workload.transposed(np.abs(target))).max())
+        gap, least, since, taken = math.inf, math.inf, 0, 0
+        if not self.weights.size:
+            slopes = self._workload.transposed(-target).reshape(-1)
+            self.add(slopes, -math.inf)
+            self.weights[np.argmin(self.gradient)] = total
+        residual = self.point() - target
+        for taken in range(1, iterations + 1):
+            slopes = self._workload.transposed(residual).reshape(-1)
+            self.look(slopes)
+            promised = self.promised(slopes)
+            gap = float(self.weights @ self.gradient) - total * promised
+            if gap < _IMPROVED * least:
+                least, since = gap, taken
+            if gap <= max(goal, floor) or taken in (iterations, since + _PATIENCE):
+                break
+            mean = promised + gap / total
+            found = self.add(slopes, mean - _WORTHWHILE * (mean - promised))
+            moved = self.balance(max(0.1 * gap, 0.5 * goal))
+            if not (found or moved):
+                break  # what is left of the gap is the rounding of floats
+            residual = self.point() - target
+        gap = max(gap, 0.0)
+        return Projection(target + residual, self.histogram(), total, gap, math.sqrt(2 * gap), taken, gap <= goal)
 
     def promised(self, slopes: NDArray[np.float64]) -> float:
         """Return the linear oracle's value for a body of one record."""

@@ -12,20 +12,22 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import Event
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Choice, Threads, Whole
-from dpfast.errors import ParameterError, Words
+from dpfast.arguments import Choice, Real, Threads, Whole
+from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.answer_noise import CALIBRATION, AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.fitted.exact_answers import Change, ExactAnswers
+from dpfast.synthesis.fitted.boosting_bounds import BETA, COUNT
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
 from dpfast.synthesis.fitted.projection import Body, Iterations, Projection, Tolerance, check_limits, project_answers
-from dpfast.synthesis.fitted.sampled import WithTotal
 from dpfast.threads import thread_count
-from dpfast.workloads.histograms import Counts, counted
+from dpfast.workloads.cells import Total as TotalCount
+from dpfast.workloads.histograms import Counts, clamped, counted
 from dpfast.workloads.histograms import records as records_of
+from dpfast.workloads.matrix import Matrix
 from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["ProjectedAnswers", "calibrate_noise", "check_total", "projection_error", "projection_mechanism"]
@@ -120,9 +122,9 @@ def projection_mechanism(
     Guarantee
         (epsilon, delta)-differentially private, or rho-zCDP, for histograms that differ in one record: one more or
         less of it ("add_remove"), or one in another cell ("replace", the number of records is public then). Proof. The
-        exact answers of the queries, rounded to fixed point, are integers, and neighbours' differ in no more than
-        `dpfast.synthesis.fitted.exact_answers.Change` says, with the number of records as one more answer where that is
-        measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
+        exact answers of the queries, rounded to fixed point, are integers. Neighbours' answers differ by no more than
+        `dpfast.synthesis.fitted.exact_workload.Change` says, with the number of records as one more answer where that
+        is measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
         `noise_of_rho` proves sufficient. The rest is post-processing.
 
     Parameters
@@ -204,7 +206,7 @@ def projection_mechanism(
     dpfast.errors.ParameterError: epsilon must be a number from 1e-18 to 1e6, but was -1; write for example epsilon=0.5
 
     """
-    exact = ExactAnswers(WORKLOAD.read("workload", workload))
+    exact = ExactWorkload(WORKLOAD.read("workload", workload))
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
@@ -221,7 +223,7 @@ def projection_mechanism(
     description = f"{len(workload)} projected answers"
     entry = charge_events(payment, budget, (noise.event,), description)
     known = records_of(histogram) if total is None else total
-    counts = exact.counts(cells, charged=ledger is not None)
+    counts = clamped(cells, exact.largest_count, clamp=ledger is not None)
     answers = exact.answers(counts)
     if measured:
         answers = np.append(answers, counts.sum() * exact.largest)
@@ -233,9 +235,11 @@ def projection_mechanism(
     rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
     records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else max(float(known), 0.0)
     if measured and body != "ball":
-        # The number of records is fitted as all answers are: they tell of it too, together far better than its own.
+        # The number of records is fitted with all answers: together they know it far better than its own measurement.
         most = records + noise.largest(1, _MISSED) / exact.largest
-        beside = WithTotal(workload, exact.largest * exact.step)
+        weight = exact.largest * exact.step
+        ones = np.full((1, *workload.shape), weight)
+        beside = workload + (TotalCount(workload.shape) if weight == 1 else Matrix(ones))
         fitted = project_answers(drawn * exact.step, beside, total=most, body="capped", **rest)
         projection = replace(fitted, answers=fitted.answers[:-1])
         records = float(fitted.histogram.sum())
@@ -253,12 +257,19 @@ def projection_mechanism(
     return released
 
 
-def projection_error(total: int, queries: int, cells: int, epsilon: float, delta: float, beta: float = 0.05) -> float:
+def projection_error(
+    total: Annotated[int, COUNT],
+    queries: Annotated[int, COUNT],
+    cells: Annotated[int, COUNT],
+    epsilon: Annotated[Real, BETA],
+    delta: Annotated[Real, BETA],
+    beta: Annotated[Real, BETA] = 0.05,
+) -> float:
     """Return a bound on the mean squared error per query of projected Laplace noise with the calibration "book".
 
     Guarantee
         For queries with coefficients from 0 to 1, a public total, epsilon below 1 and at least ln(2 cells / beta)
-        queries, the bound holds with probability 1 - beta:
+        queries, the bound holds with probability at least 1 - beta:
 
             abs(p - a)**2 / k <= 16 n sqrt(ln(1 / delta) ln(2 cells / beta)) / epsilon.
 
@@ -273,7 +284,7 @@ def projection_error(total: int, queries: int, cells: int, epsilon: float, delta
     total, queries, cells
         n, k and the number of cells.
     epsilon, delta
-        The budget.
+        The budget, both below 1.
     beta
         The probability of a larger error.
 
@@ -283,9 +294,8 @@ def projection_error(total: int, queries: int, cells: int, epsilon: float, delta
     327919
 
     """
-    if not (0 < epsilon < 1 and 0 < delta < 1 and 0 < beta < 1):
-        given = Words(f"epsilon={epsilon}, delta={delta}, beta={beta}")
-        raise ParameterError("epsilon", given, "all above 0 and below 1")
-    if queries < (tail := math.log(2 * cells / beta)):
+    tail = math.log(2 * COUNT.read("cells", cells) / BETA.read("beta", beta))
+    if COUNT.read("queries", queries) < tail:
         raise ParameterError("queries", queries, f"at least {math.ceil(tail)} for so many cells and this beta")
-    return 16 * total * math.sqrt(math.log(1 / delta) * tail) / epsilon
+    root = math.sqrt(math.log(1 / BETA.read("delta", delta)) * tail)
+    return 16 * COUNT.read("total", total) * root / BETA.read("epsilon", epsilon)

@@ -13,16 +13,16 @@ from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Choice, Flag, Whole
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
+from dpfast.synthesis.cell_weights import REPLAYS, TOTAL
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.exact_queries import REPLAYS, TOTAL, ExactQueries
-from dpfast.synthesis.shares import Selection, Share, noise_for, read_share, selection_for
+from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
+from dpfast.synthesis.shares import Selection, Share, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
 from dpfast.workloads.cells import Identity
@@ -45,27 +45,22 @@ _MOST_BYTES = 2**32
 
 
 class PaymentByRounds:
-    """How a ledger pays: for everything before anything is drawn, or for each round before it."""
+    """How a ledger pays: for everything before anything is drawn, or for each round before it.
 
-    def __init__(self, payment: Payment, pay: object) -> None:
-        PAY.read("pay", pay)
-        if pay == "by_round" and payment.ledger is None:
+    What comes before the first round is charged at once; and all rounds too, unless they are paid one by one.
+    """
+
+    def __init__(self, payment: Payment, pay: object, plan: Rounds) -> None:
+        self.by_round = PAY.read("pay", pay) == "by_round"
+        if self.by_round and payment.ledger is None:
             raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
-        self._payment, self._by_round = payment, pay == "by_round"
-        self.is_at_once = not self._by_round
-        self._round: list[Charge] = []
-        self.entry: int | None = None
-
-    def begin(self, plan: Rounds) -> None:
-        """Charge what comes before the first round, or all rounds too."""
-        self._round = plan.charges_of(1)
-        charges = plan.total_charges + ([] if self._by_round else plan.charges_of(plan.rounds))
-        if charges:
-            self.entry = self._payment.charge(charges)
+        self._payment, self._round = payment, plan.charges_of(1)
+        charges = plan.total_charges + ([] if self.by_round else plan.charges_of(plan.rounds))
+        self.entry = payment.charge(charges) if charges else None
 
     def next_round(self) -> bool:
         """Return whether another round is paid for."""
-        if self._by_round:
+        if self.by_round:
             try:
                 entry = self._payment.charge(self._round)
             except BudgetExceededError:
@@ -85,7 +80,7 @@ class Rounds:
 
     def __init__(
         self,
-        queries: ExactQueries,
+        queries: ExactWorkload,
         budget: Budget,
         rounds: int,
         *,
@@ -104,6 +99,7 @@ class Rounds:
         SELECTION.read("selection", selection)
         _check_rows(queries, self.rounds)
         self.queries, self.budget, self.repeat = queries, budget, repeat
+        self._score_sensitivity = queries.score_sensitivity(neighbors)
         self._draw = exponential if selection == "exponential" else permute_and_flip
         self.total = TOTAL.read_optional("total", total)
         self.total_noise: IntegerNoise | None = None
@@ -111,32 +107,27 @@ class Rounds:
         name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units
         self.total_units = 0
         if neighbors == "add_remove" and total is None:
-            self.total_units = self._positive(int(left * read_share(total_share, "total_share")))
+            part = read_share(total_share, "total_share")
+            self.total_units = positive_share(int(left * part), budget, "lower rounds")
             left -= self.total_units
-            self.total_noise, charge = noise_for(kind, self.total_units, 1, 1, 1, f"{name}: total")
+            self.total_noise, charge = noise_for(kind, self.total_units, Change(1, 1, 1), 1, f"{name}: total")
             self.total_charges.append(charge)
         default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
         part = default if selection_share is None else read_share(selection_share, "selection_share")
-        each = self._positive(left // self.rounds)
+        each = positive_share(left // self.rounds, budget, "lower rounds")
         # Where every group is measured, there is nothing to select.
         selects = repeat or self.rounds < groups
-        select = self._positive(int(each * part)) if selects and groups > 1 else 0
-        measure = self._positive(each - select)
+        select = positive_share(int(each * part), budget, "lower rounds") if selects and groups > 1 else 0
+        measure = positive_share(each - select, budget, "lower rounds")
         self.round_units = select + measure
         self.selection: Selection | None = None
         if select:
             self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections")
         self.noise, self._noise_charge = noise_for(
-            kind, measure, queries.l1, queries.l2_squared, self.rounds, f"{name}: measurements"
+            kind, measure, queries.group_change(neighbors), self.rounds, f"{name}: measurements"
         )
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self.noise.deviation, self.noise.scale)
-
-    def _positive(self, units: int) -> int:
-        if units < 1:
-            given = float(Fraction(self.budget.units, UNITS_PER_ONE))
-            raise ParameterError(self.budget.kind, given, f"large enough for {self.rounds} rounds", "lower rounds")
-        return units
 
     def charges_of(self, rounds: int) -> list[Charge]:
         """Return the charges for so many rounds."""
@@ -155,10 +146,10 @@ class Rounds:
     ) -> Estimate:
         """Draw what is paid for; ``records`` is how many there are where that is public."""
         queries = self.queries
-        unit = 2.0**-queries.unit_bits
-        size, stray = self._total(cells, records, source)
+        unit = queries.step
+        size, deviation = self._total(cells, records, source)
         start *= size / float(start.sum())
-        model = self._model(start, (size, stray), SOFTNESS / (self._deviation * unit))
+        model = self._model(start, (size, deviation), SOFTNESS / (self._deviation * unit))
         answers = queries.answers(cells)
         left = np.ones(len(queries.offsets) - 1, np.bool_)
         log: list[tuple[int, list[float]]] = []
@@ -178,7 +169,7 @@ class Rounds:
                 complete = False
                 break
         # What was paid at once stays spent, whether or not it was drawn.
-        paid = self.rounds if payment.is_at_once else len(log)
+        paid = len(log) if payment.by_round else self.rounds
         spent = Budget(self.budget.kind, self.total_units + paid * self.round_units).shown
         frame = self._frame(log, unit)
         return Estimate(
@@ -214,7 +205,7 @@ class Rounds:
             return int(places[0])
         queries = self.queries
         scores = queries.scores(answers, model.answers(), self.noise.expected)
-        epsilon, sensitivity = self.selection.epsilon, queries.score_sensitivity
+        epsilon, sensitivity = self.selection.epsilon, self._score_sensitivity
         return int(places[self._draw(scores[places], epsilon, sensitivity, random=source, threads=threads)])
 
     def _frame(self, log: list[tuple[int, list[float]]], unit: float) -> pl.DataFrame:
@@ -233,7 +224,7 @@ class Rounds:
         )
 
 
-def _check_rows(queries: ExactQueries, rounds: int) -> None:
+def _check_rows(queries: ExactWorkload, rounds: int) -> None:
     """Refuse queries whose rows would not fit into memory; of marginals and cells none are held."""
     workload = queries.workload
     if isinstance(workload, (Marginals, Identity, TotalCount)):
@@ -241,5 +232,5 @@ def _check_rows(queries: ExactQueries, rounds: int) -> None:
     largest = int(np.diff(queries.offsets).max())
     needed = largest * workload.cells * (1 if workload.binary else 8 * rounds)
     if needed > _MOST_BYTES:
-        allowed = f"one of which what is measured takes at most {_MOST_BYTES:,} bytes (this takes {needed:,})"
+        allowed = f"one whose measured queries take at most {_MOST_BYTES:,} bytes as rows (this takes {needed:,})"
         raise ParameterError("workload", repr(workload), allowed, "make cells coarser, or rounds fewer")

@@ -1,4 +1,4 @@
-"""Workloads made of another one: some of its queries, or the number of records beside them."""
+"""Some of the queries of a workload, as a workload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpfast.workloads.histograms import Numbers
 from dpfast.workloads.shapes import Coefficients, checked_coefficients
 from dpfast.workloads.workload import Place
 
-__all__ = ["Sampled", "WithTotal"]
+__all__ = ["Sampled"]
 
 
 class Sampled(Workload):
@@ -56,48 +56,3 @@ class Sampled(Workload):
     def frame(self) -> pl.DataFrame:
         """Return what each query asks."""
         return self._workload.frame()[self.queries]
-
-
-class WithTotal(Workload):
-    """A workload, and as its last query the number of records times a weight."""
-
-    def __init__(self, workload: Workload, weight: float) -> None:
-        self.shape = workload.shape
-        self._workload = workload
-        self._weight = 1 if weight == 1 else weight
-
-    def __len__(self) -> int:
-        """Return the number of queries."""
-        return len(self._workload) + 1
-
-    def answer(self, histogram: Numbers) -> NDArray[Any]:
-        """Answer all queries and add up the cells."""
-        return np.append(self._workload.answer(histogram), np.sum(histogram) * self._weight)
-
-    def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
-        """Return the sum of the queries, each times its coefficient."""
-        given = checked_coefficients(coefficients, len(self))
-        cells: NDArray[np.float64] = self._workload.transposed(given[:-1]) + given[-1] * self._weight
-        return cells
-
-    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
-        """Return rows, the last one all alike."""
-        rows = self._workload.rows(start, min(stop, len(self) - 1))
-        last = np.full((int(stop >= len(self)), self.cells), self._weight)
-        return np.concatenate([rows, last.astype(np.result_type(rows, last) if self._weight != 1 else rows.dtype)])
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The range of the workload's queries and the weight."""
-        low, high = self._workload.range
-        return min(low, float(self._weight)), max(high, float(self._weight))
-
-    @property
-    def binary(self) -> bool:
-        """Whether the workload is and the weight is 1."""
-        return self._workload.binary and self._weight == 1
-
-    def frame(self) -> pl.DataFrame:
-        """Return what each query asks; of the total nothing."""
-        frame = self._workload.frame()
-        return pl.concat([frame, frame.clear(1)])

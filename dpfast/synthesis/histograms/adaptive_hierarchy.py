@@ -86,23 +86,23 @@ def adaptive_hierarchy(
     Notes
     -----
     A box with a large count, in scales of the noise that its budget would buy, is split (into 16 parts along one axis,
-    8 x 8 in two) and the parts looked at with a share of what is left: an even one for each level where the cells can
-    all be told; else a quarter (in the plane 0.3) three levels above the cells, 0.6 (0.4) two levels above, and all of
+    8 x 8 in two) and the parts looked at with a share of what is left: an even one for each level where all cells
+    can be seen; else a quarter (in the plane 0.3) three levels above the cells, 0.6 (0.4) two levels above, and all of
     it for cells. A box with a small one is measured with all that is left; its cells are taken to be alike. Where
-    several boxes of a family look alike, and each holds less than what is left could tell, their sum is measured in
-    their place. So few records are told from noise at a resolution that they allow, and many as by a hierarchy H_b. A
+    several boxes of a family look alike, and each holds less than what is left could measure, their sum is measured in
+    their place. So a few records are measured at the resolution that they allow, and many as by a hierarchy H_b. A
     box that stands out of its family may hold a spike: it is split from half as many records on, with a smaller share,
     and if it holds few records two levels above the cells then into these at once. Least squares bring all measurements
-    together; then, from the root down, the parts of a box are moved to their mean or to 0, but for those that stand
+    together; then, from the root down, the parts of a box are moved to their mean or to 0, except those that stand
     out, where an estimate of the error is less for it, and all to the nearest nonnegative numbers that have the box's
     sum.
 
     A spike is a cell that holds far more than its neighbours. One of 30 scales (of 30 / epsilon records) is found with
-    probability at least 0.9, and comes out within a tenth of what it is in the middle of the draws and in three fifths
-    of them; one of 100 scales in nine tenths, and one of 300 but for rare draws. More is to be had for a single cell
-    that one knows: Laplace noise of the whole budget is within a tenth of 30 scales with probability 1 - exp(-3), 95%.
-    To find the cell costs part of it. All this is what was measured for epsilon and up to three levels, alone, beside
-    others and above a floor of records (tests/synthesis/test_spikes.py): no proof.
+    probability at least 0.9, and its estimate is within a tenth in the median draw and in three fifths of all draws.
+    One of 100 scales is within a tenth in nine tenths of the draws, and one of 300 in nearly all. A single cell that is
+    known beforehand can be measured better: Laplace noise of the whole budget is within a tenth of 30 scales with
+    probability 1 - exp(-3), 95%. To find the cell costs part of it. All this is what was measured for epsilon and up to
+    three levels, alone, beside others and above a floor of records (tests/synthesis/test_spikes.py): no proof.
 
     References
     ----------
@@ -123,8 +123,7 @@ def adaptive_hierarchy(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     noise = Noise(task, threads)
-    payment = task.payment(ledger, random, dataset, privacy_unit)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "adaptive hierarchy", payment, random, threads)
+    prepared = task.prepare(histogram, "adaptive hierarchy", ledger, dataset, privacy_unit, random, threads)
     tree = Tree(task, prepared, noise)
     tree.grow()
     return tree.estimate()

@@ -94,8 +94,7 @@ def ahp(
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
     look, last = task.noise(_LOOK_PARTS), task.noise(PARTS - _LOOK_PARTS)
-    payment = task.payment(ledger, random, dataset, privacy_unit)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "AHP", payment, random, threads)
+    prepared = task.prepare(histogram, "AHP", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
     noisy = look.add(counts, source, threads).astype(np.float64)
     noisy[noisy < _THRESHOLD * math.log(max(counts.size, 2)) * look.deviation / math.sqrt(2.0)] = 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -27,7 +26,7 @@ from dpfast.strategies.choosing import Considered, consider
 from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.bucketed import bucketed
-from dpfast.synthesis.preparing import Prepared, Task
+from dpfast.synthesis.preparing import Task
 from dpfast.synthesis.shares import selection_for
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
@@ -186,55 +185,43 @@ def dawa(
 
     """
     task = Task.read(histogram, workload, epsilon, rho, neighbors)
-    plan = _Plan.of(task)
-    payment = task.payment(ledger, random, dataset, privacy_unit)
-    prepared = task.prepare(histogram, 2**62 // task.cells, "DAWA", payment, random, threads)
-    return plan.run(prepared, threads)
+    scale = _scale(task)
+    prepared = task.prepare(histogram, "DAWA", ledger, dataset, privacy_unit, random, threads)
+    counts, source = prepared.counts, prepared.source
+    # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
+    costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
+    noisy = laplace(costs, scale, random=source, threads=threads)
+    edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(scale)))
+    best = _strategy(task, edges)
+    buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), source, threads)
+    width = np.diff(edges)
+    rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
+    cells, spent = np.repeat(buckets / width, width), task.budget.shown
+    return Estimate(cells, task.workload, spent, rounds=rounds, entry=prepared.entry, records=prepared.records)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is decided without the counts."""
+def _scale(task: Task) -> float:
+    """Return the scale of the noise on deviations, or refuse a histogram or a budget that there is none for."""
+    if len(task.workload.shape) != 1:
+        raise ParameterError(
+            "workload", Words(f"over {len(task.workload.shape)} attributes"), "over one attribute", "use dpf.ahp"
+        )
+    # Permute-and-flip is accounted for as any pure mechanism is.
+    share = selection_for(task.budget.kind, _PARTITION_PARTS * task.part_units, "permute_and_flip", 1, "partition")
+    scale = partition_scale(share.epsilon, task.moved)
+    cells = task.cells
+    # Wider noise is rounded to multiples of more than 1, where the proof of `partition_scale` fails.
+    if grid_of_integers(scale) > 1 or not Fraction(scale) * 32 * (cells + 4) <= Fraction(2**59, cells):
+        given, allowed = to_float(task.budget.units), f"larger, to find buckets among {cells:,} cells"
+        raise ParameterError(task.budget.kind, given, allowed, "raise it, use coarser cells, or use dpf.ahp")
+    return scale
 
-    task: Task
-    scale: float
 
-    @classmethod
-    def of(cls, task: Task) -> _Plan:
-        if len(task.workload.shape) != 1:
-            raise ParameterError(
-                "workload", Words(f"over {len(task.workload.shape)} attributes"), "over one attribute", "use dpf.ahp"
-            )
-        # Permute-and-flip is accounted for as any pure mechanism is.
-        share = selection_for(task.budget.kind, _PARTITION_PARTS * task.part_units, "permute_and_flip", 1, "partition")
-        scale = partition_scale(share.epsilon, task.moved)
-        cells = task.cells
-        # Wider noise is rounded to multiples of more than 1, where the proof of `partition_scale` fails.
-        if grid_of_integers(scale) > 1 or not Fraction(scale) * 32 * (cells + 4) <= Fraction(2**59, cells):
-            given, allowed = to_float(task.budget.units), f"larger, to find buckets among {cells:,} cells"
-            raise ParameterError(task.budget.kind, given, allowed, "raise it, use coarser cells, or use dpf.ahp")
-        return cls(task, scale)
-
-    def run(self, prepared: Prepared, threads: int | None) -> Estimate:
-        task, counts, random, entry = self.task, prepared.counts, prepared.source, prepared.entry
-        public = None if task.neighbors == "add_remove" else max(float(prepared.records), 0.0)
-        # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
-        costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
-        noisy = laplace(costs, self.scale, random=random, threads=threads)
-        edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(self.scale)))
-        best = self.strategy(edges)
-        buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), random, threads)
-        width = np.diff(edges)
-        rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
-        histogram = np.repeat(buckets / width, width)
-        return Estimate(histogram, task.workload, task.budget.shown, rounds=rounds, entry=entry, records=public)
-
-    def strategy(self, edges: NDArray[np.int64]) -> Considered:
-        """Return what measures the buckets, and the noise: from the public partition alone."""
-        task, buckets = self.task, edges.size - 1
-        units = task.units(_PARTITION_PARTS)
-        budget = Budget(task.budget.kind, units)
-        unit = PrivacyUnit(None, 1, 1, task.neighbors)
-        among = [identity(buckets), *(hierarchy(buckets, b) for b in _BRANCHINGS if b < buckets)]
-        asked = bucketed(task.workload, edges)
-        return min((consider(one, asked, budget, unit) for one in among), key=lambda one: one.rmse)
+def _strategy(task: Task, edges: NDArray[np.int64]) -> Considered:
+    """Return what measures the buckets, and the noise: from the public partition alone."""
+    buckets = edges.size - 1
+    budget = Budget(task.budget.kind, task.units(_PARTITION_PARTS))
+    unit = PrivacyUnit(None, 1, 1, task.neighbors)
+    among = [identity(buckets), *(hierarchy(buckets, b) for b in _BRANCHINGS if b < buckets)]
+    asked = bucketed(task.workload, edges)
+    return min((consider(one, asked, budget, unit) for one in among), key=lambda one: one.rmse)

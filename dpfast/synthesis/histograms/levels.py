@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,6 @@ __all__ = ["Drawn", "Level", "draw_together", "settle"]
 
 Floats = NDArray[np.float64]
 
-_NONE = np.empty(0, np.int64)
 #: What was moved to 0 takes so small a part in what a family is moved by to meet its box's value.
 _HELD = 1e-9
 _TINY = 1e-300
@@ -47,21 +46,13 @@ class Level:
     left: NDArray[np.int64]
     offsets: NDArray[np.int64]
     parents: NDArray[np.int64]
-    unions: NDArray[np.bool_]
-    split: NDArray[np.int64]
+    unions: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    split: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
-    @classmethod
-    def of(
-        cls,
-        boxes: Boxes,
-        value: Floats,
-        variance: Floats,
-        left: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        parents: NDArray[np.int64],
-    ) -> Level:
-        """Return a level without unions, and without families below."""
-        return cls(boxes, value, variance, left, offsets, parents, np.zeros(offsets.size - 1, np.bool_), _NONE)
+    def __post_init__(self) -> None:
+        """Have no unions where none are given."""
+        if not self.unions.size:
+            self.unions = np.zeros(self.offsets.size - 1, np.bool_)
 
     @property
     def families(self) -> NDArray[np.int64]:
@@ -94,9 +85,8 @@ class Level:
             np.concatenate([[0], np.cumsum(sizes)]),
             self.parents,
             unions,
-            _NONE,
         )
-        below = Level.of(
+        below = Level(
             self.boxes.take(moved),
             self.value[moved],
             self.variance[moved],
@@ -118,7 +108,6 @@ class Level:
             np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
             np.concatenate([self.parents, other.parents]),
             np.concatenate([self.unions, other.unions]),
-            _NONE,
         )
 
 

@@ -22,14 +22,14 @@ ROOT_PARTS = 50
 
 Floats = NDArray[np.float64]
 
-# The rules of the tree, found by experiment (benchmarks/dpbench and tests/synthesis/test_spikes.py). Counts are told in
-# scales of the noise that the whole budget would buy, or what is left of it.
+# The rules of the tree, found by experiment (benchmarks/dpbench and tests/synthesis/test_spikes.py). Counts are given
+# in scales of the noise that the whole budget would buy, or what is left of it.
 #: From which count on a box is split: in scales of what is left, and of the whole.
 _LEAST_TO_SPLIT = (7.0, 20.0)
 _LEAST_TO_SPLIT_ALONE = (2.0, 10.0)
 #: The largest share of what is left that a level takes which is two levels above the cells, or more. What stands out
-#: may be a spike, of which the cell should be told best; others are told best by large boxes. A box that is not split
-#: loses nothing by a small share: see `Seen.withheld`.
+#: may be a spike, whose cell should be measured best; other records are measured best by large boxes. A box that is not
+#: split loses nothing by a small share: see `Seen.withheld`.
 _LARGEST_SHARES = {1: (0.6, 0.25)}
 _LARGEST_SHARES_IN_PLANES = (0.4, 0.3)
 _LARGEST_SHARES_ALONE = (0.35, 0.25)
@@ -97,13 +97,13 @@ class Tree:
         self._noise = noise
         self._sums = PrefixSums(prepared.counts.reshape(task.workload.shape))
         whole = Boxes.whole(task.workload.shape)
-        if task.neighbors == "replace":
-            value, variance, left = np.array([max(float(prepared.records), 0.0)]), np.zeros(1), np.array([PARTS])
+        if prepared.records is not None:
+            value, variance, left = np.array([prepared.records]), np.zeros(1), np.array([PARTS])
         else:
             parts = np.array([ROOT_PARTS])
             value, variance = self._measure(whole, parts)
             left = PARTS - parts
-        self.levels = [Level.of(whole, value, variance, left, np.array([0, 1]), np.zeros(1, np.int64))]
+        self.levels = [Level(whole, value, variance, left, np.array([0, 1]), np.zeros(1, np.int64))]
 
     @property
     def signal(self) -> float:
@@ -201,8 +201,8 @@ class Tree:
     def _measure_again(self, level: Level, which: NDArray[np.int64], seen: Seen) -> None:
         """Spend on some boxes all that is left for them: on what is withheld, or on a second measurement.
 
-        The first count is withheld noise with more on top, and tells nothing beside it. Second measurements are weighed
-        with the first by their precision.
+        The first count is the withheld one with more noise on top, and adds nothing to it. Second measurements are
+        weighed with the first by their precision.
         """
         if not which.size:
             return
@@ -238,7 +238,7 @@ class Tree:
         each = np.repeat(spent, children)
         value, variance, withheld = self._look(below, each, np.repeat(left, children))
         offsets = np.concatenate([[0], np.cumsum(children)])
-        result = Level.of(below, value, variance, np.repeat(left - spent, children), offsets, parents)
+        result = Level(below, value, variance, np.repeat(left - spent, children), offsets, parents)
         if not parents.size:
             none = np.empty(0, np.bool_)
             return result, Seen(np.empty(0), none, none, each, withheld)
