@@ -6,16 +6,28 @@ import difflib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import polars as pl
 
 from dpfast.aggregation.paths import SUFFIXES, FilePin, name_files
 from dpfast.aggregation.scans import scan_files
+from dpfast.arguments import Special
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
 
-__all__ = ["Source", "missing_column", "open_source", "refuse_pattern"]
+__all__ = ["Data", "Schema", "Source", "missing_column", "open_source", "refuse_pattern"]
+
+#: Frames of several libraries, which need not be there: no type but object is that of all.
+Data: TypeAlias = Annotated[
+    object,
+    Special(lambda: (5, True, 0.5, b"a", object(), [], [5], {"a": [1], "b": [1, 2]}, "", "no.parquet")),
+]
+#: The dtypes of a CSV file's columns.
+Schema: TypeAlias = Annotated[
+    Mapping[str, pl.DataType | type[pl.DataType]] | None,
+    Special(lambda: (5, True, "Int64", [pl.Int64], object(), {"a": 5}, {"a": "Int64"}, {1: pl.Int64}), optional=True),
+]
 
 _ALLOWED = "a DataFrame, a LazyFrame, an Arrow table, or paths of " + ", ".join(SUFFIXES)
 _MASKED = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "boolean"}
@@ -94,7 +106,7 @@ class Source:
         raise DpfastError("a plan's data cannot be pickled or copied")
 
 
-def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.DataType]] | None = None) -> Source:
+def open_source(data: Data, *, schema: Schema = None) -> Source:
     """Return the data as a Polars frame; files are scanned, not loaded.
 
     Guarantee: nothing but schemas is read, and no error here depends on a value in the data: names, sizes and times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_groups"]
+__all__ = ["OWN_TOP", "draw_groups"]
 
 _LONGEST_LABEL = 42
 _LONGEST_ROW_OF_NAMES = 90
 TOP = Whole(1, 500)
+OWN_TOP = replace(TOP, optional=True)
 _ROW_HEIGHT, _MARGIN_HEIGHT = 0.27, 1.75
 
 

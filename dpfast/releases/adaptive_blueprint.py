@@ -104,7 +104,7 @@ def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     """Return the blueprint of a workload's release from an estimate that adapts to the data."""
     cells, mechanism = read_cells(request), request.mechanism
     unit, budget = cells.unit, cells.budget
-    if not isinstance(mechanism, str) or mechanism != "auto":
+    if mechanism != "auto":
         raise ParameterError("mechanism", mechanism, '"auto" with an adaptive strategy, which draws more than noise')
     steps = unit.max_groups * unit.max_rows_per_group * (1 if unit.neighbors == "add_remove" else 2)
     # The event holds its amount as a float: what is charged is at most the budget, read as that float denotes it.
@@ -120,11 +120,11 @@ def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     blueprint = AdaptiveBlueprint(
         aggregation=cells.aggregation,
         unit=unit,
-        dataset=cells.dataset,
+        dataset=request.known_as,
         concentrated=budget.kind == "rho",
         workload=cells.workload,
         charge=Charge(*amounts, description, event),
         steps=steps,
         step_units=step_units,
     )
-    return replace(blueprint, warnings=caveats(request, cells.population, blueprint.budget))
+    return replace(blueprint, warnings=caveats(request, blueprint.budget))

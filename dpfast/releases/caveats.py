@@ -21,24 +21,20 @@ MANY_UNITS = 1000
 LARGEST_DELTA = 1e-5
 
 
-def caveats(
-    request: Request, population: int | None, budget: ShownAmounts, key_share: KeyShare | None = None
-) -> tuple[str, ...]:
+def caveats(request: Request, budget: ShownAmounts, key_share: KeyShare | None = None) -> tuple[str, ...]:
     """Return the warnings, each a sentence without its full stop.
 
     Parameters
     ----------
     request
         Of its data and keys, only whether they are one and the same object is looked at.
-    population
-        How many units the data are about, as far as that is public; None if it is not told.
     budget
         What the release costs.
     key_share
         How keys are selected, if they are.
 
     """
-    found = []
+    population, found = request.population, []
     if isinstance(budget, Amounts) and budget.epsilon > LARGEST_EPSILON:
         found.append(
             f"epsilon {budget.epsilon:g} is above {LARGEST_EPSILON:g}: an attacker's odds about one unit may change "

@@ -38,10 +38,7 @@ from dpfast.mechanisms.noise.integer_noise import (
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, UnitsNeeded, Weights
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure
 
-__all__ = ["RULES", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
-
-#: What may be asked for.
-RULES = ("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy")
+__all__ = ["best_apart", "divided_delta", "tested_count"]
 
 #: Rules whose noise is Gaussian, and cannot be Laplace.
 _GAUSSIAN = {"iterated": "rounds are Gaussian", "policy": "its sums move by a Euclidean norm"}
@@ -53,30 +50,6 @@ _ROUNDS = (Fraction(1, 21), Fraction(4, 21), Fraction(16, 21))
 _PARTS = 16
 
 _MEND = "raise {}, or lower max_groups"
-
-
-def read_key_selection(key_selection: object, *, selects: bool, counts: bool) -> str:
-    """Return the rule that was asked for, or refuse what is none.
-
-    Parameters
-    ----------
-    key_selection
-        As it was given.
-    selects
-        Whether keys are selected at all.
-    counts
-        Whether a count is among the queries.
-
-    """
-    if type(key_selection) is not str or key_selection not in RULES:
-        raise ParameterError("key_selection", key_selection, ", ".join(f'"{name}"' for name in RULES))
-    if key_selection != "auto" and not selects:
-        raise ParameterError("key_selection", key_selection, '"auto" where keys are public', "leave it out")
-    if key_selection == "count" and not counts:
-        raise ParameterError(
-            "key_selection", key_selection, "another rule where no count is asked", "ask for a count as well"
-        )
-    return key_selection
 
 
 def best_apart(

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from dpfast.arguments import Number
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.mechanisms.noise.half_widths import half_width
@@ -22,7 +22,7 @@ from dpfast.releases.planned_queries import (
     describe,
 )
 
-__all__ = ["error_frame", "explain_query", "measure_frame", "read_miss"]
+__all__ = ["ALPHA", "error_frame", "explain_query", "measure_frame"]
 
 _MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
 _SCHEMA = {
@@ -46,8 +46,8 @@ _ERROR_SCHEMA = {
     "groups": pl.Int64,
     "all": pl.Float64,
 }
-#: Below this probability the quantile of the normal distribution, computed from 1 - p, loses its digits.
-_RAREST = 1e-12
+#: The probability that a bound is missed. Below 1e-12 the normal quantile, computed from 1 - p, loses its digits.
+ALPHA = Number(1e-12, 1, below=True, mend="write for example {name}=0.05")
 
 
 def _measure(part: Part) -> str:
@@ -133,16 +133,7 @@ def measure_frame(queries: Sequence[PlannedQuery]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
-def read_miss(alpha: object) -> float:
-    """Return the probability with which a bound may be missed."""
-    kinds = (int, float, np.integer, np.floating)
-    number = float(alpha) if isinstance(alpha, kinds) and not isinstance(alpha, bool) else math.nan
-    if not _RAREST <= number < 1:
-        raise ParameterError("alpha", alpha, "a number from 1e-12 to below 1", "write for example alpha=0.05")
-    return number
-
-
-def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: object) -> pl.DataFrame:
+def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: float) -> pl.DataFrame:
     """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
 
     Parameters
@@ -159,15 +150,14 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: obje
     The noises of n groups are independent: all stay within h with probability (1 - p)**n, p that of one to
     exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
     """
-    number = read_miss(alpha)
-    miss = number if not groups else -math.expm1(math.log1p(-number) / groups)
-    if miss < _RAREST:
-        raise ParameterError("alpha", alpha, f"at least {_RAREST * (groups or 1):g} for {groups} keys")
+    miss = alpha if not groups else -math.expm1(math.log1p(-alpha) / groups)
+    if miss < ALPHA.least:
+        raise ParameterError("alpha", alpha, f"at least {ALPHA.least * (groups or 1):g} for {groups} keys")
     rows = [
         {
             "query": planned.name,
             "measure": _measure(part),
-            "one": _reach(part, number),
+            "one": _reach(part, alpha),
             "groups": groups,
             "all": None if groups is None else _reach(part, miss),
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpfast.aggregation.exact import Aggregates
+from dpfast.charts import draw_groups
+from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery
@@ -124,13 +125,11 @@ def _draw_query(
     values: Mapping[str, str],
     candidates: Mapping[str, Sequence[Any]],
     frame: pl.DataFrame,
-    path: str | os.PathLike[str] | None,
+    path: ChartPath,
     query: str | None,
     top: int | None,
 ) -> Figure:
     """Draw one query's groups: ``values`` has the column of each, ``candidates`` what a mode may be."""
-    from dpfast.charts import draw_groups
-
     name = next(iter(values)) if query is None else query
     if name not in values:
         raise ParameterError("query", query, f"one of {list(values)}")

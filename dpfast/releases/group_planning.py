@@ -26,7 +26,7 @@ from dpfast.queries import (
     sum_measure,
 )
 from dpfast.releases.caveats import caveats
-from dpfast.releases.choosing_keys import best_apart, divided_delta, read_key_selection, tested_count
+from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.measure_noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
@@ -98,29 +98,30 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     groups = None
     if keys is not None or not entries:
         # A unit touches no more groups than there are.
-        groups = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
+        groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
     _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
-    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
-        raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
     budget = request.read_budget(selects_keys=selects)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
         raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
     counts = any(query.kind == "count" for query in queries.values())
-    key_selection = read_key_selection(request.key_selection, selects=selects, counts=counts)
-    population, dataset = request.read_population(), request.read_dataset()
+    if request.key_selection != "auto" and not selects:
+        raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
+    if request.key_selection == "count" and not counts:
+        allowed = "another rule where no count is asked"
+        raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
     columns = source.collect_schema()
     measures = {name: _measures(query, columns) for name, query in queries.items()}
-    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, population)
+    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
     by = ", ".join(map(name_of, entries)) or "nothing"
-    checked = _Checked(queries, measures, unit, groups, by, mechanism, key_selection, budget, split)
+    checked = _Checked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split)
     planned, key_share = _plan_noise(checked)
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         aggregation = replace(aggregation, lists_groups=True)
@@ -131,13 +132,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     blueprint = GroupBlueprint(
         aggregation=aggregation,
         unit=unit,
-        dataset=dataset,
+        dataset=request.known_as,
         concentrated=budget.kind == "rho",
         queries=answers,
         key_share=key_share,
         split=str(split),
     )
-    return replace(blueprint, warnings=caveats(request, population, blueprint.budget, key_share))
+    return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
 def _plan_noise(checked: _Checked) -> tuple[list[tuple[Part, ...]], KeyShare | None]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import polars as pl
 
 from dpfast.accounting.budget import ShownAmounts
+from dpfast.arguments import Special
+from dpfast.charts.drawing import ChartPath
+from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
 from dpfast.synthesis.estimate import Estimate
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Chart", "Release"]
 
 #: Draws a frame: to which path, which query, and how many groups.
-Chart: TypeAlias = "Callable[[pl.DataFrame, str | os.PathLike[str] | None, str | None, int | None], Figure]"
+Chart: TypeAlias = "Callable[[pl.DataFrame, ChartPath, str | None, int | None], Figure]"
+
+_Query: TypeAlias = Annotated[str | None, Special(lambda: (5, True, 0.5, b"n", "none such", ["n"]), optional=True)]
 
 
 class _NoSuchFiguresError(DpfastError, AttributeError):
@@ -128,7 +132,7 @@ class Release:
         return self._explained
 
     def plot(
-        self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int | None = None
+        self, path: ChartPath = None, *, query: _Query = None, top: Annotated[int | None, OWN_TOP] = None
     ) -> Figure:
         """Draw one query's groups with their intervals, or a workload's answers in the order of its queries.
 
@@ -153,7 +157,7 @@ class Release:
             The query is not one of this release, or matplotlib is not installed.
 
         """
-        return self._chart(self.frame, path, query, top)
+        return self._chart(self.frame, path, query, OWN_TOP.read_optional("top", top))
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""

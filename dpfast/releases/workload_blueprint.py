@@ -12,7 +12,6 @@ from dpfast.errors import ParameterError
 from dpfast.queries import Sensitivity
 from dpfast.randomness import SystemRandom
 from dpfast.releases.caveats import caveats
-from dpfast.releases.explanation import read_miss
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
@@ -82,15 +81,15 @@ class WorkloadBlueprint(HistogramBlueprint):
 
     def error(self, alpha: float) -> pl.DataFrame:
         """Return how far the answer of every query strays, alone and all of them together (a union bound)."""
-        miss, queries = read_miss(alpha), len(self.workload)
-        together = miss / queries
+        queries = len(self.workload)
+        together = alpha / queries
         if together < 1e-300:
             raise ParameterError("alpha", alpha, f"at least 1e-300 for each of {queries:,} queries")
         noise = self.best.noise
         deviations = pl.Series("scale", noise.deviation * self.best.strategy.variances(self.workload) ** 0.5)
         return self.workload.frame().with_columns(
             deviations,
-            (deviations * noise.reach(miss)).alias("one"),
+            (deviations * noise.reach(alpha)).alias("one"),
             (deviations * noise.reach(together)).alias("all"),
         )
 
@@ -110,17 +109,12 @@ def draw_up_workload(request: Request) -> WorkloadBlueprint:
     """
     cells, mechanism, strategy = read_cells(request), request.mechanism, request.strategy
     budget = cells.budget
-    if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace"):
+    if mechanism == "gaussian":
         allowed = '"auto" or "laplace" where a workload is given'
         raise ParameterError("mechanism", mechanism, allowed, "noise is chosen with the strategy, by the error of both")
     if mechanism == "laplace" and budget.kind == "rho":
         raise ParameterError("mechanism", mechanism, '"auto" beside rho, which goes furthest with Gaussian noise')
-    if isinstance(strategy, str) and strategy == "auto":
-        among = None
-    elif isinstance(strategy, Strategy):
-        among = [strategy]
-    else:
-        raise ParameterError("strategy", strategy, '"auto", "adaptive" or one of dpf.strategies')
+    among = [strategy] if isinstance(strategy, Strategy) else None
     # Without a delta there is no Gaussian noise.
     spendable = budget if mechanism == "auto" else replace(budget, delta_units=0)
     choice = choose_for(cells.workload, spendable, cells.unit, among)
@@ -129,11 +123,11 @@ def draw_up_workload(request: Request) -> WorkloadBlueprint:
     blueprint = WorkloadBlueprint(
         aggregation=cells.aggregation,
         unit=cells.unit,
-        dataset=cells.dataset,
+        dataset=request.known_as,
         concentrated=budget.kind == "rho",
         workload=cells.workload,
         charge=charge_of(budget, noise, description),
         choice=choice,
         sensitivity=measured.sensitivity(cells.unit),
     )
-    return replace(blueprint, warnings=caveats(request, cells.population, blueprint.budget))
+    return replace(blueprint, warnings=caveats(request, blueprint.budget))
