@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.columns.declarations import as_array
+from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import marginals as kernels
 from dpfast.kernels.weights import slabs as kernels_of_slabs
@@ -133,37 +134,37 @@ class Ranges(LinearQuery):
 
     """
 
-    starts: Annotated[Any, INTEGERS]  # a column of any kind, kept as an array
-    stops: Annotated[Any, INTEGERS]
+    starts: Annotated[TypedColumn | Sequence[int], INTEGERS]
+    stops: Annotated[TypedColumn | Sequence[int], INTEGERS]
     _ends: NDArray[np.int64] = field(init=False, repr=False)
     _first: NDArray[np.int64] = field(init=False, repr=False)
     _last: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        both = []
         for name in ("starts", "stops"):
             ends = as_array(getattr(self, name), name)
             if ends.ndim != 1 or ends.dtype.kind not in "iu" or not ends.size:
                 raise ParameterError(
                     name, Words(f"of shape {ends.shape} and type {ends.dtype}"), "one column of integers"
                 )
-            object.__setattr__(self, name, ends.astype(np.int64))
-        if self.starts.size != self.stops.size:
-            raise ParameterError(
-                "stops", Words(f"{self.stops.size} of them"), f"{self.starts.size}, as many as the starts"
-            )
-        if self.starts.min() < 0:
+            both.append(ends.astype(np.int64))
+        starts, stops = both
+        if starts.size != stops.size:
+            raise ParameterError("stops", Words(f"{stops.size} of them"), f"{starts.size}, as many as the starts")
+        if starts.min() < 0:
             raise ParameterError("starts", Words("one below 0"), "integers of 0 or more", "count cells from 0")
-        if not (self.starts <= self.stops).all():
+        if not (starts <= stops).all():
             raise ParameterError("stops", Words("one below its start"), "at least the starts")
-        ends = np.unique(np.concatenate([[0], self.starts, self.stops]))
+        ends = np.unique(np.concatenate([[0], starts, stops]))
         object.__setattr__(self, "_ends", ends)
-        object.__setattr__(self, "_first", np.searchsorted(ends, self.starts))
-        object.__setattr__(self, "_last", np.searchsorted(ends, self.stops))
+        object.__setattr__(self, "_first", np.searchsorted(ends, starts))
+        object.__setattr__(self, "_last", np.searchsorted(ends, stops))
 
     @property
     def table(self) -> tuple[int, ...]:
         """How many ranges there are."""
-        return (self.starts.size,)
+        return (self._first.size,)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a histogram of a shape that the query is not over."""
@@ -209,5 +210,6 @@ class Ranges(LinearQuery):
         """Return the coefficients as an array of the shape."""
         self.check(shape)
         cells = np.arange(math.prod(shape))
-        inside: NDArray[Any] = (self.starts[:, None] <= cells) & (cells < self.stops[:, None])
+        starts, stops = self._ends[self._first], self._ends[self._last]
+        inside: NDArray[Any] = (starts[:, None] <= cells) & (cells < stops[:, None])
         return inside.astype(np.uint8).reshape(-1, *shape)

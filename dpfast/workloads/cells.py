@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import SHAPE, Coefficients, Shape, check_sums, checked_coefficients
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["Identity", "Total", "coordinates"]
 
@@ -54,8 +54,9 @@ class Identity(Workload):
         """Return the table, which is not copied."""
         return table
 
-    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def rows(self, start: Place, stop: Place) -> NDArray[np.uint8]:
         """Return rows with a single one."""
+        start, stop = self._span(start, stop)
         return np.eye(stop - start, self.cells, start, dtype=np.uint8)
 
     @property
@@ -119,8 +120,9 @@ class Total(Workload):
         """Return each coefficient in every cell along the middle axis: a view."""
         return np.broadcast_to(table, (len(table), self.cells, table.shape[2]))
 
-    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def rows(self, start: Place, stop: Place) -> NDArray[np.uint8]:
         """Return rows of ones."""
+        start, stop = self._span(start, stop)
         return np.ones((stop - start, self.cells), np.uint8)
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import SHAPE, Coefficients, check_size, check_sums, checked_coefficients
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["Kronecker"]
 
@@ -70,8 +70,9 @@ class Kronecker(Workload):
         """Return the factors' places, those first that leave the fewest numbers."""
         return sorted(range(len(self.factors)), key=lambda place: len(self.factors[place]) / self.factors[place].cells)
 
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return products of the factors' rows."""
+        start, stop = self._span(start, stop)
         places = np.unravel_index(np.arange(start, stop), [len(factor) for factor in self.factors])
         out = np.ones((stop - start, 1), np.uint8 if self.binary else np.float64)
         if start == stop:

@@ -27,7 +27,7 @@ from dpfast.workloads.shapes import (
     checked_coefficients,
     read_only,
 )
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["Marginals", "Sets", "Together"]
 
@@ -139,8 +139,9 @@ class Marginals(Workload):
             spread_marginals(self._tree.steps * _along(inner), tables.reshape(-1), own)
         return out.reshape(outer, self.cells, inner)
 
-    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def rows(self, start: Place, stop: Place) -> NDArray[np.uint8]:
         """Return rows with ones where a cell has the query's values."""
+        start, stop = self._span(start, stop)
         out = np.zeros((stop - start, *self.shape), np.uint8)
         row = 0
         for index, first, last in self._parts(start, stop):

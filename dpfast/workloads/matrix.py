@@ -29,7 +29,7 @@ from dpfast.workloads.shapes import (
     checked_coefficients,
     read_only,
 )
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["LARGEST_COEFFICIENT", "Matrix", "Rows", "Sparse", "SparseMatrix", "is_sparse"]
 
@@ -167,8 +167,9 @@ class Matrix(_Numbers):
         """Return the transposed matrix times the middle axis of a table."""
         return np.asarray(np.matmul(self.numbers.T, table))
 
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return rows of the matrix: uint8 if `binary`."""
+        start, stop = self._span(start, stop)
         rows: NDArray[Any] = self.numbers[start:stop]
         return rows.astype(np.uint8, copy=False) if self.binary else rows
 
@@ -227,8 +228,9 @@ class SparseMatrix(_Numbers):
         multiply_sparse_columns(self._offsets, self._places, self.numbers, read_only(given), out)
         return out.reshape(self.shape)
 
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return rows of the matrix, dense: uint8 if `binary`."""
+        start, stop = self._span(start, stop)
         out = np.zeros((stop - start, self.cells), np.uint8 if self.binary else self.numbers.dtype)
         queries = np.repeat(np.arange(stop - start), np.diff(self._offsets[start : stop + 1]))
         own = slice(self._offsets[start], self._offsets[stop])

@@ -34,7 +34,7 @@ from dpfast.workloads.shapes import (
     checked_indices,
     read_only,
 )
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["AllRanges", "Intervals", "Prefixes", "Ranges"]
 
@@ -50,8 +50,9 @@ class Intervals(Workload):
         """Return the lower and the upper bounds of queries start to stop (exclusive)."""
         raise NotImplementedError
 
-    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def rows(self, start: Place, stop: Place) -> NDArray[np.uint8]:
         """Return rows with ones between the bounds."""
+        start, stop = self._span(start, stop)
         lower, upper = self.bounds(start, stop)
         cells = np.arange(self.cells)
         return ((cells >= lower[:, None]) & (cells < upper[:, None])).view(np.uint8)

@@ -30,7 +30,7 @@ from dpfast.workloads.shapes import (
     checked_indices,
     read_only,
 )
-from dpfast.workloads.workload import Workload
+from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["Rectangles"]
 
@@ -89,8 +89,9 @@ class Rectangles(Workload):
         kept = table.reshape(self._padded)[(slice(0, -1),) * len(self._padded) + (...,)]
         return np.ascontiguousarray(kept).reshape(self.shape)
 
-    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def rows(self, start: Place, stop: Place) -> NDArray[np.uint8]:
         """Return rows with ones within the rectangles."""
+        start, stop = self._span(start, stop)
         out = np.ones((stop - start, *self.shape), np.uint8)
         for axis, size in enumerate(self.shape):
             cells = np.arange(size)

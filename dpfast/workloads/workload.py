@@ -13,16 +13,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.arguments import Instance
+from dpfast.arguments import Instance, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.histograms.products import square_block_sums
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import Coefficients, check_size, checked_coefficients, read_only
 
-__all__ = ["LARGEST_GRAM", "WORKLOAD", "Asked", "OwnQueries", "Union", "Workload"]
+__all__ = ["LARGEST_GRAM", "PLACE", "WORKLOAD", "Asked", "OwnQueries", "Place", "Union", "Workload"]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
+
+#: A query's number.
+PLACE = Whole(0)
+Place: TypeAlias = Annotated[int, PLACE]
 
 #: Rows of a matrix are formed in blocks of about so many numbers.
 _BLOCK_NUMBERS = 2**22
@@ -64,7 +68,7 @@ class Workload(ABC):
         """Return the sum of the queries, each times its coefficient: W' c, of `shape`."""
 
     @abstractmethod
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return queries start to stop (exclusive) as rows of a matrix with `cells` columns: uint8 if `binary`."""
 
     @property
@@ -105,8 +109,17 @@ class Workload(ABC):
         spread = np.stack([self.transposed(row).reshape(-1) for row in rows])
         return np.moveaxis(spread.reshape(len(table), -1, self.cells), 2, 1)
 
-    def query(self, index: int) -> NDArray[Any]:
+    def _span(self, start: int, stop: int) -> tuple[int, int]:
+        """Return from where to where queries are asked for, or refuse what is no part of them."""
+        start, stop = PLACE.read("start", start), PLACE.read("stop", stop)
+        if not start <= stop <= len(self):
+            raise ParameterError("stop", stop, f"from start, {start:,}, to {len(self):,}, the number of queries")
+        return start, stop
+
+    def query(self, index: Place) -> NDArray[Any]:
         """Return one query as an array of `shape`."""
+        if PLACE.read("index", index) >= len(self):
+            raise ParameterError("index", index, f"below {len(self):,}, the number of queries")
         return self.rows(index, index + 1).reshape(self.shape)
 
     def gram(self) -> NDArray[np.float64]:
@@ -227,8 +240,9 @@ class Union(Workload):
             out += part.transposed(given[start:stop])
         return out
 
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return rows of the parts."""
+        start, stop = self._span(start, stop)
         blocks = [
             part.rows(max(start - first, 0), min(stop, last) - first)
             for part, first, last in zip(self.parts, self.offsets.tolist(), self.offsets[1:].tolist(), strict=False)

@@ -149,6 +149,26 @@ def test_single_events_and_columns_cost_the_same(kind, size):
         assert lower * (1 - 1e-9) <= delta <= upper * (1 + 1e-9)
 
 
+def test_whose_loss_is_that_of_its_pair():
+    """Of these alone a lower bound of the pair's curve is one of the event: ledgers refuse by it (`check_event`).
+
+    Noise and randomized response are one mechanism each. Some epsilon-private mechanism is randomized response, also
+    beside a failure of probability delta; no selection of a winner or of keys is.
+    """
+    found = {kind: row.loss_is for kind, row in FACTS.items() if row.loss_is != "a bound"}
+    own = (events.Laplace, events.DiscreteLaplace, events.Gaussian, events.RandomizedResponse)
+    assert found == dict.fromkeys(own, "its own") | dict.fromkeys((events.Pure, events.Approximate), "attained")
+
+
+@pytest.mark.parametrize("kind", [events.Laplace, events.ExponentialMechanism, events.RandomizedResponse])
+def test_what_is_known_beside_an_epsilon_is_used(kind):
+    """A curve, or a rho, of its own is below what holds of anything with that epsilon."""
+    event = example(kind)
+    anything = rdp.claimed(*basic.cost(event))[0]
+    assert all(own < other for own, other in zip(rdp.cost(event)[0][:50], anything, strict=False))
+    assert (zcdp.cost(event) < zcdp.claimed(*basic.cost(event))) == (FACTS[kind].rho is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class NewNoise(events._Fact):
     """An event that somebody has just written."""

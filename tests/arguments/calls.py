@@ -38,16 +38,19 @@ class Call:
             if parameter.kind not in unnamed and name != "self" and name not in self.skipped
         ]
 
-    def declaration(self, name: str) -> Declaration | None:
-        """The declaration in the signature."""
+    def hint(self, name: str) -> Any:
+        """The type in the signature, with what stands beside it."""
         function = self.function.__init__ if inspect.isclass(self.function) else self.function
         while isinstance(function, (types.MethodType, staticmethod)):
             function = function.__func__
         function = inspect.unwrap(function)
         # One by one: what is returned may be of a library that is not imported before it is used.
         annotated = types.SimpleNamespace(__annotations__={name: function.__annotations__.get(name)})
-        hints = typing.get_type_hints(annotated, function.__globals__, include_extras=True)
-        return next((part for part in _parts(hints[name]) if isinstance(part, Declaration)), None)
+        return typing.get_type_hints(annotated, function.__globals__, include_extras=True)[name]
+
+    def declaration(self, name: str) -> Declaration | None:
+        """The declaration in the signature."""
+        return next((part for part in _parts(self.hint(name)) if isinstance(part, Declaration)), None)
 
     def __call__(self, **changed: Any) -> Any:
         """Call it with some arguments changed."""

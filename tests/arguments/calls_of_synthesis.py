@@ -40,7 +40,7 @@ WORKLOADS = [
     of("marginals of sets", dpf.workloads.marginals, shape=(2, 2), attributes=[(0,)]),
     of("matrix", dpf.workloads.matrix, rows=[[1, 0, 1, 0]], shape=(2, 2)),
     *[
-        of(f"{type(workload).__name__}.{method}", getattr(workload, method), **{argument: given})
+        of(f"{type(workload).__name__}.{method}", getattr(workload, method), **given)
         for workload in [
             dpf.workloads.identity(4),
             dpf.workloads.total(4),
@@ -53,9 +53,11 @@ WORKLOADS = [
             dpf.workloads.kronecker(dpf.workloads.prefix(2), dpf.workloads.total(2)),
             LINE + LINE,
         ]
-        for method, argument, given in [
-            ("answer", "histogram", COUNTS),
-            ("transposed", "coefficients", np.ones(len(workload))),
+        for method, given in [
+            ("answer", {"histogram": COUNTS}),
+            ("transposed", {"coefficients": np.ones(len(workload))}),
+            ("rows", {"start": 0, "stop": 1}),
+            ("query", {"index": 0}),
         ]
     ],
 ]
@@ -70,6 +72,7 @@ DOMAINS = [
         skipped=frozenset({"data"}),
     ),
     of("Domain.records", DOMAIN.records, cells=[0, 3]),
+    of("OpenRecords.count", DOMAIN.open(RECORDS).count),
     of("histogram", dpf.workloads.histogram, data=RECORDS, attributes={"a": 2}, outside="null"),
 ]
 BUDGET = {"workload": LINE, "epsilon": 1.0}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import typing
 
 import pytest
 
@@ -30,6 +32,23 @@ def is_about(name, text, others):
 @EACH
 def test_every_argument_is_declared(call):
     assert [name for name in call.parameters if call.declaration(name) is None] == []
+
+
+@EACH
+def test_no_argument_is_of_any_type(call):
+    """But data: a frame or a file of any library."""
+    types = {
+        name: getattr(call.hint(name), "__origin__", call.hint(name)) for name in call.parameters if name != "data"
+    }
+    assert [name for name, hint in types.items() if hint in (typing.Any, object)] == []
+
+
+def test_every_public_name_is_called():
+    """All but an abstract class, and those that plan first, whose arguments are specifications."""
+    called = [inspect.unwrap(call.function) for call in CALLS]
+    names = [(room, name) for room in (dpf, dpf.weights) for name in room.__all__]
+    missing = {name for room, name in names if getattr(room, name) not in called}
+    assert missing <= {"LinearQuery", "answer", "plan", "release"}
 
 
 @EACH

@@ -129,7 +129,8 @@ def noisy_top_k(
 
     Examples
     --------
-    >>>     >>> noisy_top_k([3, 900, 14976, 10683], 2, epsilon=1.0)
+    >>> import polars as pl
+    >>> noisy_top_k([3, 900, 14976, 10683], 2, epsilon=1.0)
     array([2, 3])
     >>> noisy_top_k(pl.Series([[3, 900, 14976], [700]]), 2, epsilon=1.0).to_list()
     [[2, 1], [0]]

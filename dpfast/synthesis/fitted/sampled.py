@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import Numbers
 from dpfast.workloads.shapes import Coefficients, checked_coefficients
+from dpfast.workloads.workload import Place
 
 __all__ = ["Sampled", "WithTotal"]
 
@@ -37,7 +38,7 @@ class Sampled(Workload):
         np.add.at(every, self.queries, checked_coefficients(coefficients, len(self)))
         return self._workload.transposed(every)
 
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return rows one by one."""
         rows = [self._workload.rows(query, query + 1) for query in self.queries[start:stop].tolist()]
         return np.concatenate(rows) if rows else self._workload.rows(0, 0)
@@ -79,7 +80,7 @@ class WithTotal(Workload):
         cells: NDArray[np.float64] = self._workload.transposed(given[:-1]) + given[-1] * self._weight
         return cells
 
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
+    def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return rows, the last one all alike."""
         rows = self._workload.rows(start, min(stop, len(self) - 1))
         last = np.full((int(stop >= len(self)), self.cells), self._weight)
