@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import LARGEST_RHO, delta_beside_rho, kind_of_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
+from dpfast.arguments import Real, Special, no_numbers
 from dpfast.columns import borrow_scale
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.fresh import fresh_array
@@ -22,7 +25,19 @@ from dpfast.ledger import ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_ratios
 
-__all__ = ["Floats", "Mechanism", "Part", "Rows", "calibrated", "column_of", "epsilon_of"]
+__all__ = [
+    "ColumnName",
+    "Floats",
+    "Mechanism",
+    "OwnAmount",
+    "OwnColumnName",
+    "OwnDelta",
+    "Part",
+    "PerQuery",
+    "Rows",
+    "column_of",
+    "epsilon_of",
+]
 
 Floats = NDArray[np.float64]
 Mechanism = Literal["laplace", "gaussian"]
@@ -46,34 +61,46 @@ class Part:
     charge: ChargeColumns
 
 
-def calibrated(
-    frame: pl.DataFrame,
-    value: str,
-    *,
-    accountant: str = "basic",
-    sensitivity: Any = 1.0,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = None,
-    weight: Any = None,
-    mechanism: str = "auto",
-    description: str = "queries of a table",
-) -> list[Part]:
-    """Return the noise and the charges of a table's rows, from its public columns alone; see `answer`."""
-    rows = Rows(frame, accountant, value, sensitivity, description)
-    return rows.planned(epsilon, rho, delta, weight, mechanism)
+def _no_numbers() -> Iterator[object]:
+    yield from (*no_numbers(), 0, -1, [1.0], np.ones(3), "none such", [None])
 
 
+#: A column's name, or a number for all rows.
+PerQuery: TypeAlias = Annotated[Real | str, Special(_no_numbers)]
+_AMOUNT = Special(lambda: (*_no_numbers(), 1e-19, 10**7), optional=True)
+OwnAmount: TypeAlias = Annotated[Real | str | None, _AMOUNT]
+OwnDelta: TypeAlias = Annotated[
+    Real | str | None, Special(lambda: (*no_numbers(), -1, 1, 1.5, [0.5], "none such"), optional=True)
+]
+_NO_COLUMNS = (5, True, 0.5, b"count", ["count"], object(), "", "none such", pl.col("count"))
+ColumnName: TypeAlias = Annotated[str, Special(lambda: _NO_COLUMNS)]
+OwnColumnName: TypeAlias = Annotated[str | None, Special(lambda: _NO_COLUMNS, optional=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The public parameters of the rows, and the noise that they ask for."""
+    """The public parameters of a table's rows, as `answer` explains them, and the noise that they ask for."""
 
-    def __init__(self, frame: pl.DataFrame, accountant: str, value: str, sensitivity: Any, description: str) -> None:
-        self.frame = frame
-        self.value = value
-        self.accountant = accountant
-        self.whole = not frame[value].dtype.is_float()
-        self.description = description
-        self.sensitivity = self.numbers(sensitivity, "sensitivity")
+    frame: pl.DataFrame
+    value: str
+    accountant: str = "basic"
+    sensitivity: PerQuery = 1.0
+    epsilon: OwnAmount = None
+    rho: OwnAmount = None
+    delta: OwnDelta = None
+    weight: OwnColumnName = None
+    mechanism: str = "auto"
+    description: str = "queries of a table"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the true values are integers or Booleans."""
+        return not self.frame[self.value].dtype.is_float()
+
+    @cached_property
+    def width(self) -> float | Floats:
+        """The sensitivity: one number, or one for each row."""
+        return self.numbers(self.sensitivity, "sensitivity")
 
     def numbers(self, given: Any, argument: str) -> float | Floats:
         """Return a parameter: a number rounded up, or a column of positive finite float64."""
@@ -103,36 +130,33 @@ class Rows:
         """Return a column, of one number without a copy of it for every row."""
         return np.broadcast_to(np.asarray(number), (self.frame.height,)) if isinstance(number, float) else number
 
-    def planned(self, epsilon: Any, rho: Any, delta: Any, weight: Any, mechanism: Any) -> list[Part]:
-        """Return the parts that the rows fall into."""
-        amounts = self.amounts(epsilon, rho, delta, weight)
-        deltas = None if _is_none(delta) else self.spread(self.numbers(delta, "delta"))
+    def planned(self) -> list[Part]:
+        """Return the noise and the charges of the parts that the rows fall into."""
+        amounts = self.amounts()
+        deltas = None if _is_none(self.delta) else self.spread(self.numbers(self.delta, "delta"))
         if deltas is not None and not deltas.max() < 1.0:
             raise ParameterError("delta", float(deltas.max()), "below 1")
-        chosen = self._mechanisms(mechanism)
-        if rho is not None:
-            return self._by_rho(amounts, chosen)
-        return self._by_epsilon(amounts, deltas, chosen)
+        chosen = self._mechanisms(self.mechanism)
+        return self._by_rho(amounts, chosen) if self.rho is not None else self._by_epsilon(amounts, deltas, chosen)
 
-    def amounts(self, epsilon: Any, rho: Any, delta: Any, weight: Any) -> Floats:
+    def amounts(self) -> Floats:
         """Return each row's epsilon or rho, whichever was given."""
-        kind = kind_of_budget(epsilon, rho)
-        if kind == "epsilon":
-            return self._amounts(epsilon, weight, kind)
-        refuse_rho(self.accountant, rho)
-        if not _is_none(delta):
-            raise delta_beside_rho(delta)
-        amounts = self._amounts(rho, weight, kind)
-        _check_range(amounts, LARGEST_RHO, kind)
+        if kind_of_budget(self.epsilon, self.rho) == "epsilon":
+            return self._amounts(self.epsilon, "epsilon")
+        refuse_rho(self.accountant, self.rho)
+        if not _is_none(self.delta):
+            raise delta_beside_rho(self.delta)
+        amounts = self._amounts(self.rho, "rho")
+        _check_range(amounts, LARGEST_RHO, "rho")
         return amounts
 
-    def _amounts(self, given: Any, weight: Any, argument: str) -> Floats:
-        if weight is None:
+    def _amounts(self, given: Any, argument: str) -> Floats:
+        if self.weight is None:
             return self.spread(self.numbers(given, argument))
-        if not isinstance(weight, str):
-            raise ParameterError("weight", weight, "a column's name")
+        if not isinstance(self.weight, str):
+            raise ParameterError("weight", self.weight, "a column's name")
         total = to_float(charge_units(given, "epsilon", argument))
-        weights = self.spread(self.numbers(weight, "weight"))
+        weights = self.spread(self.numbers(self.weight, "weight"))
         # A float sum of n positive numbers errs by less than n * 2**-53 of itself, whatever the order; charges
         # are rounded up by less than 2**-48 and a unit of 1e-18 each.
         room = 1.0 + len(weights) * 2.0**-52 + 2.0**-46
@@ -164,19 +188,19 @@ class Rows:
             chosen = rho <= _GAUSSIAN_UP_TO[noise] if chosen == "auto" else np.full(rho.size, chosen == "gaussian")
 
         def gaussian_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.sensitivity), rows)
+            size = self._taken(self.spread(self.width), rows)
             scale = size / np.sqrt(2.0 * self._taken(rho, rows)) * _RHO_ROOM
             return self._gaussian(rows, scale, size, None, None)
 
         def laplace_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.sensitivity), rows)
+            size = self._taken(self.spread(self.width), rows)
             return self._laplace(rows, epsilon_of(self._taken(rho, rows), noise), size)
 
         return _split(chosen, gaussian_part, laplace_part)
 
     def _by_epsilon(self, epsilon: Floats, delta: Floats | None, chosen: str | NDArray[np.bool_]) -> list[Part]:
         if isinstance(chosen, str) and (chosen == "laplace" or (chosen == "auto" and delta is None)):
-            return [self._laplace(None, epsilon, self.spread(self.sensitivity))]
+            return [self._laplace(None, epsilon, self.spread(self.width))]
         if delta is None:
             raise ParameterError("delta", None, "given where noise is Gaussian", "write for example delta=1e-6")
         _check_range(epsilon, 1e6, "epsilon")
@@ -187,12 +211,12 @@ class Rows:
             chosen = ratio * epsilon < math.sqrt(2.0) if chosen == "auto" else np.full(epsilon.size, True)
 
         def gaussian_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.sensitivity), rows)
+            size = self._taken(self.spread(self.width), rows)
             scale = self._taken(ratio, rows) * size * (1.0 + 2.0**-50)
             return self._gaussian(rows, scale, size, self._taken(epsilon, rows), self._taken(delta, rows))
 
         def laplace_part(rows: NDArray[np.int64] | None) -> Part:
-            return self._laplace(rows, self._taken(epsilon, rows), self._taken(self.spread(self.sensitivity), rows))
+            return self._laplace(rows, self._taken(epsilon, rows), self._taken(self.spread(self.width), rows))
 
         return _split(chosen, gaussian_part, laplace_part)
 

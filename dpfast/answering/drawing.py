@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
@@ -23,15 +24,15 @@ _MISS = 0.05
 _WIDENED = 1.0 + 2.0**-18
 
 
-def cleaned(values: pl.Series, missing: float) -> pl.Series:
+def cleaned(values: pl.Series, missing: Fraction) -> pl.Series:
     """Return values that kernels take, with the declared number for what is missing: no error tells of a value."""
     if values.dtype.is_float():
         largest = float(np.finfo(np.float32 if values.dtype == pl.Float32 else np.float64).max)
-        missing = float(missing)  # Polars has no integers of more than 128 bits
+        placeholder = float(missing)
         if values.null_count():
-            values = values.fill_null(missing)
+            values = values.fill_null(placeholder)
         if not values.is_finite().all():
-            values = values.fill_nan(missing).clip(-largest, largest)
+            values = values.fill_nan(placeholder).clip(-largest, largest)
         return values
     if values.dtype not in (pl.Int64, pl.Int32, pl.UInt32):
         if values.dtype == pl.UInt64:
@@ -40,7 +41,7 @@ def cleaned(values: pl.Series, missing: float) -> pl.Series:
     return values.fill_null(round(missing)) if values.null_count() else values
 
 
-def cleaned_lists(values: pl.Series, missing: float) -> pl.Series:
+def cleaned_lists(values: pl.Series, missing: Fraction) -> pl.Series:
     """Return lists of scores that kernels take, likewise; a null is no candidate and stays."""
     lists = values.arr.to_list() if isinstance(values.dtype, pl.Array) else values
     dtype = lists.dtype.inner  # type: ignore[attr-defined]
