@@ -235,7 +235,7 @@ class Number(Argument[float]):
         if math.isfinite(self.least):
             yield self.least if self.above else self.least - 1
         if math.isfinite(self.most):
-            yield self.most if self.below else self.most + 1
+            yield self.most if self.below else self.most + max(1, abs(self.most))
 
 
 @dataclass(frozen=True)
@@ -396,6 +396,8 @@ def is_real(given: object) -> bool:
 
 def _number(given: Any) -> float:
     """Return a number as a float; NaN for what is none."""
+    if type(given) is float:
+        return given
     if isinstance(given, (bool, str, bytes, type)) or not hasattr(type(given), "__float__"):
         return math.nan
     if getattr(given, "ndim", 0) or (isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind not in "iuf"):

@@ -7,11 +7,14 @@ which the ledger knows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
+from functools import cache
+from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
+import numpy as np
+
+from dpfast.arguments import Argument, Number, Special, Whole
 from dpfast.errors import ParameterError
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "Composed",
     "DiscreteLaplace",
     "Event",
+    "Events",
     "ExponentialMechanism",
     "Gaussian",
     "KeySelection",
@@ -35,32 +39,10 @@ __all__ = [
 ]
 
 
-def _positive(event: object, *names: str) -> None:
-    """Read the fields as floats above 0 and finite, or refuse them."""
-    for name in names:
-        value = getattr(event, name)
-        if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
-            raise ParameterError(name, value, "a positive finite number")
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not (0.0 < number < math.inf):
-            raise ParameterError(name, value, "a positive finite number")
-        object.__setattr__(event, name, number)
-
-
-def _below_one(event: object, name: str) -> None:
-    _positive(event, name)
-    if not getattr(event, name) < 1.0:
-        raise ParameterError(name, getattr(event, name), "a number above 0 and below 1")
-
-
-def _whole(event: object, name: str, smallest: int) -> None:
-    value = getattr(event, name)
-    if isinstance(value, bool) or not hasattr(type(value), "__index__") or value.__index__() < smallest:
-        raise ParameterError(name, value, f"a whole number of at least {smallest}")
-    object.__setattr__(event, name, value.__index__())
+#: What fields of events may be.
+Positive: TypeAlias = Annotated[float, Number(0, above=True)]
+BelowOne: TypeAlias = Annotated[float, Number(0, 1, above=True, below=True)]
+Count: TypeAlias = Annotated[int, Whole(1)]
 
 
 class _Fact:
@@ -68,9 +50,21 @@ class _Fact:
 
     __slots__ = ()
 
+    def __post_init__(self) -> None:
+        kind: type = type(self)
+        for name, declared in _declared(kind):
+            object.__setattr__(self, name, declared.read(name, getattr(self, name)))
+
     def times(self, count: int) -> Repeated:
         """Return this event, ``count`` times."""
         return Repeated(self, count)  # type: ignore[arg-type]
+
+
+@cache
+def _declared(kind: type) -> tuple[tuple[str, Argument[Any]], ...]:
+    """Return the declared fields of a class of events."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple((name, hint.__metadata__[0]) for name, hint in hints.items() if get_origin(hint) is Annotated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +76,8 @@ class Laplace(_Fact):
     `DiscreteLaplace`, which composes worse.
     """
 
-    scale: float
-    sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale", "sensitivity")
+    scale: Positive
+    sensitivity: Positive = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,101 +87,68 @@ class DiscreteLaplace(_Fact):
     The geometric mechanism (Ghosh, Roughgarden, Sundararajan 2009).
     """
 
-    scale: float
-    sensitivity: int = 1
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale")
-        _whole(self, "sensitivity", 1)
+    scale: Positive
+    sensitivity: Count = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(_Fact):
     """Noise of standard deviation ``scale`` on a statistic of L2 ``sensitivity``; rounding is post-processing."""
 
-    scale: float
-    sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale", "sensitivity")
+    scale: Positive
+    sensitivity: Positive = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentialMechanism(_Fact):
     """The exponential mechanism at ``epsilon``, its winner's index alone released: bounded range epsilon."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    epsilon: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class PermuteAndFlip(_Fact):
     """Permute-and-flip at ``epsilon`` (McKenna, Sheldon 2020): pure, with no bounded-range discount."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    epsilon: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(_Fact):
     """The truth kept with odds exp(epsilon) against each other one of ``categories`` answers."""
 
-    epsilon: float
-    categories: int = 2
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
-        _whole(self, "categories", 2)
+    epsilon: Positive
+    categories: Annotated[int, Whole(2)] = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Pure(_Fact):
     """Anything that is (epsilon, 0)-differentially private."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    epsilon: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class Approximate(_Fact):
     """Anything that is (epsilon, delta)-differentially private; epsilon may be 0."""
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.epsilon, (int, float)) and self.epsilon == 0):
-            _positive(self, "epsilon")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        _below_one(self, "delta")
+    epsilon: Annotated[float, Number(0)]
+    delta: BelowOne
 
 
 @dataclass(frozen=True, slots=True)
 class KeySelection(_Fact):
     """Private selection of the keys of a histogram: (epsilon, delta) together over all keys of one unit."""
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
-        _below_one(self, "delta")
+    epsilon: Positive
+    delta: BelowOne
 
 
 @dataclass(frozen=True, slots=True)
 class ZeroConcentrated(_Fact):
     """Anything that is rho-zCDP (Bun, Steinke 2016)."""
 
-    rho: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "rho")
+    rho: Positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +159,11 @@ class PoissonSubsampled(_Fact):
     """
 
     event: Event
-    rate: float
+    rate: Annotated[float, Number(0, 1, above=True)]
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        _positive(self, "rate")
-        if not self.rate <= 1.0:
-            raise ParameterError("rate", self.rate, "a number above 0 and at most 1")
+        _Fact.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +171,11 @@ class Repeated(_Fact):
     """One event, ``count`` times, each with fresh noise: a million equal queries are one such fact."""
 
     event: Event
-    count: int
+    count: Count
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        _whole(self, "count", 1)
+        _Fact.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +219,20 @@ Single = (
 )
 Event = Single | Repeated | Composed
 _EVENTS = (*get_args(Single), Repeated, Composed)
+#: An event, or several: `runs` reads them.
+Events: TypeAlias = Annotated[
+    Event | Iterable[Event], Special(lambda: (5, True, "text", [], [5], [None], {}, object(), Laplace, np.array(5)))
+]
 
 
 def _check_events(events: object, argument: str) -> tuple[Event, ...]:
     """Return one event or more as a tuple, or refuse what is none."""
     allowed = "one event or more, for example dpfast.accounting.events.Laplace(scale=2.0)"
-    if isinstance(events, _EVENTS) or not isinstance(events, Iterable):
-        raise ParameterError(argument, events, allowed)
-    listed = tuple(events)
+    listed: tuple[Any, ...]
+    try:
+        listed = tuple(events)  # type: ignore[arg-type]
+    except TypeError:
+        listed = ()
     if not listed:
         raise ParameterError(argument, events, allowed)
     for event in listed:
@@ -279,7 +241,7 @@ def _check_events(events: object, argument: str) -> tuple[Event, ...]:
     return listed
 
 
-def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
+def runs(events: Events) -> dict[Single, int]:
     """Return how often each single mechanism ran: equal events merged, compositions opened.
 
     Guarantee
@@ -307,7 +269,9 @@ def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     {Laplace(scale=10.0, sensitivity=1.0): 4, Gaussian(scale=2.0, sensitivity=1.0): 1}
 
     """
-    listed = () if events == () else _check_events((events,) if isinstance(events, _EVENTS) else events, "events")
+    if isinstance(events, _EVENTS):
+        events = (events,)
+    listed = () if type(events) is tuple and not events else _check_events(events, "events")
     counts: dict[Single, int] = {}
 
     def count(event: Event, times: int) -> None:

@@ -164,8 +164,13 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
     if files is not None:
         scan = scan_files(files, schema)
         return Source(scan.frame, scan.pins, scan.counted, scan.refused, scan.scan_one)
+    source = _in_memory(data)
     if schema is not None:
         raise ParameterError("schema", schema, "left out", "it declares the columns of CSV files only")
+    return source
+
+
+def _in_memory(data: object) -> Source:
     if isinstance(data, pl.LazyFrame):
         return Source(data)
     if isinstance(data, pl.DataFrame):

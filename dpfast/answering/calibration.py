@@ -155,8 +155,10 @@ class Rows:
             return self.spread(self.numbers(given, argument))
         if not isinstance(self.weight, str):
             raise ParameterError("weight", self.weight, "a column's name")
-        total = to_float(charge_units(given, "epsilon", argument))
         weights = self.spread(self.numbers(self.weight, "weight"))
+        if isinstance(given, str):
+            raise ParameterError(argument, given, "one number where weight shares it among the rows")
+        total = to_float(charge_units(given, "epsilon", argument))
         # A float sum of n positive numbers errs by less than n * 2**-53 of itself, whatever the order; charges
         # are rounded up by less than 2**-48 and a unit of 1e-18 each.
         room = 1.0 + len(weights) * 2.0**-52 + 2.0**-46

@@ -166,6 +166,8 @@ def answer(
     name, description = TEXT.read("name", name), TEXT.read("description", description)
     monotonic, k = MONOTONIC.read("monotonic", monotonic), WINNERS.read_optional("k", k)
     thread_count(threads, 1)
+    if candidates is not None:
+        column_of(frame, candidates, "candidates")
     new = [name] if selects else [name, f"{name}_scale", f"{name}_lower", f"{name}_upper"]
     kept = [column for column in frame.columns if column not in (value, candidates)]
     if taken := sorted(set(new) & set(kept)):

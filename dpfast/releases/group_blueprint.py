@@ -131,6 +131,6 @@ def _draw_query(
 ) -> Figure:
     """Draw one query's groups: ``values`` has the column of each, ``candidates`` what a mode may be."""
     name = next(iter(values)) if query is None else query
-    if name not in values:
+    if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
     return draw_groups(frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name))

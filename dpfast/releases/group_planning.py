@@ -15,7 +15,6 @@ from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import ParameterError
 from dpfast.queries import (
-    Bins,
     Measure,
     ModeQuery,
     QuantileQuery,
@@ -101,7 +100,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
-    _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
+    _check_names(queries, list(map(name_of, entries)))
     budget = request.read_budget(selects_keys=selects)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):

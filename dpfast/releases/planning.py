@@ -234,7 +234,7 @@ def _draw_up(request: Request) -> Blueprint:
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
         raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)
-    if request.split != "even":
+    if not isinstance(request.split, str) or request.split != "even":
         raise ParameterError("split", request.split, '"even" with a workload, whose strategy divides the budget')
     if request.key_selection != "auto":
         allowed = '"auto" with a workload, whose keys are public'

@@ -88,10 +88,11 @@ class Request:
 
     def read_by(self) -> tuple[str | Bins, ...]:
         """Return the grouping columns."""
-        by = self.by
-        if not (by is None or isinstance(by, (str, Bins, list, tuple))):
-            raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
-        return () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
+        entries = [] if self.by is None else [self.by] if isinstance(self.by, (str, Bins)) else self.by
+        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, (str, Bins)) for entry in entries):
+            allowed = "a column's name, dpf.bins(column, edges), a list of these, or None"
+            raise ParameterError("by", self.by, allowed)
+        return tuple(entries)
 
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
-from dpfast.accounting.accountants.accountant import Events
 from dpfast.accounting.accountants.basic import cost
 from dpfast.accounting.accountants.capped import Capped
-from dpfast.accounting.events import runs
+from dpfast.accounting.events import Events, runs
 from dpfast.accounting.work import spend
-from dpfast.errors import ParameterError
+from dpfast.arguments import Choice
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import ball, float_above, units_above, working_precision
 
 __all__ = ["Advanced"]
 
+DRIFT = Choice(("tanh", "book"))
 
 # What one mean of a loss is worth in the units of `work`.
 _DRIFT_WORK = 1e3
@@ -52,14 +52,13 @@ class Advanced(Capped):
     """
 
     events: InitVar[Events]
-    drift: Literal["tanh", "book"] = "tanh"
+    drift: Annotated[Literal["tanh", "book"], DRIFT] = "tanh"
     squares: int = field(init=False)
     drift_units: int = field(init=False)
     delta_units: int = field(init=False)
 
     def __post_init__(self, events: Events) -> None:
-        if self.drift not in ("tanh", "book"):
-            raise ParameterError("drift", self.drift, "'tanh' or 'book'")
+        DRIFT.read("drift", self.drift)
         counts = runs(events)
         squares = drifts = deltas = 0
         for event, count in counts.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -12,14 +11,15 @@ from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
-    Events,
+    TargetDelta,
+    TargetEpsilon,
     checked_delta,
     checked_epsilon,
     dearest,
     pair_total,
     refused,
 )
-from dpfast.accounting.events import Event, KeySelection, Partitioned, PoissonSubsampled, Single
+from dpfast.accounting.events import Events, KeySelection, Partitioned, PoissonSubsampled, Single
 from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
@@ -57,7 +57,7 @@ def _cost(event: Single) -> tuple[int, int]:
     return ceiling_units(facts.epsilon(event)), 0 if facts.delta is None else ceiling_units(facts.delta(event))
 
 
-def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
+def cost(event: Events) -> tuple[int, int]:
     """Return what an event costs under basic composition, in whole units of 1e-18, rounded up.
 
     Guarantee
@@ -164,13 +164,13 @@ class Basic(Accountant):
         object.__setattr__(self, "epsilon_units", epsilon_units)
         object.__setattr__(self, "delta_units", delta_units)
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def epsilon(self, delta: TargetDelta) -> float:
         """Return the sum of all epsilons if ``delta`` reaches the sum of all deltas, else infinity."""
         if checked_delta(delta) * UNITS_PER_ONE < self.delta_units:
             return math.inf
         return round_up_written(Fraction(self.epsilon_units, UNITS_PER_ONE))
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def delta(self, epsilon: TargetEpsilon) -> float:
         """Return the sum of all deltas if ``epsilon`` reaches the sum of all epsilons, else 1."""
         if checked_epsilon(epsilon) * UNITS_PER_ONE < self.epsilon_units:
             return 1.0

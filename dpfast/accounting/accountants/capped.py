@@ -7,8 +7,15 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpfast.accounting.accountants.accountant import Accountant, Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountants.accountant import (
+    Accountant,
+    TargetDelta,
+    TargetEpsilon,
+    checked_delta,
+    checked_epsilon,
+)
 from dpfast.accounting.accountants.basic import Basic
+from dpfast.accounting.events import Events
 from dpfast.errors import ParameterError
 
 __all__ = ["Capped"]
@@ -24,7 +31,7 @@ class Capped(Accountant):
 
     Examples
     --------
-    >>> from dpfast.accounting.events import Pure
+    >>> from dpfast.accounting.events import Events, Pure
     >>> from dpfast.accounting.accountants.rdp import RDP
     >>> RDP(Pure(1e-9)).epsilon(1e-6)
     1e-09
@@ -41,13 +48,13 @@ class Capped(Accountant):
             sums = None
         object.__setattr__(self, "_sums", sums)
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def epsilon(self, delta: TargetDelta) -> float:
         """Return an epsilon at which the events are (epsilon, delta)-private; infinity where none is known."""
         target = checked_delta(delta)
         sums = math.inf if self._sums is None else self._sums.epsilon(target)
         return min(self._epsilon(target), sums)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def delta(self, epsilon: TargetEpsilon) -> float:
         """Return a delta at which the events are (epsilon, delta)-private; 1 where none is known."""
         target = checked_epsilon(epsilon)
         sums = 1.0 if self._sums is None else self._sums.delta(target)

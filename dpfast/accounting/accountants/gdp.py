@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 
@@ -11,13 +10,14 @@ from flint import arb
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
-    Events,
+    TargetDelta,
+    TargetEpsilon,
     checked_delta,
     checked_epsilon,
     refused,
     smallest_epsilon,
 )
-from dpfast.accounting.events import Event, Partitioned, Single, runs
+from dpfast.accounting.events import Events, Partitioned, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.exact.balls import ball, float_above, working_precision
 
@@ -37,7 +37,7 @@ def _cost(event: Single) -> int:
     return -(-squared.numerator * SQUARED_UNITS_PER_ONE // squared.denominator)
 
 
-def cost(event: Event | Iterable[Event]) -> int:
+def cost(event: Events) -> int:
     """Return the squared mu of Gaussian events, in whole units of 1e-36, rounded up.
 
     Guarantee
@@ -103,14 +103,14 @@ class GDP(Accountant):
     def _mu(self) -> arb:
         return ball(Fraction(self.squared_units, SQUARED_UNITS_PER_ONE)).sqrt()
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def epsilon(self, delta: TargetDelta) -> float:
         """Return the least epsilon, rounded up; infinity at delta 0 unless there are no events."""
         target = checked_delta(delta)
         if target == 0:
             return math.inf if self.squared_units else 0.0
         return smallest_epsilon(lambda epsilon: self._delta(Fraction(epsilon)), target, 1.0)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def delta(self, epsilon: TargetEpsilon) -> float:
         """Return the least delta, rounded up."""
         return self._delta(checked_epsilon(epsilon))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -13,9 +13,9 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.accounting.accountants import basic, gdp
-from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, nearly
+from dpfast.accounting.accountants.accountant import TargetDelta, TargetEpsilon, checked_delta, checked_epsilon, nearly
 from dpfast.accounting.accountants.capped import Capped
-from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.events import Events, Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import curves
 from dpfast.accounting.formulas.subsampled import log_moment_between, log_moments
@@ -145,7 +145,7 @@ def _sampled(event: PoissonSubsampled) -> tuple[Curve, int]:
 _NOTHING: Curve = (0,) * len(ORDERS)
 
 
-def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
+def cost(event: Events) -> tuple[Curve, int]:
     """Return what an event costs at every order of `ORDERS`, in whole units of 1e-18, rounded up.
 
     Guarantee
@@ -260,7 +260,7 @@ class RDP(Capped):
             return min(1.0, float_above(exponent.exp() + deltas))
 
 
-def caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
+def caps(epsilon: TargetEpsilon, delta: TargetDelta) -> Curve:
     """Return what a budget of (epsilon, delta) buys at every order, in whole units of 1e-18, rounded down.
 
     Guarantee
@@ -291,7 +291,7 @@ def _cap(order: float, target: Fraction, slack: Fraction) -> int:
         return units_below(ball(target) - _conversion_ball(order, slack))
 
 
-def filter_caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
+def filter_caps(epsilon: TargetEpsilon, delta: TargetDelta) -> Curve:
     """Return caps, in whole units of 1e-18, of which it suffices to keep to some one, whichever.
 
     Guarantee

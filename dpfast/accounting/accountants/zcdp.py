@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -13,9 +13,17 @@ from flint import arb
 from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountants import basic
-from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, dearest, nearly, pair_total
+from dpfast.accounting.accountants.accountant import (
+    TargetDelta,
+    TargetEpsilon,
+    checked_delta,
+    checked_epsilon,
+    dearest,
+    nearly,
+    pair_total,
+)
 from dpfast.accounting.accountants.capped import Capped
-from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.events import Events, Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import rhos
 from dpfast.accounting.work import spend
@@ -69,7 +77,7 @@ def claimed(epsilon_units: int, delta_units: int) -> tuple[int, int]:
         return units_above(rhos.pure(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
 
 
-def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
+def cost(event: Events) -> tuple[int, int]:
     """Return what an event costs in zero-concentrated privacy, in whole units of 1e-18, rounded up.
 
     Guarantee
@@ -196,7 +204,7 @@ class ZCDP(Capped):
             return min(1.0, float_above(exponent.exp() + deltas))
 
 
-def largest_rho(epsilon: float | Fraction, delta: float | Fraction) -> int:
+def largest_rho(epsilon: TargetEpsilon, delta: TargetDelta) -> int:
     """Return the rho that a budget of (epsilon, delta) buys, in whole units of 1e-18, rounded down.
 
     Guarantee
