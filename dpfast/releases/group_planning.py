@@ -28,7 +28,7 @@ from dpfast.releases.caveats import caveats
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
-from dpfast.releases.measure_noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
+from dpfast.releases.measure_noise import modes_of, noise_of, quantiles_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, PlannedQuery, columns_of, describe
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
@@ -210,23 +210,20 @@ def _draft(checked: _Checked, mechanism: Mechanism, test: Mechanism | None = Non
         left, deltas[tested] = left + deltas[tested], 0
         if test == "gaussian" and budget.kind == "epsilon":
             deltas[tested], left = divided_delta(shares[tested], left, checked.unit.max_groups)
-    pairs = iter(zip(shares, deltas, strict=True))
+    each = iter([Budget(budget.kind, *pair) for pair in zip(shares, deltas, strict=True)])
 
-    def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
+    def part(name: str, measure: Measure, share: Budget) -> Part:
         description, query, kind = checked.description(name, measure), checked.queries[name], kind_of(name)
         if isinstance(query, QuantileQuery):
-            return quantiles_of(query, measure, checked.unit, checked.groups, (budget.kind, share[0]), description)
+            return quantiles_of(query, measure, checked.unit, checked.groups, share, description)
         if measure.kind == "choices":
-            return modes_of(measure, checked.unit, (budget.kind, share[0]), description)
+            return modes_of(measure, checked.unit, share, description)
         sensitivity = Sensitivity.of(measure, checked.unit)
-        if budget.kind == "rho":
-            noise = noise_of_rho(sensitivity, kind, share[0], description)
-        else:
-            noise = noise_of_epsilon(sensitivity, kind, *share, description)
-        return NoisyMeasure(measure, sensitivity, kind, *noise)
+        noise, charge = noise_of(share, kind, sensitivity.l1, sensitivity.l2_squared, description)
+        return NoisyMeasure(measure, sensitivity, kind, noise.scale, charge)
 
     parts = [
-        tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in checked.measures.items()
+        tuple(part(name, measure, next(each)) for measure in measures) for name, measures in checked.measures.items()
     ]
     error = _error(parts, stakes, rule)
     if tested is None:
