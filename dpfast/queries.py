@@ -413,6 +413,12 @@ class Sensitivity:
     l1_reason: str
     l2_reason: str
 
+    def of_noise(self, mechanism: Literal["laplace", "gaussian"]) -> tuple[str, float, str]:
+        """Return the norm that noise of this kind is scaled by, the sensitivity in it, and its formula."""
+        if mechanism == "laplace":
+            return "L1", float(self.l1), self.l1_reason
+        return "L2", math.sqrt(self.l2_squared), self.l2_reason
+
     @staticmethod
     def of(measure: Measure, unit: PrivacyUnit) -> Sensitivity:
         """Return the sensitivity of a measure under a privacy unit."""

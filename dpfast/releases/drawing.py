@@ -174,14 +174,14 @@ def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[p
     part, total = planned.parts[0], noisy[0]
     columns: tuple[pl.Series | NDArray[Any], ...]
     if isinstance(part, DrawnModes):
-        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
+        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0
         values = total * int(part.step) if whole else part.measure.grid.values(total)
         columns = (
             *(values[:, place] for place in planned.query.order),
-            np.full(len(total), part.strays(_MISS)),
+            np.full(len(total), part.reach(_MISS)),
         )
     elif planned.query.kind == "mean":
         columns = _mean(planned, *noisy)

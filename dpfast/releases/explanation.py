@@ -11,7 +11,6 @@ import polars as pl
 from dpfast.arguments import Number
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
-from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.releases.planned_queries import (
     DrawnModes,
     DrawnQuantiles,
@@ -59,13 +58,6 @@ def _measure(part: Part) -> str:
     return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
 
 
-def _reach(part: Part, miss: float) -> float:
-    """Return how far the noise strays but with this probability: in the column's unit, in ranks or in rows."""
-    if not isinstance(part, NoisyMeasure):
-        return part.strays(miss)
-    return half_width(part.mechanism, part.scale, miss) * part.step
-
-
 def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     unit = part.unit
     rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
@@ -81,60 +73,33 @@ def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
     kind = "max(q, 1 - q)"
     if unit.neighbors == "replace":
-        kind = (
-            "a row replaced" if part.calibration.alone and len(tree.parts) == 1 else "2 max(q, 1 - q), a row replaced"
-        )
+        lone = part.calibration.alone and len(tree.parts) == 1
+        kind = "a row replaced" if lone else "2 max(q, 1 - q), a row replaced"
     levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
     return f"{rows}{each} ({kind}); {paid}{levels}"
 
 
-def _row(query: str, part: Part) -> dict[str, Any]:
-    if not isinstance(part, NoisyMeasure):
-        return {
-            "query": query,
-            "measure": _measure(part),
-            "norm": "score",
-            "sensitivity": float(part.sensitivity),
-            "reason": _reason(part),
-            "mechanism": "exponential",
-            "kernel": part.kernel,
-            "scale": part.scale,
-            "error95": _reach(part, 0.05),
-            "epsilon": to_float(part.epsilon_units),
-            "delta": to_float(part.delta_units),
-            "event": " and ".join(
-                repr(charge.fact if charge.count == 1 else charge.fact.times(charge.count)) for charge in part.charges
-            ),
-        }
-    size = part.sensitivity
-    if part.mechanism == "laplace":
-        norm, steps, reason = "L1", float(size.l1), size.l1_reason
+def _row(query: str, part: Part) -> tuple[Any, ...]:
+    mechanism, unit = "exponential", 1.0
+    if isinstance(part, NoisyMeasure):
+        mechanism, unit = part.mechanism, part.step
+        norm, steps, reason = part.sensitivity.of_noise(part.mechanism)
     else:
-        norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
-    return {
-        "query": query,
-        "measure": _measure(part),
-        "norm": norm,
-        "sensitivity": steps * part.step,
-        "reason": reason,
-        "mechanism": part.mechanism,
-        "kernel": part.kernel,
-        "scale": part.scale * part.step,
-        "error95": _reach(part, 0.05),
-        "epsilon": to_float(part.epsilon_units),
-        "delta": to_float(part.delta_units),
-        "event": repr(part.charge.event),
-    }
+        norm, steps, reason = "score", float(part.sensitivity), _reason(part)
+    noise = (norm, steps * unit, reason, mechanism, part.kernel, part.scale * unit, part.reach(0.05))
+    facts = [charge.fact if charge.count == 1 else charge.fact.times(charge.count) for charge in part.charges]
+    charged = (to_float(part.epsilon_units), to_float(part.delta_units), " and ".join(map(repr, facts)))
+    return query, _measure(part), *noise, *charged
 
 
 def measure_frame(queries: Sequence[PlannedQuery]) -> pl.DataFrame:
     """Return a frame with a row for every noisy measure, in the order in which they are drawn."""
     rows = [_row(planned.name, part) for planned in queries for part in planned.parts]
-    return pl.DataFrame(rows, schema=_SCHEMA)
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: float) -> pl.DataFrame:
-    """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
+    """Return bounds of the noise of every measure: for one value, and for those of all public keys together.
 
     Parameters
     ----------
@@ -143,7 +108,7 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: floa
     groups
         How many groups there are; None where keys are selected.
     alpha
-        The probability of straying further.
+        The probability that a bound is missed.
 
     Notes
     -----
@@ -154,17 +119,11 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: floa
     if miss < ALPHA.least:
         raise ParameterError("alpha", alpha, f"at least {ALPHA.least * (groups or 1):g} for {groups} keys")
     rows = [
-        {
-            "query": planned.name,
-            "measure": _measure(part),
-            "one": _reach(part, alpha),
-            "groups": groups,
-            "all": None if groups is None else _reach(part, miss),
-        }
+        (planned.name, _measure(part), part.reach(alpha), groups, None if groups is None else part.reach(miss))
         for planned in queries
         for part in planned.parts
     ]
-    return pl.DataFrame(rows, schema=_ERROR_SCHEMA)
+    return pl.DataFrame(rows, schema=_ERROR_SCHEMA, orient="row")
 
 
 def explain_query(planned: PlannedQuery, *, measures: bool) -> list[str]:
@@ -175,7 +134,7 @@ def explain_query(planned: PlannedQuery, *, measures: bool) -> list[str]:
 
 
 def _explain_part(query: str, part: Part) -> str:
-    row = _row(query, part)
+    row = dict(zip(_SCHEMA, _row(query, part), strict=True))
     if not isinstance(part, NoisyMeasure):
         what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -50,11 +49,8 @@ class WorkloadBlueprint(HistogramBlueprint):
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about cells, strategy, noise, error, and what else was considered."""
-        best, size = self.best, self.sensitivity
-        if best.noise.mechanism == "laplace":
-            norm, steps, reason = "L1", float(size.l1), size.l1_reason
-        else:
-            norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
+        best = self.best
+        norm, steps, reason = self.sensitivity.of_noise(best.noise.mechanism)
         lines = [
             *super().explain_noise(measures=measures),
             f"  strategy      {best.strategy.name}: {len(best.strategy):,} measurements, least squares",
