@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from functools import cache
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -37,6 +38,7 @@ __all__ = [
     "is_numeric",
     "is_real",
     "no_numbers",
+    "read_declared",
 ]
 
 _Value = TypeVar("_Value")
@@ -382,6 +384,22 @@ def no_numbers() -> Iterator[object]:
     yield from (Decimal("nan"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e999999"), 10**400)
     yield from (np.float64("nan"), np.float32("inf"), np.bool_(True), np.complex64(1), np.array(np.nan))
     yield from (np.datetime64("2020-01-01"), np.timedelta64(1, "D"), np.array("1"), np.array(True), float)
+
+
+def read_declared(instance: object) -> None:
+    """Read the fields of a frozen dataclass whose annotations declare them: for its ``__post_init__``."""
+    kind: type = type(instance)
+    for name, declared in _declared(kind):
+        given = getattr(instance, name)
+        if given is not None or not declared.optional:
+            object.__setattr__(instance, name, declared.read(name, given))
+
+
+@cache
+def _declared(kind: type) -> tuple[tuple[str, Argument[Any]], ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    beside = ((name, part) for name, hint in hints.items() for part in getattr(hint, "__metadata__", ()))
+    return tuple((name, part) for name, part in beside if isinstance(part, Argument))
 
 
 def is_numeric(given: object) -> bool:

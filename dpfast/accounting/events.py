@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_args
 
 import numpy as np
 
-from dpfast.arguments import Argument, Number, Special, Whole
+from dpfast.arguments import Number, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 
 __all__ = [
@@ -51,20 +50,11 @@ class _Fact:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        kind: type = type(self)
-        for name, declared in _declared(kind):
-            object.__setattr__(self, name, declared.read(name, getattr(self, name)))
+        read_declared(self)
 
     def times(self, count: int) -> Repeated:
         """Return this event, ``count`` times."""
         return Repeated(self, count)  # type: ignore[arg-type]
-
-
-@cache
-def _declared(kind: type) -> tuple[tuple[str, Argument[Any]], ...]:
-    """Return the declared fields of a class of events."""
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple((name, hint.__metadata__[0]) for name, hint in hints.items() if get_origin(hint) is Annotated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +153,7 @@ class PoissonSubsampled(_Fact):
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        _Fact.__post_init__(self)
+        read_declared(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +165,7 @@ class Repeated(_Fact):
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        _Fact.__post_init__(self)
+        read_declared(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def borrow_lists(values: Any, argument: str) -> Lists | None:
     --------
     >>> import polars as pl
     >>> lists = borrow_lists(pl.Series([[1, 2], None, [3]]), "scores")
-    >>> lists.offsets, lists.elements.block(0, 3)
+    >>> None if lists is None else (lists.offsets, lists.elements.block(0, 3))
     (array([0, 2, 2, 3]), array([1, 2, 3]))
 
     """

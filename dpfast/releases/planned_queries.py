@@ -256,8 +256,8 @@ class DrawnTogether(Drawn):
         """How many ranks, between two quantiles, divide a probability by e."""
         return self.calibration.scale
 
-    def strays(self, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``."""
+    def reach(self, miss: float) -> float:
+        """Return a bound of the error in ranks of all quantiles of a group, with probability at least 1 - ``miss``."""
         return self.calibration.strays(self.measure.points, miss)
 
 

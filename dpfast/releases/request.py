@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
-from dpfast.accounting.privacy_unit import BOUND, NEIGHBORS, Neighbors, OwnBound, PrivacyUnit
+from dpfast.accounting.privacy_unit import BOUND, Neighbors, OwnBound, PrivacyUnit
 from dpfast.aggregation.sources import Data, Schema, Source, open_source
-from dpfast.arguments import Argument, Choice, Instance, Special, Text, Whole
+from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
@@ -20,38 +20,26 @@ from dpfast.releases.key_share import RuleName
 from dpfast.releases.splitting import Splitting
 from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
-from dpfast.workloads.workload import WORKLOAD, OwnQueries
+from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
-
-_KEYS = Instance(pl.DataFrame, "a Polars DataFrame with one column for each column in by", optional=True)
-_COLUMN = replace(NAME, optional=True)
-_MECHANISM = Choice(("auto", "laplace", "gaussian"))
-_RULE = Choice(("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy"))
-_POPULATION = Whole(1, 2**60, optional=True)
 
 By: TypeAlias = Annotated[
     str | Bins | Sequence[str | Bins] | None,
     Special(lambda: (1, 1.5, True, b"k", pl.col("k"), {"k"}, [1], [None], [["k"]], "none such"), optional=True),
 ]
-Keys: TypeAlias = Annotated[pl.DataFrame | None, _KEYS]
+Keys: TypeAlias = Annotated[
+    pl.DataFrame | None, Instance(pl.DataFrame, "a Polars DataFrame with one column for each in by", optional=True)
+]
 #: A column's name, or None.
-OwnColumn: TypeAlias = Annotated[str | None, _COLUMN]
-AskedMechanism: TypeAlias = Annotated[Literal["auto", "laplace", "gaussian"], _MECHANISM]
-AskedRule: TypeAlias = Annotated[Literal["auto"] | RuleName, _RULE]
-Population: TypeAlias = Annotated[int | None, _POPULATION]
+OwnColumn: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
+AskedMechanism: TypeAlias = Annotated[Literal["auto", "laplace", "gaussian"], Choice(("auto", "laplace", "gaussian"))]
+AskedRule: TypeAlias = Annotated[
+    Literal["auto"] | RuleName,
+    Choice(("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy")),
+]
+Population: TypeAlias = Annotated[int | None, Whole(1, 2**60, optional=True)]
 AskedStrategy: TypeAlias = Annotated[Strategy | Literal["auto", "adaptive"], STRATEGY]
-
-_READ: dict[str, Argument[Any]] = {
-    "keys": _KEYS,
-    "privacy_unit": _COLUMN,
-    "neighbors": NEIGHBORS,
-    "mechanism": _MECHANISM,
-    "key_selection": _RULE,
-    "population": _POPULATION,
-    "dataset": Text(optional=True),
-    "workload": replace(WORKLOAD, optional=True),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +67,7 @@ class Request:
     queries: Mapping[str, Query]
 
     def __post_init__(self) -> None:
-        for name, declared in _READ.items():
-            read = declared.read_optional if declared.optional else declared.read
-            object.__setattr__(self, name, read(name, getattr(self, name)))
+        read_declared(self)
         adapts = type(self.strategy) is str and self.strategy in ("auto", "adaptive")
         if not adapts and not isinstance(self.strategy, Strategy):
             raise ParameterError("strategy", self.strategy, '"auto", "adaptive" or one of dpf.strategies')
