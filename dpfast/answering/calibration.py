@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
@@ -43,6 +43,10 @@ Floats = NDArray[np.float64]
 Mechanism = Literal["laplace", "gaussian"]
 _LaplaceNoise = Literal["continuous", "discrete"]
 
+#: The places of some rows; None for all.
+_Chosen: TypeAlias = NDArray[np.int64] | None
+_MakePart: TypeAlias = "Callable[[_Chosen, Floats], Part]"
+
 #: Above this rho of one query Laplace noise has the smaller variance: continuous noise where e**2/4 is above
 #: e + exp(-e) - 1, discrete noise (less its own e**2/4 > e tanh(e/2), as if it were continuous) above the second.
 _GAUSSIAN_UP_TO = {"continuous": 1.634, "discrete": 3.67}
@@ -55,7 +59,7 @@ _NAME = "a column's name, or a number for all rows"
 class Part:
     """Rows that get one kind of noise: which, how much, and what they are charged."""
 
-    rows: NDArray[np.int64] | None
+    rows: _Chosen
     mechanism: Mechanism
     scale: Floats
     charge: ChargeColumns
@@ -189,16 +193,13 @@ class Rows:
         if isinstance(chosen, str):
             chosen = rho <= _GAUSSIAN_UP_TO[noise] if chosen == "auto" else np.full(rho.size, chosen == "gaussian")
 
-        def gaussian_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.width), rows)
-            scale = size / np.sqrt(2.0 * self._taken(rho, rows)) * _RHO_ROOM
-            return self._gaussian(rows, scale, size, None, None)
+        def gaussian(rows: _Chosen, size: Floats) -> Part:
+            return self._gaussian(rows, size / np.sqrt(2.0 * _taken(rho, rows)) * _RHO_ROOM, size, None, None)
 
-        def laplace_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.width), rows)
-            return self._laplace(rows, epsilon_of(self._taken(rho, rows), noise), size)
+        def laplace(rows: _Chosen, size: Floats) -> Part:
+            return self._laplace(rows, epsilon_of(_taken(rho, rows), noise), size)
 
-        return _split(chosen, gaussian_part, laplace_part)
+        return self._split(chosen, gaussian, laplace)
 
     def _by_epsilon(self, epsilon: Floats, delta: Floats | None, chosen: str | NDArray[np.bool_]) -> list[Part]:
         if isinstance(chosen, str) and (chosen == "laplace" or (chosen == "auto" and delta is None)):
@@ -212,21 +213,23 @@ class Rows:
             # Variances: (ratio * sensitivity)**2 against 2 (sensitivity / epsilon)**2.
             chosen = ratio * epsilon < math.sqrt(2.0) if chosen == "auto" else np.full(epsilon.size, True)
 
-        def gaussian_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.width), rows)
-            scale = self._taken(ratio, rows) * size * (1.0 + 2.0**-50)
-            return self._gaussian(rows, scale, size, self._taken(epsilon, rows), self._taken(delta, rows))
+        def gaussian(rows: _Chosen, size: Floats) -> Part:
+            scale = _taken(ratio, rows) * size * (1.0 + 2.0**-50)
+            return self._gaussian(rows, scale, size, _taken(epsilon, rows), _taken(delta, rows))
 
-        def laplace_part(rows: NDArray[np.int64] | None) -> Part:
-            return self._laplace(rows, self._taken(epsilon, rows), self._taken(self.spread(self.width), rows))
+        return self._split(chosen, gaussian, lambda rows, size: self._laplace(rows, _taken(epsilon, rows), size))
 
-        return _split(chosen, gaussian_part, laplace_part)
+    def _split(self, gaussians: NDArray[np.bool_], gaussian: _MakePart, laplace: _MakePart) -> list[Part]:
+        """Return the parts of rows with Gaussian noise and with Laplace noise; all rows are no choice of rows."""
+        size = self.spread(self.width)
+        if gaussians.all():
+            return [gaussian(None, size)]
+        if not gaussians.any():
+            return [laplace(None, size)]
+        first, second = np.flatnonzero(gaussians), np.flatnonzero(~gaussians)
+        return [gaussian(first, size[first]), laplace(second, size[second])]
 
-    @staticmethod
-    def _taken(column: Floats, rows: NDArray[np.int64] | None) -> Floats:
-        return column if rows is None else column[rows]
-
-    def _laplace(self, rows: NDArray[np.int64] | None, epsilon: Floats, size: Floats) -> Part:
+    def _laplace(self, rows: _Chosen, epsilon: Floats, size: Floats) -> Part:
         scale = fresh_array(epsilon.size, np.dtype(np.float64))
         alike = size[0] if size.strides == (0,) else size
         if not scale_laplace(epsilon, alike, scale):
@@ -245,12 +248,7 @@ class Rows:
         return Pure, {"epsilon": epsilon * (1.0 + 2.0**-50)}
 
     def _gaussian(
-        self,
-        rows: NDArray[np.int64] | None,
-        scale: Floats,
-        size: Floats,
-        epsilon: Floats | None,
-        delta: Floats | None,
+        self, rows: _Chosen, scale: Floats, size: Floats, epsilon: Floats | None, delta: Floats | None
     ) -> Part:
         self._check_scale(scale)
         event = {"scale": scale, "sensitivity": size}
@@ -268,13 +266,8 @@ class Rows:
             )
 
 
-def _split(gaussians: NDArray[np.bool_], gaussian_part: Any, laplace_part: Any) -> list[Part]:
-    """Return the parts of rows with Gaussian noise and with Laplace noise."""
-    if gaussians.all():
-        return [gaussian_part(None)]
-    if not gaussians.any():
-        return [laplace_part(None)]
-    return [gaussian_part(np.flatnonzero(gaussians)), laplace_part(np.flatnonzero(~gaussians))]
+def _taken(column: Floats, rows: _Chosen) -> Floats:
+    return column if rows is None else column[rows]
 
 
 def epsilon_of(rho: Floats, noise: _LaplaceNoise) -> Floats:

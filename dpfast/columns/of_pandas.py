@@ -15,13 +15,7 @@ from dpfast.columns.refusal import casts, refuse_dtype, refuse_kind
 __all__ = ["borrow_pandas"]
 
 # pandas keeps a mask beside the values of these.
-_NULLABLE = {
-    np.dtype("int64"): "Int64",
-    np.dtype("int32"): "Int32",
-    np.dtype("uint32"): "UInt32",
-    np.dtype("float64"): "Float64",
-    np.dtype("float32"): "Float32",
-}
+_NULLABLE = {np.dtype(name.lower()): name for name in ("Int64", "Int32", "UInt32", "Float64", "Float32")}
 
 _NULLABLE_MENDS = {
     **casts('.astype("{}")', Int32="boolean Int8 Int16 UInt8 UInt16", Int64="UInt64"),

@@ -15,11 +15,7 @@ from dpfast.columns.refusal import casts, refuse_dtype, refuse_kind
 __all__ = ["borrow_polars"]
 
 _DTYPES: dict[pl.DataType, np.dtype[Any]] = {
-    pl.Int64(): np.dtype("int64"),
-    pl.Int32(): np.dtype("int32"),
-    pl.UInt32(): np.dtype("uint32"),
-    pl.Float64(): np.dtype("float64"),
-    pl.Float32(): np.dtype("float32"),
+    kind(): np.dtype(kind.__name__.lower()) for kind in (pl.Int64, pl.Int32, pl.UInt32, pl.Float64, pl.Float32)
 }
 
 _MENDS = {

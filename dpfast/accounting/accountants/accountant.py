@@ -59,7 +59,6 @@ class Accountant(ABC):
             return False
         return True
 
-    @abstractmethod
     def epsilon(self, delta: TargetDelta) -> float:
         """Return an epsilon at which the events are (epsilon, delta)-private; infinity where none is known.
 
@@ -68,8 +67,8 @@ class Accountant(ABC):
         delta
             At least 0 and below 1; a float is read as the decimal it was written as.
         """
+        return self._epsilon(checked_delta(delta))
 
-    @abstractmethod
     def delta(self, epsilon: TargetEpsilon) -> float:
         """Return a delta at which the events are (epsilon, delta)-private; 1 where none is known.
 
@@ -78,6 +77,15 @@ class Accountant(ABC):
         epsilon
             At least 0 and at most 1e300; a float is read as the decimal it was written as.
         """
+        return self._delta(checked_epsilon(epsilon))
+
+    @abstractmethod
+    def _epsilon(self, target: Fraction) -> float:
+        """Return the theorem's epsilon at a delta."""
+
+    @abstractmethod
+    def _delta(self, target: Fraction) -> float:
+        """Return the theorem's delta at an epsilon."""
 
 
 def _as_written(declared: Number, argument: str, given: object) -> Fraction:

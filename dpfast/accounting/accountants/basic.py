@@ -11,10 +11,6 @@ from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
-    TargetDelta,
-    TargetEpsilon,
-    checked_delta,
-    checked_epsilon,
     dearest,
     pair_total,
     refused,
@@ -164,14 +160,12 @@ class Basic(Accountant):
         object.__setattr__(self, "epsilon_units", epsilon_units)
         object.__setattr__(self, "delta_units", delta_units)
 
-    def epsilon(self, delta: TargetDelta) -> float:
-        """Return the sum of all epsilons if ``delta`` reaches the sum of all deltas, else infinity."""
-        if checked_delta(delta) * UNITS_PER_ONE < self.delta_units:
-            return math.inf
-        return round_up_written(Fraction(self.epsilon_units, UNITS_PER_ONE))
+    def _epsilon(self, target: Fraction) -> float:
+        """Return the sum of all epsilons if the target reaches the sum of all deltas, else infinity."""
+        reached = target * UNITS_PER_ONE >= self.delta_units
+        return round_up_written(Fraction(self.epsilon_units, UNITS_PER_ONE)) if reached else math.inf
 
-    def delta(self, epsilon: TargetEpsilon) -> float:
-        """Return the sum of all deltas if ``epsilon`` reaches the sum of all epsilons, else 1."""
-        if checked_epsilon(epsilon) * UNITS_PER_ONE < self.epsilon_units:
-            return 1.0
-        return min(1.0, round_up_written(Fraction(self.delta_units, UNITS_PER_ONE)))
+    def _delta(self, target: Fraction) -> float:
+        """Return the sum of all deltas if the target reaches the sum of all epsilons, else 1."""
+        reached = target * UNITS_PER_ONE >= self.epsilon_units
+        return min(1.0, round_up_written(Fraction(self.delta_units, UNITS_PER_ONE))) if reached else 1.0

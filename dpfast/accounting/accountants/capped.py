@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
@@ -60,11 +58,3 @@ class Capped(Accountant):
         sums = 1.0 if self._sums is None else self._sums.delta(target)
         # Where the sums are within a rounding of nothing, the theorem's work would be in vain.
         return 0.0 if sums == 0.0 else min(self._delta(target), sums)
-
-    @abstractmethod
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the theorem's epsilon at a delta."""
-
-    @abstractmethod
-    def _delta(self, target: Fraction) -> float:
-        """Return the theorem's delta at an epsilon."""

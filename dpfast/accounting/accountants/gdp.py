@@ -10,10 +10,6 @@ from flint import arb
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
-    TargetDelta,
-    TargetEpsilon,
-    checked_delta,
-    checked_epsilon,
     refused,
     smallest_epsilon,
 )
@@ -103,18 +99,14 @@ class GDP(Accountant):
     def _mu(self) -> arb:
         return ball(Fraction(self.squared_units, SQUARED_UNITS_PER_ONE)).sqrt()
 
-    def epsilon(self, delta: TargetDelta) -> float:
+    def _epsilon(self, target: Fraction) -> float:
         """Return the least epsilon, rounded up; infinity at delta 0 unless there are no events."""
-        target = checked_delta(delta)
         if target == 0:
             return math.inf if self.squared_units else 0.0
         return smallest_epsilon(lambda epsilon: self._delta(Fraction(epsilon)), target, 1.0)
 
-    def delta(self, epsilon: TargetEpsilon) -> float:
-        """Return the least delta, rounded up."""
-        return self._delta(checked_epsilon(epsilon))
-
     def _delta(self, target: Fraction) -> float:
+        """Return the least delta, rounded up."""
         if self.squared_units == 0:
             return 0.0
         with working_precision():
