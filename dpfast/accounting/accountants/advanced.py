@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Annotated, Literal
 
+from flint import arb
+
 from dpfast.accounting.accountants.basic import cost
-from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.accountants.capped import Converted
 from dpfast.accounting.events import Events, runs
 from dpfast.accounting.work import spend
 from dpfast.arguments import Choice
@@ -24,7 +25,7 @@ _DRIFT_WORK = 1e3
 
 
 @dataclass(frozen=True)
-class Advanced(Capped):
+class Advanced(Converted):
     """The advanced composition theorem, for events with an epsilon each.
 
     Guarantee
@@ -77,25 +78,18 @@ class Advanced(Capped):
             epsilon = ball(Fraction(epsilon_units, UNITS_PER_ONE))
             return units_above(epsilon * ((epsilon / 2).tanh() if self.drift == "tanh" else epsilon.expm1()))
 
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the theorem's epsilon at s = delta - sum delta_i; infinity unless that is above 0."""
-        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
-        if self.squares == 0:
-            return 0.0 if slack >= 0 else math.inf
-        if slack <= 0:
-            return math.inf
+    @property
+    def _is_nothing(self) -> bool:
+        return self.squares == 0
+
+    def _epsilon_beside(self, slack: Fraction) -> float:
         with working_precision():
             spread = (-2 * ball(slack).log() * ball(Fraction(self.squares, UNITS_PER_ONE**2))).sqrt()
             return float_above(spread + ball(Fraction(self.drift_units, UNITS_PER_ONE)))
 
-    def _delta(self, target: Fraction) -> float:
-        """Return the theorem's delta; 1 unless ``epsilon`` is above the drift."""
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the theorem's delta; 1 unless the target is above the drift."""
         above = target - Fraction(self.drift_units, UNITS_PER_ONE)
-        deltas = Fraction(self.delta_units, UNITS_PER_ONE)
-        with working_precision():
-            if self.squares == 0:
-                return min(1.0, float_above(ball(deltas)))
-            if above <= 0:
-                return 1.0
-            exponent = -(above**2) * UNITS_PER_ONE**2 / (2 * self.squares)
-            return min(1.0, float_above(ball(exponent).exp() + ball(deltas)))
+        if above <= 0:
+            return ball(1)
+        return ball(-(above**2) * UNITS_PER_ONE**2 / (2 * self.squares)).exp()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.accountants import basic, gdp
 from dpfast.accounting.accountants.accountant import TargetDelta, TargetEpsilon, checked_delta, checked_epsilon, nearly
-from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.accountants.capped import Converted
 from dpfast.accounting.events import Events, Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import curves
@@ -196,7 +196,7 @@ def _conversion_ball(order: float, delta: Fraction) -> arb:
 
 
 @dataclass(frozen=True)
-class RDP(Capped):
+class RDP(Converted):
     """The sum of all Rényi curves, converted at the best order.
 
     Guarantee
@@ -234,30 +234,24 @@ class RDP(Capped):
     def _near(self) -> NDArray[np.float64]:
         return np.array([nearly(units) for units in self.curve_units])
 
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the least epsilon over the orders, at delta less the deltas of events."""
-        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
-        if not any(self.curve_units):
-            return 0.0 if slack >= 0 else math.inf
-        if slack <= 0:
-            return math.inf
+    @property
+    def _is_nothing(self) -> bool:
+        return not any(self.curve_units)
+
+    def _epsilon_beside(self, slack: Fraction) -> float:
+        """Return the least epsilon over the orders."""
         best = int(np.argmin(self._near + _conversion(slack)))
         with working_precision():
             divergence = ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
             return max(0.0, float_above(divergence + _conversion_ball(ORDERS[best], slack)))
 
-    def _delta(self, target: Fraction) -> float:
-        """Return the least over the orders of exp((a - 1)(D_a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
-        with working_precision():
-            deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
-            if not any(self.curve_units):
-                return min(1.0, float_above(deltas))
-            with np.errstate(over="ignore"):
-                exponents = (_ORDER - 1.0) * (self._near - float(target) + np.log1p(-1.0 / _ORDER))
-            best = int(np.argmin(exponents - np.log(_ORDER)))
-            a, divergence = ball(ORDERS[best]), ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
-            exponent = (a - 1) * (divergence - ball(target) + (1 - 1 / a).log()) - a.log()
-            return min(1.0, float_above(exponent.exp() + deltas))
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the least over the orders of exp((a - 1)(D_a - epsilon)) (1 - 1/a)**a / (a - 1)."""
+        with np.errstate(over="ignore"):
+            exponents = (_ORDER - 1.0) * (self._near - float(target) + np.log1p(-1.0 / _ORDER))
+        best = int(np.argmin(exponents - np.log(_ORDER)))
+        a, divergence = ball(ORDERS[best]), ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
+        return ((a - 1) * (divergence - ball(target) + (1 - 1 / a).log()) - a.log()).exp()
 
 
 def caps(epsilon: TargetEpsilon, delta: TargetDelta) -> Curve:

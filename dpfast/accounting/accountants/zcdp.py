@@ -22,7 +22,7 @@ from dpfast.accounting.accountants.accountant import (
     nearly,
     pair_total,
 )
-from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.accountants.capped import Converted
 from dpfast.accounting.events import Events, Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import rhos
@@ -146,7 +146,7 @@ def _log(x: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class ZCDP(Capped):
+class ZCDP(Converted):
     """The sum of all rho, converted at the best order.
 
     Guarantee
@@ -178,30 +178,24 @@ class ZCDP(Capped):
         object.__setattr__(self, "delta_units", delta_units)
         self._keep_sums(listed)
 
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the least over orders a of rho a + ln(1/(a s))/(a - 1) + ln(1 - 1/a), s = delta - sum delta_i."""
-        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
-        if self.rho_units == 0:
-            return 0.0 if slack >= 0 else math.inf
-        if slack <= 0:
-            return math.inf
+    @property
+    def _is_nothing(self) -> bool:
+        return self.rho_units == 0
+
+    def _epsilon_beside(self, slack: Fraction) -> float:
+        """Return the least over orders a of rho a + ln(1/(a s))/(a - 1) + ln(1 - 1/a), s the slack."""
         excess = _best_excess(nearly(self.rho_units), slack)
         with working_precision():
             rho = ball(Fraction(self.rho_units, UNITS_PER_ONE))
             return max(0.0, float_above(_epsilon_ball(rho, ball(slack), ball(excess))))
 
-    def _delta(self, target: Fraction) -> float:
-        """Return the least over orders a of exp((a - 1)(rho a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
-        with working_precision():
-            deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
-            if self.rho_units == 0:
-                return min(1.0, float_above(deltas))
-            near, most = nearly(self.rho_units), float(target)
-            t = _root(lambda t: (1 + 2 * math.exp(t)) * near - most + t - _log1p_exp(t), -300.0, 300.0)
-            excess, rho = ball(math.exp(t)), ball(Fraction(self.rho_units, UNITS_PER_ONE))
-            order = 1 + excess
-            exponent = excess * (rho * order - ball(target)) - excess.log() + order * (excess / order).log()
-            return min(1.0, float_above(exponent.exp() + deltas))
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the least over orders a of exp((a - 1)(rho a - epsilon)) (1 - 1/a)**a / (a - 1)."""
+        near, most = nearly(self.rho_units), float(target)
+        t = _root(lambda t: (1 + 2 * math.exp(t)) * near - most + t - _log1p_exp(t), -300.0, 300.0)
+        excess, rho = ball(math.exp(t)), ball(Fraction(self.rho_units, UNITS_PER_ONE))
+        order = 1 + excess
+        return (excess * (rho * order - ball(target)) - excess.log() + order * (excess / order).log()).exp()
 
 
 def largest_rho(epsilon: TargetEpsilon, delta: TargetDelta) -> int:
