@@ -7,13 +7,13 @@ which the ledger knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, get_args
+from functools import cache
+from operator import index
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
-import numpy as np
-
-from dpfast.arguments import Number, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Composed",
     "DiscreteLaplace",
     "Event",
-    "Events",
     "ExponentialMechanism",
     "Gaussian",
     "KeySelection",
@@ -38,10 +37,24 @@ __all__ = [
 ]
 
 
-#: What fields of events may be.
-Positive: TypeAlias = Annotated[float, Number(0, above=True)]
-BelowOne: TypeAlias = Annotated[float, Number(0, 1, above=True, below=True)]
-Count: TypeAlias = Annotated[int, Whole(1)]
+class _Field(NamedTuple):
+    """What a field may be. Without `dpfast.arguments`, which needs NumPy: events alone are imported fast."""
+
+    allowed: str
+    convert: Callable[[Any], float]
+    holds: Callable[[float], bool]
+
+
+Positive: TypeAlias = Annotated[float, _Field("a positive finite number", float, lambda x: 0.0 < x < math.inf)]
+BelowOne: TypeAlias = Annotated[float, _Field("a number above 0 and below 1", float, lambda x: 0.0 < x < 1.0)]
+Count: TypeAlias = Annotated[int, _Field("a whole number of at least 1", index, lambda x: x >= 1)]
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, _Field], ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    beside = ((name, part) for name, hint in hints.items() for part in getattr(hint, "__metadata__", ()))
+    return tuple((name, part) for name, part in beside if isinstance(part, _Field))
 
 
 class _Fact:
@@ -50,7 +63,16 @@ class _Fact:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        read_declared(self)
+        kind: type = type(self)
+        for name, field in _fields(kind):
+            given = getattr(self, name)
+            try:
+                number = math.nan if isinstance(given, (bool, str, bytes)) else field.convert(given)
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            if not field.holds(number):
+                raise ParameterError(name, given, field.allowed)
+            object.__setattr__(self, name, number)
 
     def times(self, count: int) -> Repeated:
         """Return this event, ``count`` times."""
@@ -108,7 +130,7 @@ class RandomizedResponse(_Fact):
     """The truth kept with odds exp(epsilon) against each other one of ``categories`` answers."""
 
     epsilon: Positive
-    categories: Annotated[int, Whole(2)] = 2
+    categories: Annotated[int, _Field("a whole number of at least 2", index, lambda x: x >= 2)] = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +144,7 @@ class Pure(_Fact):
 class Approximate(_Fact):
     """Anything that is (epsilon, delta)-differentially private; epsilon may be 0."""
 
-    epsilon: Annotated[float, Number(0)]
+    epsilon: Annotated[float, _Field("a finite number of at least 0", float, lambda x: 0.0 <= x < math.inf)]
     delta: BelowOne
 
 
@@ -149,11 +171,20 @@ class PoissonSubsampled(_Fact):
     """
 
     event: Event
-    rate: Annotated[float, Number(0, 1, above=True)]
+    rate: Annotated[float, _Field("a number above 0 and at most 1", float, lambda x: 0.0 < x <= 1.0)]
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        read_declared(self)
+        kind: type = type(self)
+        for name, field in _fields(kind):
+            given = getattr(self, name)
+            try:
+                number = math.nan if isinstance(given, (bool, str, bytes)) else field.convert(given)
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            if not field.holds(number):
+                raise ParameterError(name, given, field.allowed)
+            object.__setattr__(self, name, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +196,7 @@ class Repeated(_Fact):
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        read_declared(self)
+        _Fact.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +240,6 @@ Single = (
 )
 Event = Single | Repeated | Composed
 _EVENTS = (*get_args(Single), Repeated, Composed)
-#: An event, or several: `runs` reads them.
-Events: TypeAlias = Annotated[
-    Event | Iterable[Event], Special(lambda: (5, True, "text", [], [5], [None], {}, object(), Laplace, np.array(5)))
-]
 
 
 def _check_events(events: object, argument: str) -> tuple[Event, ...]:
@@ -231,7 +258,7 @@ def _check_events(events: object, argument: str) -> tuple[Event, ...]:
     return listed
 
 
-def runs(events: Events) -> dict[Single, int]:
+def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     """Return how often each single mechanism ran: equal events merged, compositions opened.
 
     Guarantee

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 import polars as pl
 
+from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
@@ -83,9 +84,7 @@ class Grouping:
         if self.privacy_unit is None:
             return
         for name in ("max_groups", "max_rows_per_group"):
-            bound = getattr(self, name)
-            if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not bound >= 1:
-                raise ParameterError(name, bound, "a whole number of at least 1", "a privacy unit needs both bounds")
+            BOUND.read(name, getattr(self, name))
 
 
 @dataclass(repr=False)

@@ -58,7 +58,7 @@ def best_apart(
     budget
         The share.
     key_selection
-        One of `RULES`; ``"auto"`` compares the optimal rule, a noisy number of units, and weights. A policy is
+        The rule; ``"auto"`` compares the optimal rule, a noisy number of units, and weights. A policy is
         never among them: by its worst case, which is all that is known beforehand, it needs more units than weights.
     mechanism
         ``"auto"``, or the only noise to be used.

@@ -22,7 +22,7 @@ from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
 from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
+__all__ = ["RULE", "AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
 
 By: TypeAlias = Annotated[
     str | Bins | Sequence[str | Bins] | None,
@@ -34,10 +34,8 @@ Keys: TypeAlias = Annotated[
 #: A column's name, or None.
 OwnColumn: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 AskedMechanism: TypeAlias = Annotated[Literal["auto", "laplace", "gaussian"], Choice(("auto", "laplace", "gaussian"))]
-AskedRule: TypeAlias = Annotated[
-    Literal["auto"] | RuleName,
-    Choice(("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy")),
-]
+RULE = Choice(("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy"))
+AskedRule: TypeAlias = Annotated[Literal["auto"] | RuleName, RULE]
 Population: TypeAlias = Annotated[int | None, Whole(1, 2**60, optional=True)]
 AskedStrategy: TypeAlias = Annotated[Strategy | Literal["auto", "adaptive"], STRATEGY]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, TypeAlias
 
-from dpfast.accounting.events import Event, Events, Partitioned, Single, runs
-from dpfast.arguments import Number, Real
+import numpy as np
+
+from dpfast.accounting.events import Event, Laplace, Partitioned, Single, runs
+from dpfast.arguments import Number, Real, Special
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, round_up
@@ -29,6 +31,10 @@ __all__ = [
 
 TARGET_DELTA = Number(0, 1, below=True, mend="write for example {name}=1e-6")
 TARGET_EPSILON = Number(0, 1e300, mend="write for example {name}=0.5")
+#: An event, or several: `dpfast.accounting.events.runs` reads them.
+Events: TypeAlias = Annotated[
+    Event | Iterable[Event], Special(lambda: (5, True, "text", [], [5], [None], {}, object(), Laplace, np.array(5)))
+]
 TargetDelta: TypeAlias = Annotated[Real, TARGET_DELTA]
 TargetEpsilon: TypeAlias = Annotated[Real, TARGET_EPSILON]
 

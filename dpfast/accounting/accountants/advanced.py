@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 
 from flint import arb
 
+from dpfast.accounting.accountants.accountant import Events
 from dpfast.accounting.accountants.basic import cost
 from dpfast.accounting.accountants.capped import Converted
-from dpfast.accounting.events import Events, runs
+from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.arguments import Choice
 from dpfast.exact.amounts import UNITS_PER_ONE

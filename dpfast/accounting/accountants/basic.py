@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
+    Events,
     dearest,
     pair_total,
     refused,
 )
-from dpfast.accounting.events import Events, KeySelection, Partitioned, PoissonSubsampled, Single
+from dpfast.accounting.events import KeySelection, Partitioned, PoissonSubsampled, Single
 from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE

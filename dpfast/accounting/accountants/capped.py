@@ -11,13 +11,13 @@ from flint import arb
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
+    Events,
     TargetDelta,
     TargetEpsilon,
     checked_delta,
     checked_epsilon,
 )
 from dpfast.accounting.accountants.basic import Basic
-from dpfast.accounting.events import Events
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import ball, float_above, working_precision

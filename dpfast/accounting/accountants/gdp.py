@@ -10,10 +10,11 @@ from flint import arb
 
 from dpfast.accounting.accountants.accountant import (
     Accountant,
+    Events,
     refused,
     smallest_epsilon,
 )
-from dpfast.accounting.events import Events, Partitioned, Single, runs
+from dpfast.accounting.events import Partitioned, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.exact.balls import ball, float_above, working_precision
 

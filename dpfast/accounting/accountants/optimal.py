@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dpfast.accounting.accountants.accountant import smallest_epsilon
+from dpfast.accounting.accountants.accountant import Events, smallest_epsilon
 from dpfast.accounting.accountants.basic import cost
 from dpfast.accounting.accountants.capped import Capped
-from dpfast.accounting.events import Events, runs
+from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE

@@ -13,9 +13,16 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.accounting.accountants import basic, gdp
-from dpfast.accounting.accountants.accountant import TargetDelta, TargetEpsilon, checked_delta, checked_epsilon, nearly
+from dpfast.accounting.accountants.accountant import (
+    Events,
+    TargetDelta,
+    TargetEpsilon,
+    checked_delta,
+    checked_epsilon,
+    nearly,
+)
 from dpfast.accounting.accountants.capped import Converted
-from dpfast.accounting.events import Events, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.events import Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import curves
 from dpfast.accounting.formulas.subsampled import log_moment_between, log_moments

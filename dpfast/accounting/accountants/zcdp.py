@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountants import basic
 from dpfast.accounting.accountants.accountant import (
+    Events,
     TargetDelta,
     TargetEpsilon,
     checked_delta,
@@ -23,7 +24,7 @@ from dpfast.accounting.accountants.accountant import (
     pair_total,
 )
 from dpfast.accounting.accountants.capped import Converted
-from dpfast.accounting.events import Events, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.events import Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import rhos
 from dpfast.accounting.work import spend

@@ -7,12 +7,12 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountants.accountant import TargetDelta, TargetEpsilon, checked_delta, checked_epsilon
+from dpfast.accounting.accountants.accountant import Events, TargetDelta, TargetEpsilon, checked_delta, checked_epsilon
 from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.accountants.pld.inversion import delta_bounds, epsilon_bounds, rough_tilt
 from dpfast.accounting.accountants.pld.plan import Resolution, Runs, alternatives, compose, has_samples, resolution_of
 from dpfast.accounting.accountants.pld.sampling import Direction
-from dpfast.accounting.events import Events, runs
+from dpfast.accounting.events import runs
 from dpfast.exact.balls import round_up
 
 __all__ = ["PLD"]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.accounting.accountants.accountant import refused
+from dpfast.accounting.accountants.accountant import Events, refused
 from dpfast.accounting.accountants.pld.composition import Composition
 from dpfast.accounting.accountants.pld.sampling import Atoms, Direction, Lattice, gaussian_losses, sampled_losses
-from dpfast.accounting.events import Events, Gaussian, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.events import Gaussian, Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import pairs
 from dpfast.accounting.formulas.pairs import Side
