@@ -50,6 +50,8 @@ _SOLVED = 1e-6
 _SPREADS = np.logspace(-1.5, 2.0, 12)
 # The m of smoothing, and the frequency, in m / h, at which its transform has faded.
 _UNIFORMS, _FADED = 6, 2.0
+# What a contour may err by, relatively, that only finds about where to look.
+_ROUGH = 1e-2
 
 
 def _payoff(tilts: Array) -> Array:
@@ -136,8 +138,8 @@ class Contour:
         self._walk(1.0 / (math.pi * expected_sum * wanted), 0.0)
         # The curve may be less smooth than was expected: atoms of single events fade at no frequency.
         smoothing = max(0.5 * wanted / tilt, _FADED * _UNIFORMS / (self._step * _MOST_FREQUENCIES))
-        lost = 2.0 * tilt * smoothing
-        if not composition.lattice and lost < 1.0 and self._cut > max(wanted, lost) * self._sum(epsilon)[0]:
+        lost = max(wanted, 2.0 * tilt * smoothing)
+        if not composition.lattice and lost < _ROUGH and self._cut > 2.0 * lost * self._sum(epsilon)[0]:
             self._walk(_FADED * _UNIFORMS / smoothing, smoothing)
 
     def _walk(self, last: float, smoothing: float) -> None:
@@ -384,7 +386,7 @@ def _epsilons(composition: Composition, share: float, wanted: Wanted, near: floa
         return top * (1.0 - 32.0 * ROUNDING), top
     log_share = math.log(share)
     if near is not None and near < top:
-        contour = Contour(composition, near, lambda tilt: min(1e-2, max(5e-5 * near * tilt, 1e-5)))
+        contour = Contour(composition, near, lambda tilt: min(_ROUGH, max(5e-5 * near * tilt, 1e-5)))
         if wanted == "lower":
             return _lower_epsilon(contour, log_share, near), top
         if contour.log_bounds(1.02 * near)[1] <= log_share:
@@ -393,9 +395,9 @@ def _epsilons(composition: Composition, share: float, wanted: Wanted, near: floa
     first = min(chernoff_epsilon(composition, share), top)
     if first == 0.0:
         return 0.0, 0.0
-    rough = Contour(composition, first, lambda tilt: 1e-2)
+    rough = Contour(composition, first, lambda tilt: _ROUGH)
     centre = _upper_epsilon(rough, log_share, first)
-    fine = Contour(composition, centre, lambda tilt: min(1e-2, max(5e-5 * centre * tilt, 1e-5)))
+    fine = Contour(composition, centre, lambda tilt: min(_ROUGH, max(5e-5 * centre * tilt, 1e-5)))
     upper = _upper_epsilon(fine, log_share, centre, 0.99 * centre)
     lower = 0.0 if wanted == "upper" else _lower_epsilon(fine, log_share, upper)
     return lower, upper
