@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,14 +118,15 @@ def draw_errors(
     )
     mean = float(errors.mean())
     axes.axhline(mean, color=LINE, linewidth=1.2, zorder=4)
-    place: dict[str, Any] = {
-        "xycoords": ("axes fraction", "data"),
-        "xytext": (-4, 4),
-        "textcoords": "offset points",
-        "ha": "right",
-    }
     axes.annotate(
-        f"mean {mean:,.4g}", (1.0, mean), xycoords=("axes fraction", "data"), color=LINE, fontsize=9, **above_right
+        f"mean {mean:,.4g}",
+        (1.0, mean),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, 4),
+        textcoords="offset points",
+        ha="right",
+        color=LINE,
+        fontsize=9,
     )
     axes.set_ylim(bottom=0.0)
     _label(axes, "true answer", "absolute error")

@@ -111,10 +111,10 @@ class GroupBlueprint(Blueprint):
                 *columns, _ = planned.columns
                 values |= {planned.name: columns[0]} | {column: column for column in columns}
         return Release(
-            ", ".join(names),
-            draw(self.queries, self.key_share, exact).clone,
-            partial(_draw_query, self.by, values, candidates),
-            explained=self.explain(),
+            _about=", ".join(names),
+            _make_frame=draw(self.queries, self.key_share, exact).clone,
+            _chart=partial(_draw_query, self.by, values, candidates),
+            _explained=self.explain(),
             spent=self.budget,
             entry=entry,
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +20,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.queries import Measure
 from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.caveats import caveats
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
 from dpfast.synthesis.estimate import Estimate
@@ -82,19 +82,15 @@ class HistogramBlueprint(Blueprint):
     ) -> Release:
         """Return what was drawn: the estimate of every cell, and a frame of answers that are sums of them."""
         return Release(
-            f"{len(self.workload):,} answers",
-            frame,
-            _draw_answers,
-            explained=self.explain(),
+            _about=f"{len(self.workload):,} answers",
+            _make_frame=frame,
+            _chart=_draw_answers,
+            _explained=self.explain(),
             spent=self.budget,
             entry=entry,
-            histogram=partial(_histogram, keys, cells),
-            estimate=estimate,
+            _make_histogram=lambda: keys.with_columns(pl.Series("estimate", cells.reshape(-1))),
+            _estimate=estimate,
         )
-
-
-def _histogram(keys: pl.DataFrame, cells: NDArray[np.float64]) -> pl.DataFrame:
-    return keys.with_columns(pl.Series("estimate", cells.reshape(-1)))
 
 
 def _draw_answers(frame: pl.DataFrame, path: ChartPath, query: str | None, top: int | None) -> Figure:
@@ -106,6 +102,9 @@ def _draw_answers(frame: pl.DataFrame, path: ChartPath, query: str | None, top: 
         frame[name].to_numpy() for name in ("answer", "answer_lower", "answer_upper") if name in frame.columns
     )
     return draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
+
+
+_Kind = TypeVar("_Kind", bound=HistogramBlueprint)
 
 
 @dataclass(frozen=True)
@@ -120,6 +119,19 @@ class Cells:
     unit: PrivacyUnit
     budget: Budget
     aggregation: Aggregation
+
+    def blueprint(self, kind: type[_Kind], request: Request, charge: Charge, **own: Any) -> _Kind:
+        """Return the blueprint of one kind, with fields of its own."""
+        made = kind(
+            aggregation=self.aggregation,
+            unit=self.unit,
+            dataset=request.known_as,
+            concentrated=self.budget.kind == "rho",
+            workload=self.workload,
+            charge=charge,
+            **own,
+        )
+        return replace(made, warnings=caveats(request, made.budget))
 
 
 def read_cells(request: Request) -> Cells:

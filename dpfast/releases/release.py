@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -30,6 +31,7 @@ class _NoSuchFiguresError(DpfastError, AttributeError):
     """Releases of this kind have no such figures."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Release:
     """Released figures: computed once, the same however often they are read.
 
@@ -48,21 +50,14 @@ class Release:
 
     """
 
-    def __init__(
-        self,
-        about: str,
-        frame: Callable[[], pl.DataFrame],
-        chart: Chart,
-        *,
-        explained: str,
-        spent: ShownAmounts,
-        entry: int,
-        histogram: Callable[[], pl.DataFrame] | None = None,
-        estimate: Estimate | None = None,
-    ) -> None:
-        self._about, self._make_frame, self._chart, self._explained = about, frame, chart, explained
-        self._make_histogram, self._estimate = histogram, estimate
-        self.spent, self.entry = spent, entry
+    spent: ShownAmounts
+    entry: int
+    _about: str
+    _make_frame: Callable[[], pl.DataFrame]
+    _chart: Chart
+    _explained: str
+    _make_histogram: Callable[[], pl.DataFrame] | None = None
+    _estimate: Estimate | None = None
 
     @cached_property
     def _frame(self) -> pl.DataFrame:

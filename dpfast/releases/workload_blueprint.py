@@ -10,7 +10,6 @@ from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import ParameterError
 from dpfast.queries import Sensitivity
 from dpfast.randomness import SystemRandom
-from dpfast.releases.caveats import caveats
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
@@ -116,14 +115,10 @@ def draw_up_workload(request: Request) -> WorkloadBlueprint:
     choice = choose_for(cells.workload, spendable, cells.unit, among)
     measured, noise = choice.best.strategy, choice.best.noise
     description = f"{len(cells.workload):,} queries over {cells.by}, from {measured.name}"
-    blueprint = WorkloadBlueprint(
-        aggregation=cells.aggregation,
-        unit=cells.unit,
-        dataset=request.known_as,
-        concentrated=budget.kind == "rho",
-        workload=cells.workload,
-        charge=charge_of(budget, noise, description),
+    return cells.blueprint(
+        WorkloadBlueprint,
+        request,
+        charge_of(budget, noise, description),
         choice=choice,
         sensitivity=measured.sensitivity(cells.unit),
     )
-    return replace(blueprint, warnings=caveats(request, blueprint.budget))

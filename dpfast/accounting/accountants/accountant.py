@@ -55,6 +55,11 @@ class Accountant(ABC):
     @abstractmethod
     def __init__(self, events: Events) -> None: ...
 
+    def _set(self, **figures: object) -> None:
+        """Set fields, which nobody else can."""
+        for name, figure in figures.items():
+            object.__setattr__(self, name, figure)
+
     @classmethod
     def applies(cls, events: Events) -> bool:
         """Return whether every event has a place in this accountant; what is no event is refused."""

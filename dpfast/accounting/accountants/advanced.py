@@ -68,9 +68,7 @@ class Advanced(Converted):
             squares += count * epsilon_units**2
             drifts += count * self._drift_units(epsilon_units)
             deltas += count * delta_units
-        object.__setattr__(self, "squares", squares)
-        object.__setattr__(self, "drift_units", drifts)
-        object.__setattr__(self, "delta_units", deltas)
+        self._set(squares=squares, drift_units=drifts, delta_units=deltas)
         self._keep_sums(event.times(count) for event, count in counts.items())
 
     def _drift_units(self, epsilon_units: int) -> int:

@@ -158,8 +158,7 @@ class Basic(Accountant):
 
     def __post_init__(self, events: Events) -> None:
         epsilon_units, delta_units = cost(events)
-        object.__setattr__(self, "epsilon_units", epsilon_units)
-        object.__setattr__(self, "delta_units", delta_units)
+        self._set(epsilon_units=epsilon_units, delta_units=delta_units)
 
     def _epsilon(self, target: Fraction) -> float:
         """Return the sum of all epsilons if the target reaches the sum of all deltas, else infinity."""

@@ -50,7 +50,7 @@ class Capped(Accountant):
             sums: Basic | None = Basic(events)
         except ParameterError:
             sums = None
-        object.__setattr__(self, "_sums", sums)
+        self._set(_sums=sums)
 
     def epsilon(self, delta: TargetDelta) -> float:
         """Return an epsilon at which the events are (epsilon, delta)-private; infinity where none is known."""

@@ -89,7 +89,7 @@ class GDP(Accountant):
     squared_units: int = field(init=False)
 
     def __post_init__(self, events: Events) -> None:
-        object.__setattr__(self, "squared_units", cost(events))
+        self._set(squared_units=cost(events))
 
     @property
     def mu(self) -> float:

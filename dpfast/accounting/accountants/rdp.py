@@ -233,8 +233,7 @@ class RDP(Converted):
     def __post_init__(self, events: Events) -> None:
         listed = tuple(event.times(count) for event, count in runs(events).items())
         curve_units, delta_units = cost(listed)
-        object.__setattr__(self, "curve_units", curve_units)
-        object.__setattr__(self, "delta_units", delta_units)
+        self._set(curve_units=curve_units, delta_units=delta_units)
         self._keep_sums(listed)
 
     @cached_property

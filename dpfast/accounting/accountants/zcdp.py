@@ -175,8 +175,7 @@ class ZCDP(Converted):
     def __post_init__(self, events: Events) -> None:
         listed = tuple(event.times(count) for event, count in runs(events).items())
         rho_units, delta_units = cost(listed)
-        object.__setattr__(self, "rho_units", rho_units)
-        object.__setattr__(self, "delta_units", delta_units)
+        self._set(rho_units=rho_units, delta_units=delta_units)
         self._keep_sums(listed)
 
     @property
