@@ -167,7 +167,7 @@ class ZeroConcentrated(_Fact):
 class PoissonSubsampled(_Fact):
     """An event on a sample to which every unit belongs with probability ``rate``, apart from the others.
 
-    For add/remove neighbours. Whoever sees which units were sampled voids it.
+    For add/remove neighbours. It does not hold against anyone who sees which units were sampled.
     """
 
     event: Event

@@ -96,7 +96,7 @@ class Aggregates:
     keys
         One row per group. Public keys as they were given, row by row. Otherwise the keys found in the data, in
         no particular order: they are private, and so are the bytes behind them, which may hold keys of dropped
-        rows; whoever releases some of them builds them anew (Soundness rule 20).
+        rows; keys that are released are built anew (Soundness rule 20).
     units : int64
         The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
         would be the rows of public keys, which ``Measure("rows")`` gives.

@@ -25,7 +25,7 @@ __all__ = ["WINNERS", "Choice", "choices", "is_list"]
 
 Mechanism = Literal["exponential", "permute_and_flip", "noisy_max"]
 
-#: What adds noise to scores, and what a ledger is told of it.
+#: What adds noise to scores, and the event that a ledger records.
 _KINDS: dict[str, tuple[int, type]] = {
     "exponential": (GUMBEL, ExponentialMechanism),
     "permute_and_flip": (EXPONENTIAL, PermuteAndFlip),

@@ -96,7 +96,7 @@ class GroupBlueprint(Blueprint):
         return measure_frame(self.queries)
 
     def error(self, alpha: float) -> pl.DataFrame:
-        """Return how far the noise of every measure strays."""
+        """Return bounds of the noise of every measure."""
         return error_frame(self.queries, self.groups, alpha)
 
     def draw(self, exact: Aggregates, entry: int) -> Release:

@@ -153,11 +153,8 @@ def _plan_noise(checked: _Checked) -> tuple[list[tuple[Part, ...]], KeyShare | N
         few = f"at least {pieces}e-18, to be split into parts"
         allowed = few if budget.delta_units else "above 0 for Gaussian noise"
         raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
-    kinds: list[Mechanism] = []
-    if mechanism in ("auto", "laplace"):
-        kinds.append("laplace")
-    if mechanism == "gaussian" or (mechanism == "auto" and is_split):
-        kinds.append("gaussian")
+    possible: tuple[Mechanism, ...] = ("laplace", "gaussian") if is_split else ("laplace",)
+    kinds = [kind for kind in possible if mechanism in ("auto", kind)]
     draft = min((_draft(checked, kind) for kind in kinds), key=lambda draft: draft.error)
     if draft.selection is None:
         return draft.parts, None

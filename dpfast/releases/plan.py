@@ -88,16 +88,16 @@ class Plan:
         return self._blueprint.to_frame()
 
     def error(self, alpha: Annotated[Numeric, ALPHA] = 0.05) -> pl.DataFrame:
-        """Return how far noise will stray from the exact figures.
+        """Return bounds of the noise, before anything is charged.
 
         Guarantee
-            Each bound holds with probability 1 - alpha over the noise; what bounding contributions and clipping
-            change is no noise and not in it.
+            Each bound holds with probability at least 1 - alpha. The bounds are of the noise alone: what is lost by
+            clipping values, and by keeping only some rows of a unit, is not in them.
 
         Parameters
         ----------
         alpha
-            The probability of straying further.
+            The probability that a bound is exceeded.
 
         Returns
         -------

@@ -202,14 +202,14 @@ class DrawnQuantiles(Drawn):
     def reach(self, miss: float) -> float:
         """Return a bound of the error in ranks of all quantiles of a group, with probability at least 1 - ``miss``.
 
-        A node's rank lies between those of the two quantiles that it is between, and so moves by no more than the
-        further of these does, whence its own error comes on top; all nodes are within theirs with probability at least
-        1 minus the sum of the probabilities with which one is not.
+        A node is drawn between two quantiles that were drawn before. Their errors move its rank by no more than the
+        larger of them, and its own error adds to that. So the bounds of all levels add up. They hold together with
+        probability at least 1 minus the sum of the probabilities that one of them fails.
 
-        This is the worst case over all data, the grid being public and the data not: where the values near the quantile
-        lie one point apart, and nearly all other points just more ranks away than the bound, the probability to stray
-        is the number of points times exp(-slope * ranks) up to a small factor. Hence the logarithm of the number of
-        points, 41 for floats by default. Values spread over the bounds stray by a few ranks.
+        This is the worst case over all data. It arises where the values near the quantile lie one point apart, and
+        nearly all other points lie just beyond the bound. There the probability of a larger error is the number of
+        points times exp(-slope * ranks), up to a small factor. Hence the logarithm of the number of points in the
+        bound, 41 for floats by default. Of values that are spread over the bounds the error is a few ranks.
         """
         each = miss / len(self.tree.parts)
         points = self.measure.points

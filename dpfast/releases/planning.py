@@ -75,7 +75,7 @@ def plan(
         unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
         wait encrypted in a nameless file in the folder for temporary files. Its rows are taken as they are given:
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
-        expressions must not fail on any value (no strict casts): that a run fails is one bit about the data.
+        expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
@@ -129,7 +129,7 @@ def plan(
     strategy
         What is measured for a workload: ``"auto"`` for what makes the least predicted error, or one of
         `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
-        `dpf.estimate_histogram`, which errs several times less where records are few for the budget, and has no
+        `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
     **queries
         `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the

@@ -75,7 +75,7 @@ class WorkloadBlueprint(HistogramBlueprint):
         return pl.DataFrame(rows, schema=CONSIDERED, orient="row")
 
     def error(self, alpha: float) -> pl.DataFrame:
-        """Return how far the answer of every query strays, alone and all of them together (a union bound)."""
+        """Return bounds of the noise of every answer: for it alone, and for all answers together (a union bound)."""
         queries = len(self.workload)
         together = alpha / queries
         if together < 1e-300:
