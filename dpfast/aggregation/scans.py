@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from dpfast.aggregation.footers import CommonColumns, find_partition, group_files, read_schemas, shorten_path
 from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
-from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.aggregation.private import Private
+from dpfast.errors import ColumnError, ParameterError
 
 __all__ = ["Source", "scan_files"]
 
@@ -21,7 +22,7 @@ Declared: TypeAlias = "Mapping[str, pl.DataType | type[pl.DataType]]"
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Private):
     """Data as a Polars frame, with what is needed to notice that its files changed.
 
     Attributes
@@ -88,9 +89,6 @@ class Source:
         for name in names:
             if isinstance(name, str) and name in self.refused:
                 raise ColumnError(self.refused[name])
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("a plan's data cannot be pickled or copied")
 
 
 def scan_files(files: list[NamedFile], schema: Declared | None) -> Source:
