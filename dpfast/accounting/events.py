@@ -48,6 +48,9 @@ class _Field(NamedTuple):
 Positive: TypeAlias = Annotated[float, _Field("a positive finite number", float, lambda x: 0.0 < x < math.inf)]
 BelowOne: TypeAlias = Annotated[float, _Field("a number above 0 and below 1", float, lambda x: 0.0 < x < 1.0)]
 Count: TypeAlias = Annotated[int, _Field("a whole number of at least 1", index, lambda x: x >= 1)]
+NotNegative: TypeAlias = Annotated[float, _Field("a finite number of at least 0", float, lambda x: 0.0 <= x < math.inf)]
+Rate: TypeAlias = Annotated[float, _Field("a number above 0 and at most 1", float, lambda x: 0.0 < x <= 1.0)]
+Answers: TypeAlias = Annotated[int, _Field("a whole number of at least 2", index, lambda x: x >= 2)]
 
 
 @cache
@@ -130,7 +133,7 @@ class RandomizedResponse(_Fact):
     """The truth kept with odds exp(epsilon) against each other one of ``categories`` answers."""
 
     epsilon: Positive
-    categories: Annotated[int, _Field("a whole number of at least 2", index, lambda x: x >= 2)] = 2
+    categories: Answers = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,7 @@ class Pure(_Fact):
 class Approximate(_Fact):
     """Anything that is (epsilon, delta)-differentially private; epsilon may be 0."""
 
-    epsilon: Annotated[float, _Field("a finite number of at least 0", float, lambda x: 0.0 <= x < math.inf)]
+    epsilon: NotNegative
     delta: BelowOne
 
 
@@ -171,7 +174,7 @@ class PoissonSubsampled(_Fact):
     """
 
     event: Event
-    rate: Annotated[float, _Field("a number above 0 and at most 1", float, lambda x: 0.0 < x <= 1.0)]
+    rate: Rate
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
