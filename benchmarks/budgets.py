@@ -14,7 +14,7 @@ import polars as pl
 import dpfast as dpf
 from benchmarks.prepared import Prepared
 from dpfast.accounting.events import Gaussian, Laplace
-from dpfast.answering.calibration import calibrated
+from dpfast.answering.calibration import Rows
 from dpfast.ledger import Charge, ChargeColumns
 
 ABOUT = {"dataset": "data", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -49,7 +49,7 @@ def calibration(size: int) -> Prepared:
     measurement = dp.m.make_laplace(domain, metric, scale=1e4)
     few = table["count"][: max(size // 10, 1)].to_list()
     return Prepared(
-        lambda: calibrated(table, "count", epsilon="epsilon"),
+        lambda: Rows(frame=table, value="count", epsilon="epsilon").planned(),
         lambda: measurement(few),
         agree=lambda mine, theirs: len(mine) == 1 and len(theirs) == len(few),
     )

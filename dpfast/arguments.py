@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from functools import cache
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -37,6 +38,7 @@ __all__ = [
     "is_numeric",
     "is_real",
     "no_numbers",
+    "read_declared",
 ]
 
 _Value = TypeVar("_Value")
@@ -235,7 +237,7 @@ class Number(Argument[float]):
         if math.isfinite(self.least):
             yield self.least if self.above else self.least - 1
         if math.isfinite(self.most):
-            yield self.most if self.below else self.most + 1
+            yield self.most if self.below else self.most + max(1, abs(self.most))
 
 
 @dataclass(frozen=True)
@@ -384,6 +386,22 @@ def no_numbers() -> Iterator[object]:
     yield from (np.datetime64("2020-01-01"), np.timedelta64(1, "D"), np.array("1"), np.array(True), float)
 
 
+def read_declared(instance: object) -> None:
+    """Read the fields of a frozen dataclass whose annotations declare them: for its ``__post_init__``."""
+    kind: type = type(instance)
+    for name, declared in _declared(kind):
+        given = getattr(instance, name)
+        if given is not None or not declared.optional:
+            object.__setattr__(instance, name, declared.read(name, given))
+
+
+@cache
+def _declared(kind: type) -> tuple[tuple[str, Argument[Any]], ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    beside = ((name, part) for name, hint in hints.items() for part in getattr(hint, "__metadata__", ()))
+    return tuple((name, part) for name, part in beside if isinstance(part, Argument))
+
+
 def is_numeric(given: object) -> bool:
     """Return whether it is a number of `Numeric`; True and False are none, nor are NumPy's durations."""
     return isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, (bool, np.timedelta64))
@@ -396,6 +414,8 @@ def is_real(given: object) -> bool:
 
 def _number(given: Any) -> float:
     """Return a number as a float; NaN for what is none."""
+    if type(given) is float:
+        return given
     if isinstance(given, (bool, str, bytes, type)) or not hasattr(type(given), "__float__"):
         return math.nan
     if getattr(given, "ndim", 0) or (isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind not in "iuf"):

@@ -278,8 +278,8 @@ def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -
     -----
     A release has a column of the query's name for a single number; for several ones a column for each, named
     by its percentage: ``delay_p25``, ``delay_p97.5``. There is no interval for the value: how far it lies from
-    the exact one depends on how dense the values are there, which is private. ``delay_ranks`` bounds how many ranks it
-    strays with probability 0.95, for the worst data (`Plan.error`): values far closer together than the bounds.
+    the exact one depends on how dense the values are there, which is private. ``delay_ranks`` bounds its error
+    in ranks with probability 0.95, for the worst data (`Plan.error`): values far closer together than the bounds.
 
     Examples
     --------
@@ -412,6 +412,12 @@ class Sensitivity:
     l2_squared: int
     l1_reason: str
     l2_reason: str
+
+    def of_noise(self, mechanism: Literal["laplace", "gaussian"]) -> tuple[str, float, str]:
+        """Return the norm that noise of this kind is scaled by, the sensitivity in it, and its formula."""
+        if mechanism == "laplace":
+            return "L1", float(self.l1), self.l1_reason
+        return "L2", math.sqrt(self.l2_squared), self.l2_reason
 
     @staticmethod
     def of(measure: Measure, unit: PrivacyUnit) -> Sensitivity:

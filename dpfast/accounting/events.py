@@ -8,9 +8,11 @@ which the ledger knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import get_args
+from functools import cache
+from operator import index
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 from dpfast.errors import ParameterError
 
@@ -35,38 +37,45 @@ __all__ = [
 ]
 
 
-def _positive(event: object, *names: str) -> None:
-    """Read the fields as floats above 0 and finite, or refuse them."""
-    for name in names:
-        value = getattr(event, name)
-        if isinstance(value, (bool, str, bytes)) or not hasattr(type(value), "__float__"):
-            raise ParameterError(name, value, "a positive finite number")
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not (0.0 < number < math.inf):
-            raise ParameterError(name, value, "a positive finite number")
-        object.__setattr__(event, name, number)
+class _Field(NamedTuple):
+    """What a field may be. Without `dpfast.arguments`, which needs NumPy: events alone are imported fast."""
+
+    allowed: str
+    convert: Callable[[Any], float]
+    holds: Callable[[float], bool]
 
 
-def _below_one(event: object, name: str) -> None:
-    _positive(event, name)
-    if not getattr(event, name) < 1.0:
-        raise ParameterError(name, getattr(event, name), "a number above 0 and below 1")
+Positive: TypeAlias = Annotated[float, _Field("a positive finite number", float, lambda x: 0.0 < x < math.inf)]
+BelowOne: TypeAlias = Annotated[float, _Field("a number above 0 and below 1", float, lambda x: 0.0 < x < 1.0)]
+Count: TypeAlias = Annotated[int, _Field("a whole number of at least 1", index, lambda x: x >= 1)]
+NotNegative: TypeAlias = Annotated[float, _Field("a finite number of at least 0", float, lambda x: 0.0 <= x < math.inf)]
+Rate: TypeAlias = Annotated[float, _Field("a number above 0 and at most 1", float, lambda x: 0.0 < x <= 1.0)]
+Answers: TypeAlias = Annotated[int, _Field("a whole number of at least 2", index, lambda x: x >= 2)]
 
 
-def _whole(event: object, name: str, smallest: int) -> None:
-    value = getattr(event, name)
-    if isinstance(value, bool) or not hasattr(type(value), "__index__") or value.__index__() < smallest:
-        raise ParameterError(name, value, f"a whole number of at least {smallest}")
-    object.__setattr__(event, name, value.__index__())
+@cache
+def _fields(kind: type) -> tuple[tuple[str, _Field], ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    beside = ((name, part) for name, hint in hints.items() for part in getattr(hint, "__metadata__", ()))
+    return tuple((name, part) for name, part in beside if isinstance(part, _Field))
 
 
 class _Fact:
     """What every event can do."""
 
     __slots__ = ()
+
+    def __post_init__(self) -> None:
+        kind: type = type(self)
+        for name, field in _fields(kind):
+            given = getattr(self, name)
+            try:
+                number = math.nan if isinstance(given, (bool, str, bytes)) else field.convert(given)
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            if not field.holds(number):
+                raise ParameterError(name, given, field.allowed)
+            object.__setattr__(self, name, number)
 
     def times(self, count: int) -> Repeated:
         """Return this event, ``count`` times."""
@@ -82,11 +91,8 @@ class Laplace(_Fact):
     `DiscreteLaplace`, which composes worse.
     """
 
-    scale: float
-    sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale", "sensitivity")
+    scale: Positive
+    sensitivity: Positive = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,118 +102,92 @@ class DiscreteLaplace(_Fact):
     The geometric mechanism (Ghosh, Roughgarden, Sundararajan 2009).
     """
 
-    scale: float
-    sensitivity: int = 1
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale")
-        _whole(self, "sensitivity", 1)
+    scale: Positive
+    sensitivity: Count = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(_Fact):
     """Noise of standard deviation ``scale`` on a statistic of L2 ``sensitivity``; rounding is post-processing."""
 
-    scale: float
-    sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale", "sensitivity")
+    scale: Positive
+    sensitivity: Positive = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentialMechanism(_Fact):
     """The exponential mechanism at ``epsilon``, its winner's index alone released: bounded range epsilon."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    epsilon: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class PermuteAndFlip(_Fact):
     """Permute-and-flip at ``epsilon`` (McKenna, Sheldon 2020): pure, with no bounded-range discount."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    epsilon: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(_Fact):
     """The truth kept with odds exp(epsilon) against each other one of ``categories`` answers."""
 
-    epsilon: float
-    categories: int = 2
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
-        _whole(self, "categories", 2)
+    epsilon: Positive
+    categories: Answers = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Pure(_Fact):
     """Anything that is (epsilon, 0)-differentially private."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    epsilon: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class Approximate(_Fact):
     """Anything that is (epsilon, delta)-differentially private; epsilon may be 0."""
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.epsilon, (int, float)) and self.epsilon == 0):
-            _positive(self, "epsilon")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        _below_one(self, "delta")
+    epsilon: NotNegative
+    delta: BelowOne
 
 
 @dataclass(frozen=True, slots=True)
 class KeySelection(_Fact):
     """Private selection of the keys of a histogram: (epsilon, delta) together over all keys of one unit."""
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
-        _below_one(self, "delta")
+    epsilon: Positive
+    delta: BelowOne
 
 
 @dataclass(frozen=True, slots=True)
 class ZeroConcentrated(_Fact):
     """Anything that is rho-zCDP (Bun, Steinke 2016)."""
 
-    rho: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "rho")
+    rho: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class PoissonSubsampled(_Fact):
     """An event on a sample to which every unit belongs with probability ``rate``, apart from the others.
 
-    For add/remove neighbours. Whoever sees which units were sampled voids it.
+    For add/remove neighbours. It does not hold against anyone who sees which units were sampled.
     """
 
     event: Event
-    rate: float
+    rate: Rate
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        _positive(self, "rate")
-        if not self.rate <= 1.0:
-            raise ParameterError("rate", self.rate, "a number above 0 and at most 1")
+        kind: type = type(self)
+        for name, field in _fields(kind):
+            given = getattr(self, name)
+            try:
+                number = math.nan if isinstance(given, (bool, str, bytes)) else field.convert(given)
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            if not field.holds(number):
+                raise ParameterError(name, given, field.allowed)
+            object.__setattr__(self, name, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +195,11 @@ class Repeated(_Fact):
     """One event, ``count`` times, each with fresh noise: a million equal queries are one such fact."""
 
     event: Event
-    count: int
+    count: Count
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        _whole(self, "count", 1)
+        _Fact.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +248,11 @@ _EVENTS = (*get_args(Single), Repeated, Composed)
 def _check_events(events: object, argument: str) -> tuple[Event, ...]:
     """Return one event or more as a tuple, or refuse what is none."""
     allowed = "one event or more, for example dpfast.accounting.events.Laplace(scale=2.0)"
-    if isinstance(events, _EVENTS) or not isinstance(events, Iterable):
-        raise ParameterError(argument, events, allowed)
-    listed = tuple(events)
+    listed: tuple[Any, ...]
+    try:
+        listed = tuple(events)  # type: ignore[arg-type]
+    except TypeError:
+        listed = ()
     if not listed:
         raise ParameterError(argument, events, allowed)
     for event in listed:
@@ -307,7 +289,9 @@ def runs(events: Event | Iterable[Event]) -> dict[Single, int]:
     {Laplace(scale=10.0, sensitivity=1.0): 4, Gaussian(scale=2.0, sensitivity=1.0): 1}
 
     """
-    listed = () if events == () else _check_events((events,) if isinstance(events, _EVENTS) else events, "events")
+    if isinstance(events, _EVENTS):
+        events = (events,)
+    listed = () if type(events) is tuple and not events else _check_events(events, "events")
     counts: dict[Single, int] = {}
 
     def count(event: Event, times: int) -> None:

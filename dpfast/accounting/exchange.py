@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Protocol, TypeAlias
 
-from dpfast.accounting.events import Event
+import numpy as np
+
+from dpfast.accounting.events import Event, Laplace
 from dpfast.accounting.facts import FACTS
+from dpfast.arguments import Special
 from dpfast.errors import DpfastError, ParameterError
 
 __all__ = ["from_dp_accounting", "to_dp_accounting"]
@@ -23,6 +26,17 @@ _OURS = f"an event that both libraries express ({', '.join(_EXCHANGES)})"
 _THEIRS = f"a dp_accounting event that both libraries express: {', '.join(_FIRST)} or {_LAST}"
 
 
+class DpEvent(Protocol):
+    """A `dp_accounting.DpEvent`, whose package need not be installed."""
+
+    def to_named_tuple(self) -> Any: ...
+
+
+_NO_EVENTS: tuple[object, ...] = (5, True, "text", [], {}, object(), Laplace, [Laplace(1.0)], np.array(5))
+OneEvent: TypeAlias = Annotated[Event, Special(lambda: _NO_EVENTS)]
+OneDpEvent: TypeAlias = Annotated[DpEvent, Special(lambda: (*_NO_EVENTS, Laplace(1.0)))]
+
+
 def _library() -> ModuleType:
     try:
         return importlib.import_module("dp_accounting.dp_event")
@@ -30,7 +44,7 @@ def _library() -> ModuleType:
         raise DpfastError("dp_accounting is not installed; install dpfast[dp-accounting]") from None
 
 
-def to_dp_accounting(event: Event) -> Any:
+def to_dp_accounting(event: OneEvent) -> DpEvent:
     """Return the `dp_accounting.DpEvent` that says what an event says.
 
     Guarantee
@@ -63,10 +77,11 @@ def to_dp_accounting(event: Event) -> Any:
     exchange = FACTS[type(event)].exchange if type(event) in FACTS else None
     if exchange is None:
         raise ParameterError("event", event, _OURS, f"dp_accounting has no {type(event).__name__}")
-    return getattr(theirs, exchange.name)(*exchange.there(event, to_dp_accounting))
+    made: DpEvent = getattr(theirs, exchange.name)(*exchange.there(event, to_dp_accounting))
+    return made
 
 
-def from_dp_accounting(event: Any) -> Event:
+def from_dp_accounting(event: OneDpEvent) -> Event:
     """Return the event that says what a `dp_accounting.DpEvent` says.
 
     Guarantee

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
-from dpfast.accounting.accountants.accountant import checked_delta
+from dpfast.accounting.accountants.accountant import TargetDelta, checked_delta
 
 __all__ = ["odometer_epsilon"]
 
@@ -15,7 +14,7 @@ _EXCESSES: tuple[float, ...] = tuple(2.0 ** (j / 2) for j in range(-16, 33))
 _ROUNDED_UP = 1.0 + 2.0**-40
 
 
-def odometer_epsilon(rho: float, delta: float | Fraction) -> float:
+def odometer_epsilon(rho: float, delta: TargetDelta) -> float:
     """Return an epsilon for a sum of rho that was charged so far, whatever was charged and when one stops.
 
     Guarantee

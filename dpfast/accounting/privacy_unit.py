@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from dpfast.arguments import Choice, Whole
 
-__all__ = ["BOUND", "NEIGHBORS", "Bound", "Neighbors", "PrivacyUnit", "read_neighbors"]
+__all__ = ["BOUND", "NEIGHBORS", "Bound", "Neighbors", "OwnBound", "OwnNeighbors", "PrivacyUnit", "read_neighbors"]
 
 NEIGHBORS = Choice(("add_remove", "replace"))
 #: One unit more or fewer, or one unit's rows exchanged for others.
 Neighbors: TypeAlias = Annotated[Literal["add_remove", "replace"], NEIGHBORS]
+OwnNeighbors: TypeAlias = Annotated[Literal["add_remove", "replace"] | None, replace(NEIGHBORS, optional=True)]
 
 #: What a privacy unit keeps: ``max_groups`` or ``max_rows_per_group``.
 BOUND = Whole(1, 2**40, mend="write for example {name}=10")
 Bound: TypeAlias = Annotated[int, BOUND]
+OwnBound: TypeAlias = Annotated[int | None, replace(BOUND, optional=True)]
 
 
 @dataclass(frozen=True)

@@ -21,20 +21,12 @@ BLOCK_ROWS = 1 << 16
 _ROWS_PER_THREAD = 1 << 18
 _LENGTH = np.uint64(2**32 - 1)
 
+_WIDTHS = {"Int": (8, 16, 32, 64), "UInt": (8, 16, 32, 64), "Float": (16, 32, 64)}
+_NAMES = [f"{kind}{bits}" for kind, widths in _WIDTHS.items() for bits in widths]
+#: Older versions of Polars have no Float16.
 _NUMBERS: dict[type[pl.DataType], type[np.generic]] = {
-    pl.Int8: np.int8,
-    pl.Int16: np.int16,
-    pl.Int32: np.int32,
-    pl.Int64: np.int64,
-    pl.UInt8: np.uint8,
-    pl.UInt16: np.uint16,
-    pl.UInt32: np.uint32,
-    pl.UInt64: np.uint64,
-    pl.Float32: np.float32,
-    pl.Float64: np.float64,
+    getattr(pl, name): np.dtype(name.lower()).type for name in _NAMES if hasattr(pl, name)
 }
-if hasattr(pl, "Float16"):
-    _NUMBERS[pl.Float16] = np.float16
 
 
 class PhysicalColumn:

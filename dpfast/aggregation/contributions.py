@@ -58,45 +58,21 @@ class Contribution:
     def fill(self, block: Block, column: str, out: np.ndarray) -> None:
         """Write the contributions (int64) of a block's rows into ``out``."""
         measure = self.measure
+        limits = measure.lower, measure.upper, measure.centre
         if self.way == "ready":
             block.read_integers(column, out)
         elif self.coder is not None:
             self.coder.read(block, column, out)
+        elif self.way == "integers":
+            clip_integers(block.integers(column), block.validity(column), *limits, out)
         elif self.way == "present":
             find_values(block.floats(column), block.validity(column), out)
-        elif self.way == "numbers":
-            number_floats(
-                block.floats(column),
-                block.validity(column),
-                MANTISSA,
-                measure.grid.finest,
-                measure.doublings,
-                measure.lower,
-                measure.upper,
-                measure.centre,
-                out,
-            )
         elif self.way == "floats":
-            first, second = _factors(measure.step_exponent)
-            round_floats(
-                block.floats(column),
-                block.validity(column),
-                first,
-                second,
-                measure.lower,
-                measure.upper,
-                measure.centre,
-                out,
-            )
+            factors = _factors(measure.step_exponent)
+            round_floats(block.floats(column), block.validity(column), *factors, *limits, out)
         else:
-            clip_integers(
-                block.integers(column),
-                block.validity(column),
-                measure.lower,
-                measure.upper,
-                measure.centre,
-                out,
-            )
+            steps = MANTISSA, measure.grid.finest, measure.doublings
+            number_floats(block.floats(column), block.validity(column), *steps, *limits, out)
 
 
 ROWS = Contribution(Measure("rows"), None, None, "rows")

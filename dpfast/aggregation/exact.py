@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder, duplicate_keys
 from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
@@ -25,6 +26,7 @@ from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of, plan_keys, prepare_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
+from dpfast.aggregation.private import Private
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
 from dpfast.aggregation.spilling import check_disk
@@ -83,13 +85,11 @@ class Grouping:
         if self.privacy_unit is None:
             return
         for name in ("max_groups", "max_rows_per_group"):
-            bound = getattr(self, name)
-            if isinstance(bound, bool) or not isinstance(bound, (int, np.integer)) or not bound >= 1:
-                raise ParameterError(name, bound, "a whole number of at least 1", "a privacy unit needs both bounds")
+            BOUND.read(name, getattr(self, name))
 
 
 @dataclass(repr=False)
-class Aggregates:
+class Aggregates(Private):
     """Exact aggregates: private until noise is added, and never to leave the process.
 
     Attributes
@@ -97,7 +97,7 @@ class Aggregates:
     keys
         One row per group. Public keys as they were given, row by row. Otherwise the keys found in the data, in
         no particular order: they are private, and so are the bytes behind them, which may hold keys of dropped
-        rows; whoever releases some of them builds them anew (Soundness rule 20).
+        rows; keys that are released are built anew (Soundness rule 20).
     units : int64
         The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
         would be the rows of public keys, which ``Measure("rows")`` gives.
@@ -116,9 +116,6 @@ class Aggregates:
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("exact aggregates cannot be pickled or copied: they are private")
 
 
 def aggregate(
@@ -185,7 +182,7 @@ def prepare(
 
 
 @dataclass(frozen=True, repr=False)
-class Aggregation:
+class Aggregation(Private):
     """A checked aggregation that can be run; it holds the source and no figure of it.
 
     It cannot be pickled or copied, and its ``repr`` shows public facts only.
@@ -220,9 +217,6 @@ class Aggregation:
     def __repr__(self) -> str:
         names = [column.name for column in self.columns]
         return f"Aggregation(by={names}, measures={len(self.contributions)}, route={self.route!r})"
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("an aggregation cannot be pickled or copied: it holds the data")
 
     def check_source(self) -> None:
         """Refuse files that changed since they were opened, and what cannot be met; to be called before the charge.

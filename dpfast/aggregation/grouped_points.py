@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import DpfastError
+from dpfast.aggregation.private import Private
 from dpfast.kernels.grouping.by_group import STAGED, narrow_points, release_staged, sort_points, sort_staged
 from dpfast.threads import in_stretches
 
@@ -18,7 +18,7 @@ __all__ = ["Collector", "GroupedPoints", "point_dtype"]
 _MOST_STAGED = 8192
 
 
-class GroupedPoints:
+class GroupedPoints(Private):
     """The points of each group: a slice of one array, in any order.
 
     Attributes
@@ -47,9 +47,6 @@ class GroupedPoints:
     def __repr__(self) -> str:
         """Show nothing of the points."""
         return f"GroupedPoints({self.starts.size} groups, private)"
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("grouped points cannot be pickled or copied: they are private")
 
 
 def point_dtype(points: int) -> type[np.signedinteger[Any]]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.errors import DpfastError
+from dpfast.aggregation.private import Private
 from dpfast.kernels.grouping.policy import copy_units, number_units, order_units
 
 __all__ = ["Holdings", "sorted_units"]
 
 
 @dataclass(frozen=True, repr=False)
-class Holdings:
+class Holdings(Private):
     """Which groups each unit holds: exact and private.
 
     Attributes
@@ -33,12 +32,6 @@ class Holdings:
     def renumbered(self, numbers: NDArray[np.int32]) -> Holdings:
         """Return the same with group g called ``numbers[g]``, in 4 bytes for each group that a unit holds."""
         return Holdings(self.stops, numbers[self.groups])
-
-    def __repr__(self) -> str:
-        return "Holdings(private)"
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("what units hold cannot be pickled or copied: it is private")
 
 
 def sorted_units(part: Holdings, ranks: NDArray[np.int32], singles: NDArray[np.int64]) -> Holdings:

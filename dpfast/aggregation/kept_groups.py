@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
 from dpfast.aggregation import memory
 from dpfast.aggregation.holdings import Holdings, sorted_units
+from dpfast.aggregation.private import Private
 from dpfast.aggregation.spilling import SpillFile
-from dpfast.errors import DpfastError
 from dpfast.threads import in_stretches, thread_count
 
 __all__ = ["KeptGroups"]
@@ -40,7 +40,7 @@ def _sorted_in_threads(part: Holdings, ranks: np.ndarray, singles: np.ndarray) -
     return [run for run, _ in runs]
 
 
-class KeptGroups:
+class KeptGroups(Private):
     """Parts of `Holdings`, each of other units: exact and private.
 
     Iterating gives them one by one, each time anew: those in a file are read again, so that one part at a time is in
@@ -126,9 +126,3 @@ class KeptGroups:
         # Writable, like those in memory: kernels would be compiled anew for others.
         stops, groups = (self._file.read(numbers)["numbers"].to_numpy(writable=True) for numbers in place)
         return Holdings(stops, groups)
-
-    def __repr__(self) -> str:
-        return "KeptGroups(private)"
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("what units hold cannot be pickled or copied: it is private")

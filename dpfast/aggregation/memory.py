@@ -26,6 +26,9 @@ _MENDS = {
     "points of quantiles": "say by population= how many units there are at most",
 }
 _UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
+#: A group's limit, what it uses, and what of that is a cache of files not in use.
+_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_VERSION_2 = ("memory.max", "memory.current", "inactive_file")
 _SHARE = 4
 _LEAST_ROOM = 1 << 24
 _LEAST_FREE = 1 << 26
@@ -116,13 +119,9 @@ def _control_groups(root: Path) -> Iterator[int]:
     for line in lines:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
-            mounts, files = (
-                ["sys/fs/cgroup", "sys/fs/cgroup/unified"],
-                ("memory.max", "memory.current", "inactive_file"),
-            )
+            mounts, files = ["sys/fs/cgroup", "sys/fs/cgroup/unified"], _VERSION_2
         elif "memory" in controllers.split(","):
-            mounts = ["sys/fs/cgroup/memory"]
-            files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            mounts, files = ["sys/fs/cgroup/memory"], _VERSION_1
         else:
             continue
         for mount in mounts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -13,25 +13,85 @@ import polars as pl
 
 from dpfast.aggregation.footers import CommonColumns, find_partition, group_files, read_schemas, shorten_path
 from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
+from dpfast.aggregation.private import Private
 from dpfast.errors import ColumnError, ParameterError
 
-__all__ = ["ScannedFiles", "scan_files"]
+__all__ = ["Source", "scan_files"]
 
 Declared: TypeAlias = "Mapping[str, pl.DataType | type[pl.DataType]]"
 
 
 @dataclass(frozen=True)
-class ScannedFiles:
-    """A lazy scan with the files that it reads; the attributes are those of `Source`."""
+class Source(Private):
+    """Data as a Polars frame, with what is needed to notice that its files changed.
 
-    frame: pl.LazyFrame
-    pins: tuple[FilePin, ...]
-    counted: bool
-    scan_one: Callable[[str], pl.LazyFrame]
-    refused: Mapping[str, str] = field(default_factory=dict)
+    Attributes
+    ----------
+    frame
+        A DataFrame for what is in memory, a LazyFrame for files.
+    pins
+        The files that are scanned, as they were before their schema was read; none of a user's own LazyFrame.
+    counted
+        Whether the engine knows the number of rows without reading them (Parquet and Arrow files).
+    refused
+        Columns that some files have and others lack, or have of another kind, with the line that says so.
+    scan_one
+        Opens one of the files by itself, with its own columns.
+
+    """
+
+    frame: pl.DataFrame | pl.LazyFrame = field(repr=False)
+    pins: tuple[FilePin, ...] = ()
+    counted: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict, repr=False)
+    scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
+
+    def collect_schema(self) -> pl.Schema:
+        """Return the names and dtypes of the columns."""
+        return self.frame.collect_schema()
+
+    def check(self) -> None:
+        """Refuse files that changed since they were opened.
+
+        Raises
+        ------
+        ParameterError
+            If a file was replaced, written to, removed, or may no longer be read.
+
+        """
+        changed = self.changed()
+        if changed is not None:
+            raise ParameterError("data", changed, "a file that did not change since the plan", "plan again")
+
+    def changed(self) -> str | None:
+        """Return the first file that changed since it was opened, or None."""
+        return next((pin.path for pin in self.pins if not pin.holds()), None)
+
+    def damaged(self) -> str | None:
+        """Return the first file that cannot be read to its end by itself, or None; reads all columns of all before."""
+        if self.scan_one is not None:
+            for pin in self.pins:
+                try:
+                    self.scan_one(pin.path).sink_batches(lambda batch: None, engine="streaming")
+                except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+                    return pin.path
+        return None
+
+    def require(self, names: Iterable[str | None]) -> None:
+        """Refuse columns in which the files differ.
+
+        Raises
+        ------
+        ColumnError
+            If a column is missing from one of the files, or its dtypes have no common one: both files are named.
+
+        """
+        for name in names:
+            if isinstance(name, str) and name in self.refused:
+                raise ColumnError(self.refused[name])
 
 
-def scan_files(files: list[NamedFile], schema: Declared | None) -> ScannedFiles:
+def scan_files(files: list[NamedFile], schema: Declared | None) -> Source:
     """Return a lazy scan of files of one kind, all of whose footers or headers are read; see `open_source`."""
     kinds = {kind_of(file.path) for file in files}
     pins = []
@@ -50,9 +110,9 @@ def scan_files(files: list[NamedFile], schema: Declared | None) -> ScannedFiles:
     kind = kinds.pop()
     if kind == "csv":
         frame, scan_some = _scan_csv(files, schema)
-        return ScannedFiles(frame, tuple(pins), counted=False, scan_one=scan_some)
+        return Source(frame, tuple(pins), scan_one=scan_some)
     frame, scan_one, refused = _scan_typed(files, kind, schema or {})
-    return ScannedFiles(frame, tuple(pins), counted=True, scan_one=scan_one, refused=refused)
+    return Source(frame, tuple(pins), counted=True, scan_one=scan_one, refused=refused)
 
 
 def _refuse_twice(addresses: list[str], places: list[tuple[tuple[int, int], str]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -147,11 +147,47 @@ class Scatter:
         fits = len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2
         # Finding candidates needs the scratch memory that the slots are in.
         if fits and not any(contribution.coder for contribution in self._contributions):
-            _scatter_blocks(block, start, stop, tables, self._slots_of, self._contributions)
+            filled = np.empty(BLOCK_ROWS, np.int64)
+            for _ in block.walk(start, stop):
+                self._add_block(block, self._slots_of(block), range(len(tables)), filled, tables)
         else:
-            rows = BLOCK_ROWS if fits else _STRETCH_ROWS
-            _scatter_stretches(block, start, stop, tables, self._slots, self._slots_of, self._contributions, rows)
+            self._work_by_stretches(block, start, stop, tables, BLOCK_ROWS if fits else _STRETCH_ROWS)
         self._free.append(tables)
+
+    def _work_by_stretches(self, block: Block, start: int, stop: int, tables: Sequence[Table], rows: int) -> None:
+        """Add rows with slots copied, so many at a time: where the tables together do not fit into the cache.
+
+        Then they are filled one at a time, over many blocks.
+        """
+        filled = np.empty(BLOCK_ROWS, np.int64)
+        slots = np.empty(min(stop - start, rows), np.uint32 if self._slots < 2**32 else np.uint64)
+        for low in range(start, stop, rows):
+            high = min(low + rows, stop)
+            for _ in block.walk(low, high):
+                part = slots[block.start - low : block.stop - low]
+                narrow_slots(self._slots_of(block), np.uint64(self._slots), part)
+            for place in range(len(tables)):
+                for _ in block.walk(low, high):
+                    part = slots[block.start - low : block.stop - low]
+                    self._add_block(block, part, (place,), filled, tables)
+
+    def _add_block(
+        self, block: Block, slots: np.ndarray, places: Iterable[int], filled: np.ndarray, tables: Sequence[Table]
+    ) -> None:
+        """Add a block's contributions of these places to their tables."""
+        filled = filled[: block.rows]
+        for place in places:
+            contribution, table = self._contributions[place], tables[place]
+            if contribution.way == "rows":
+                count_slots(slots, table)
+                continue
+            contribution.fill(block, f"value{place}", filled)
+            if isinstance(table, Collector):
+                table.add(slots, filled)
+            elif contribution.measure.kind == "choices":
+                count_choices(slots, filled, np.uint64(contribution.measure.points), table)
+            else:
+                add_to_slots(slots, filled, table)
 
 
 def _width(measure: Measure) -> int:
@@ -168,67 +204,3 @@ def _join(tables: Sequence[Table]) -> np.ndarray | GroupedPoints:
     for table in others:
         total += table
     return total
-
-
-def _scatter_blocks(
-    block: Block,
-    start: int,
-    stop: int,
-    tables: Sequence[Table],
-    slots_of: Callable[[Block], np.ndarray],
-    contributions: Sequence[Contribution],
-) -> None:
-    """Add rows to the tables, block by block."""
-    filled = np.empty(BLOCK_ROWS, np.int64)
-    for _ in block.walk(start, stop):
-        slots = slots_of(block)
-        for i, contribution in enumerate(contributions):
-            _add(block, slots, f"value{i}", contribution, filled, tables[i])
-
-
-def _scatter_stretches(
-    block: Block,
-    start: int,
-    stop: int,
-    tables: Sequence[Table],
-    trash: int,
-    slots_of: Callable[[Block], np.ndarray],
-    contributions: Sequence[Contribution],
-    rows: int,
-) -> None:
-    """Do the same with slots copied, so many rows at a time: where the tables together do not fit into the cache.
-
-    Then they are filled one at a time, over many blocks.
-    """
-    filled = np.empty(BLOCK_ROWS, np.int64)
-    slots = np.empty(min(stop - start, rows), np.uint32 if trash < 2**32 else np.uint64)
-    for low in range(start, stop, rows):
-        high = min(low + rows, stop)
-        for _ in block.walk(low, high):
-            narrow_slots(slots_of(block), np.uint64(trash), slots[block.start - low : block.stop - low])
-        for i, contribution in enumerate(contributions):
-            for _ in block.walk(low, high):
-                part = slots[block.start - low : block.stop - low]
-                _add(block, part, f"value{i}", contribution, filled, tables[i])
-
-
-def _add(
-    block: Block,
-    slots: np.ndarray,
-    column: str,
-    contribution: Contribution,
-    filled: np.ndarray,
-    table: Table,
-) -> None:
-    """Add a block's contributions to one table."""
-    if contribution.way == "rows":
-        count_slots(slots, table)
-        return
-    contribution.fill(block, column, filled[: block.rows])
-    if isinstance(table, Collector):
-        table.add(slots, filled[: block.rows])
-        return
-    if contribution.measure.kind == "choices":
-        count_choices(slots, filled[: block.rows], np.uint64(contribution.measure.points), table)
-        return
-    add_to_slots(slots, filled[: block.rows], table)

@@ -4,97 +4,35 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeAlias
 
 import polars as pl
 
-from dpfast.aggregation.paths import SUFFIXES, FilePin, name_files
-from dpfast.aggregation.scans import scan_files
+from dpfast.aggregation.paths import SUFFIXES, name_files
+from dpfast.aggregation.scans import Source, scan_files
+from dpfast.arguments import Special
 from dpfast.columns.tables import frame_of_table
-from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
+from dpfast.errors import ColumnError, ParameterError, Words
 
-__all__ = ["Source", "missing_column", "open_source", "refuse_pattern"]
+__all__ = ["Data", "Schema", "Source", "missing_column", "open_source", "refuse_pattern"]
+
+#: Frames of several libraries, which need not be there: no type but object is that of all.
+Data: TypeAlias = Annotated[
+    object,
+    Special(lambda: (5, True, 0.5, b"a", object(), [], [5], {"a": [1], "b": [1, 2]}, "", "no.parquet")),
+]
+#: The dtypes of a CSV file's columns.
+Schema: TypeAlias = Annotated[
+    Mapping[str, pl.DataType | type[pl.DataType]] | None,
+    Special(lambda: (5, True, "Int64", [pl.Int64], object(), {"a": 5}, {"a": "Int64"}, {1: pl.Int64}), optional=True),
+]
 
 _ALLOWED = "a DataFrame, a LazyFrame, an Arrow table, or paths of " + ", ".join(SUFFIXES)
 _MASKED = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "boolean"}
 
 
-@dataclass(frozen=True)
-class Source:
-    """Data as a Polars frame, with what is needed to notice that its files changed.
-
-    Attributes
-    ----------
-    frame
-        A DataFrame for what is in memory, a LazyFrame for files.
-    pins
-        The files that are scanned, as they were before their schema was read; none of a user's own LazyFrame.
-    counted
-        Whether the engine knows the number of rows without reading them (Parquet and Arrow files).
-    refused
-        Columns that some files have and others lack, or have of another kind, with the line that says so.
-    scan_one
-        Opens one of the files by itself, with its own columns.
-
-    """
-
-    frame: pl.DataFrame | pl.LazyFrame = field(repr=False)
-    pins: tuple[FilePin, ...] = ()
-    counted: bool = False
-    refused: Mapping[str, str] = field(default_factory=dict, repr=False)
-    scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
-
-    def collect_schema(self) -> pl.Schema:
-        """Return the names and dtypes of the columns."""
-        return self.frame.collect_schema()
-
-    def check(self) -> None:
-        """Refuse files that changed since they were opened.
-
-        Raises
-        ------
-        ParameterError
-            If a file was replaced, written to, removed, or may no longer be read.
-
-        """
-        changed = self.changed()
-        if changed is not None:
-            raise ParameterError("data", changed, "a file that did not change since the plan", "plan again")
-
-    def changed(self) -> str | None:
-        """Return the first file that changed since it was opened, or None."""
-        return next((pin.path for pin in self.pins if not pin.holds()), None)
-
-    def damaged(self) -> str | None:
-        """Return the first file that cannot be read to its end by itself, or None; reads all columns of all before."""
-        if self.scan_one is not None:
-            for pin in self.pins:
-                try:
-                    self.scan_one(pin.path).sink_batches(lambda batch: None, engine="streaming")
-                except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-                    return pin.path
-        return None
-
-    def require(self, names: Iterable[str | None]) -> None:
-        """Refuse columns in which the files differ.
-
-        Raises
-        ------
-        ColumnError
-            If a column is missing from one of the files, or its dtypes have no common one: both files are named.
-
-        """
-        for name in names:
-            if isinstance(name, str) and name in self.refused:
-                raise ColumnError(self.refused[name])
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("a plan's data cannot be pickled or copied")
-
-
-def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.DataType]] | None = None) -> Source:
+def open_source(data: Data, *, schema: Schema = None) -> Source:
     """Return the data as a Polars frame; files are scanned, not loaded.
 
     Guarantee: nothing but schemas is read, and no error here depends on a value in the data: names, sizes and times
@@ -150,10 +88,14 @@ def open_source(data: object, *, schema: Mapping[str, pl.DataType | type[pl.Data
     """
     files = name_files(data)
     if files is not None:
-        scan = scan_files(files, schema)
-        return Source(scan.frame, scan.pins, scan.counted, scan.refused, scan.scan_one)
+        return scan_files(files, schema)
+    source = _in_memory(data)
     if schema is not None:
         raise ParameterError("schema", schema, "left out", "it declares the columns of CSV files only")
+    return source
+
+
+def _in_memory(data: object) -> Source:
     if isinstance(data, pl.LazyFrame):
         return Source(data)
     if isinstance(data, pl.DataFrame):

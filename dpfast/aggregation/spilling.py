@@ -13,12 +13,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dpfast.aggregation.memory import megabytes
+from dpfast.aggregation.private import Private
 from dpfast.errors import DpfastError, ParameterError, Words
 from dpfast.randomness import SystemRandom
 
@@ -28,7 +28,7 @@ _BLOCK = 16
 _MOUNTS = Path("/proc/self/mounts")
 
 
-class SpillFile:
+class SpillFile(Private):
     """A nameless, encrypted file of frames; to be closed.
 
     Parameters
@@ -60,12 +60,6 @@ class SpillFile:
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise DpfastError("spilled rows cannot be pickled or copied: they are private")
-
-    def __repr__(self) -> str:
-        return "SpillFile(private)"
 
     def closer(self) -> Callable[[], None]:
         """Return what closes the file, and does not keep this object alive."""

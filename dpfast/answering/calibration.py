@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import LARGEST_RHO, delta_beside_rho, kind_of_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
+from dpfast.arguments import Real, Special, no_numbers
 from dpfast.columns import borrow_scale
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.fresh import fresh_array
@@ -22,11 +25,27 @@ from dpfast.ledger import ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_ratios
 
-__all__ = ["Floats", "Mechanism", "Part", "Rows", "calibrated", "column_of", "epsilon_of"]
+__all__ = [
+    "ColumnName",
+    "Floats",
+    "Mechanism",
+    "OwnAmount",
+    "OwnColumnName",
+    "OwnDelta",
+    "Part",
+    "PerQuery",
+    "Rows",
+    "column_of",
+    "epsilon_of",
+]
 
 Floats = NDArray[np.float64]
 Mechanism = Literal["laplace", "gaussian"]
 _LaplaceNoise = Literal["continuous", "discrete"]
+
+#: The places of some rows; None for all.
+_Chosen: TypeAlias = NDArray[np.int64] | None
+_MakePart: TypeAlias = "Callable[[_Chosen, Floats], Part]"
 
 #: Above this rho of one query Laplace noise has the smaller variance: continuous noise where e**2/4 is above
 #: e + exp(-e) - 1, discrete noise (less its own e**2/4 > e tanh(e/2), as if it were continuous) above the second.
@@ -40,40 +59,52 @@ _NAME = "a column's name, or a number for all rows"
 class Part:
     """Rows that get one kind of noise: which, how much, and what they are charged."""
 
-    rows: NDArray[np.int64] | None
+    rows: _Chosen
     mechanism: Mechanism
     scale: Floats
     charge: ChargeColumns
 
 
-def calibrated(
-    frame: pl.DataFrame,
-    value: str,
-    *,
-    accountant: str = "basic",
-    sensitivity: Any = 1.0,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = None,
-    weight: Any = None,
-    mechanism: str = "auto",
-    description: str = "queries of a table",
-) -> list[Part]:
-    """Return the noise and the charges of a table's rows, from its public columns alone; see `answer`."""
-    rows = Rows(frame, accountant, value, sensitivity, description)
-    return rows.planned(epsilon, rho, delta, weight, mechanism)
+def _no_numbers() -> Iterator[object]:
+    yield from (*no_numbers(), 0, -1, [1.0], np.ones(3), "none such", [None])
 
 
+#: A column's name, or a number for all rows.
+PerQuery: TypeAlias = Annotated[Real | str, Special(_no_numbers)]
+_AMOUNT = Special(lambda: (*_no_numbers(), 1e-19, 10**7), optional=True)
+OwnAmount: TypeAlias = Annotated[Real | str | None, _AMOUNT]
+OwnDelta: TypeAlias = Annotated[
+    Real | str | None, Special(lambda: (*no_numbers(), -1, 1, 1.5, [0.5], "none such"), optional=True)
+]
+_NO_COLUMNS = (5, True, 0.5, b"count", ["count"], object(), "", "none such", pl.col("count"))
+ColumnName: TypeAlias = Annotated[str, Special(lambda: _NO_COLUMNS)]
+OwnColumnName: TypeAlias = Annotated[str | None, Special(lambda: _NO_COLUMNS, optional=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The public parameters of the rows, and the noise that they ask for."""
+    """The public parameters of a table's rows, as `answer` explains them, and the noise that they ask for."""
 
-    def __init__(self, frame: pl.DataFrame, accountant: str, value: str, sensitivity: Any, description: str) -> None:
-        self.frame = frame
-        self.value = value
-        self.accountant = accountant
-        self.whole = not frame[value].dtype.is_float()
-        self.description = description
-        self.sensitivity = self.numbers(sensitivity, "sensitivity")
+    frame: pl.DataFrame
+    value: str
+    accountant: str = "basic"
+    sensitivity: PerQuery = 1.0
+    epsilon: OwnAmount = None
+    rho: OwnAmount = None
+    delta: OwnDelta = None
+    weight: OwnColumnName = None
+    mechanism: str = "auto"
+    description: str = "queries of a table"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the true values are integers or Booleans."""
+        return not self.frame[self.value].dtype.is_float()
+
+    @cached_property
+    def width(self) -> float | Floats:
+        """The sensitivity: one number, or one for each row."""
+        return self.numbers(self.sensitivity, "sensitivity")
 
     def numbers(self, given: Any, argument: str) -> float | Floats:
         """Return a parameter: a number rounded up, or a column of positive finite float64."""
@@ -103,36 +134,35 @@ class Rows:
         """Return a column, of one number without a copy of it for every row."""
         return np.broadcast_to(np.asarray(number), (self.frame.height,)) if isinstance(number, float) else number
 
-    def planned(self, epsilon: Any, rho: Any, delta: Any, weight: Any, mechanism: Any) -> list[Part]:
-        """Return the parts that the rows fall into."""
-        amounts = self.amounts(epsilon, rho, delta, weight)
-        deltas = None if _is_none(delta) else self.spread(self.numbers(delta, "delta"))
+    def planned(self) -> list[Part]:
+        """Return the noise and the charges of the parts that the rows fall into."""
+        amounts = self.amounts()
+        deltas = None if _is_none(self.delta) else self.spread(self.numbers(self.delta, "delta"))
         if deltas is not None and not deltas.max() < 1.0:
             raise ParameterError("delta", float(deltas.max()), "below 1")
-        chosen = self._mechanisms(mechanism)
-        if rho is not None:
-            return self._by_rho(amounts, chosen)
-        return self._by_epsilon(amounts, deltas, chosen)
+        chosen = self._mechanisms(self.mechanism)
+        return self._by_rho(amounts, chosen) if self.rho is not None else self._by_epsilon(amounts, deltas, chosen)
 
-    def amounts(self, epsilon: Any, rho: Any, delta: Any, weight: Any) -> Floats:
+    def amounts(self) -> Floats:
         """Return each row's epsilon or rho, whichever was given."""
-        kind = kind_of_budget(epsilon, rho)
-        if kind == "epsilon":
-            return self._amounts(epsilon, weight, kind)
-        refuse_rho(self.accountant, rho)
-        if not _is_none(delta):
-            raise delta_beside_rho(delta)
-        amounts = self._amounts(rho, weight, kind)
-        _check_range(amounts, LARGEST_RHO, kind)
+        if kind_of_budget(self.epsilon, self.rho) == "epsilon":
+            return self._amounts(self.epsilon, "epsilon")
+        refuse_rho(self.accountant, self.rho)
+        if not _is_none(self.delta):
+            raise delta_beside_rho(self.delta)
+        amounts = self._amounts(self.rho, "rho")
+        _check_range(amounts, LARGEST_RHO, "rho")
         return amounts
 
-    def _amounts(self, given: Any, weight: Any, argument: str) -> Floats:
-        if weight is None:
+    def _amounts(self, given: Any, argument: str) -> Floats:
+        if self.weight is None:
             return self.spread(self.numbers(given, argument))
-        if not isinstance(weight, str):
-            raise ParameterError("weight", weight, "a column's name")
+        if not isinstance(self.weight, str):
+            raise ParameterError("weight", self.weight, "a column's name")
+        weights = self.spread(self.numbers(self.weight, "weight"))
+        if isinstance(given, str):
+            raise ParameterError(argument, given, "one number where weight shares it among the rows")
         total = to_float(charge_units(given, "epsilon", argument))
-        weights = self.spread(self.numbers(weight, "weight"))
         # A float sum of n positive numbers errs by less than n * 2**-53 of itself, whatever the order; charges
         # are rounded up by less than 2**-48 and a unit of 1e-18 each.
         room = 1.0 + len(weights) * 2.0**-52 + 2.0**-46
@@ -163,20 +193,17 @@ class Rows:
         if isinstance(chosen, str):
             chosen = rho <= _GAUSSIAN_UP_TO[noise] if chosen == "auto" else np.full(rho.size, chosen == "gaussian")
 
-        def gaussian_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.sensitivity), rows)
-            scale = size / np.sqrt(2.0 * self._taken(rho, rows)) * _RHO_ROOM
-            return self._gaussian(rows, scale, size, None, None)
+        def gaussian(rows: _Chosen, size: Floats) -> Part:
+            return self._gaussian(rows, size / np.sqrt(2.0 * _taken(rho, rows)) * _RHO_ROOM, size, None, None)
 
-        def laplace_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.sensitivity), rows)
-            return self._laplace(rows, epsilon_of(self._taken(rho, rows), noise), size)
+        def laplace(rows: _Chosen, size: Floats) -> Part:
+            return self._laplace(rows, epsilon_of(_taken(rho, rows), noise), size)
 
-        return _split(chosen, gaussian_part, laplace_part)
+        return self._split(chosen, gaussian, laplace)
 
     def _by_epsilon(self, epsilon: Floats, delta: Floats | None, chosen: str | NDArray[np.bool_]) -> list[Part]:
         if isinstance(chosen, str) and (chosen == "laplace" or (chosen == "auto" and delta is None)):
-            return [self._laplace(None, epsilon, self.spread(self.sensitivity))]
+            return [self._laplace(None, epsilon, self.spread(self.width))]
         if delta is None:
             raise ParameterError("delta", None, "given where noise is Gaussian", "write for example delta=1e-6")
         _check_range(epsilon, 1e6, "epsilon")
@@ -186,21 +213,23 @@ class Rows:
             # Variances: (ratio * sensitivity)**2 against 2 (sensitivity / epsilon)**2.
             chosen = ratio * epsilon < math.sqrt(2.0) if chosen == "auto" else np.full(epsilon.size, True)
 
-        def gaussian_part(rows: NDArray[np.int64] | None) -> Part:
-            size = self._taken(self.spread(self.sensitivity), rows)
-            scale = self._taken(ratio, rows) * size * (1.0 + 2.0**-50)
-            return self._gaussian(rows, scale, size, self._taken(epsilon, rows), self._taken(delta, rows))
+        def gaussian(rows: _Chosen, size: Floats) -> Part:
+            scale = _taken(ratio, rows) * size * (1.0 + 2.0**-50)
+            return self._gaussian(rows, scale, size, _taken(epsilon, rows), _taken(delta, rows))
 
-        def laplace_part(rows: NDArray[np.int64] | None) -> Part:
-            return self._laplace(rows, self._taken(epsilon, rows), self._taken(self.spread(self.sensitivity), rows))
+        return self._split(chosen, gaussian, lambda rows, size: self._laplace(rows, _taken(epsilon, rows), size))
 
-        return _split(chosen, gaussian_part, laplace_part)
+    def _split(self, gaussians: NDArray[np.bool_], gaussian: _MakePart, laplace: _MakePart) -> list[Part]:
+        """Return the parts of rows with Gaussian noise and with Laplace noise; all rows are no choice of rows."""
+        size = self.spread(self.width)
+        if gaussians.all():
+            return [gaussian(None, size)]
+        if not gaussians.any():
+            return [laplace(None, size)]
+        first, second = np.flatnonzero(gaussians), np.flatnonzero(~gaussians)
+        return [gaussian(first, size[first]), laplace(second, size[second])]
 
-    @staticmethod
-    def _taken(column: Floats, rows: NDArray[np.int64] | None) -> Floats:
-        return column if rows is None else column[rows]
-
-    def _laplace(self, rows: NDArray[np.int64] | None, epsilon: Floats, size: Floats) -> Part:
+    def _laplace(self, rows: _Chosen, epsilon: Floats, size: Floats) -> Part:
         scale = fresh_array(epsilon.size, np.dtype(np.float64))
         alike = size[0] if size.strides == (0,) else size
         if not scale_laplace(epsilon, alike, scale):
@@ -219,12 +248,7 @@ class Rows:
         return Pure, {"epsilon": epsilon * (1.0 + 2.0**-50)}
 
     def _gaussian(
-        self,
-        rows: NDArray[np.int64] | None,
-        scale: Floats,
-        size: Floats,
-        epsilon: Floats | None,
-        delta: Floats | None,
+        self, rows: _Chosen, scale: Floats, size: Floats, epsilon: Floats | None, delta: Floats | None
     ) -> Part:
         self._check_scale(scale)
         event = {"scale": scale, "sensitivity": size}
@@ -242,13 +266,8 @@ class Rows:
             )
 
 
-def _split(gaussians: NDArray[np.bool_], gaussian_part: Any, laplace_part: Any) -> list[Part]:
-    """Return the parts of rows with Gaussian noise and with Laplace noise."""
-    if gaussians.all():
-        return [gaussian_part(None)]
-    if not gaussians.any():
-        return [laplace_part(None)]
-    return [gaussian_part(np.flatnonzero(gaussians)), laplace_part(np.flatnonzero(~gaussians))]
+def _taken(column: Floats, rows: _Chosen) -> Floats:
+    return column if rows is None else column[rows]
 
 
 def epsilon_of(rho: Floats, noise: _LaplaceNoise) -> Floats:

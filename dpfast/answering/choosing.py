@@ -10,6 +10,7 @@ import polars as pl
 
 from dpfast.accounting.events import ExponentialMechanism, PermuteAndFlip, Pure
 from dpfast.answering.calibration import Floats, Rows, column_of, epsilon_of
+from dpfast.arguments import Whole
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
@@ -20,17 +21,17 @@ from dpfast.mechanisms.selection.ranking import rank_rows
 from dpfast.mechanisms.selection.winners import give_places, give_rankings, read_values
 from dpfast.randomness import Keystream, random_source
 
-__all__ = ["Choice", "choices", "is_list"]
+__all__ = ["WINNERS", "Choice", "choices", "is_list"]
 
 Mechanism = Literal["exponential", "permute_and_flip", "noisy_max"]
 
-#: What adds noise to scores, and what a ledger is told of it.
+#: What adds noise to scores, and the event that a ledger records.
 _KINDS: dict[str, tuple[int, type]] = {
     "exponential": (GUMBEL, ExponentialMechanism),
     "permute_and_flip": (EXPONENTIAL, PermuteAndFlip),
     "noisy_max": (LAPLACE, Pure),
 }
-_MOST_WINNERS = 10_000
+WINNERS = Whole(1, 10_000, optional=True)
 # An event's epsilon covers the decimal that a float stands for.
 _COVERED = 1.0 + 2.0**-50
 
@@ -66,31 +67,14 @@ def is_list(dtype: pl.DataType) -> bool:
     return isinstance(dtype, (pl.List, pl.Array))
 
 
-def choices(
-    frame: pl.DataFrame,
-    value: str,
-    *,
-    accountant: str,
-    sensitivity: Any,
-    epsilon: Any,
-    rho: Any,
-    delta: Any,
-    weight: Any,
-    mechanism: Any,
-    monotonic: Any,
-    candidates: Any,
-    k: Any,
-    description: str,
-) -> Choice:
+def choices(rows: Rows, *, monotonic: bool, candidates: str | None, k: int | None) -> Choice:
     """Return how the rows' winners are selected and charged, from public columns and shapes alone; see `answer`."""
-    rows = Rows(frame, accountant, value, sensitivity, description)
-    if delta is not None:
-        raise ParameterError("delta", delta, "left out for selections, which need none")
-    chosen = _mechanism(mechanism, k, discounted=rho is not None or accountant != "basic")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= _MOST_WINNERS):
-        raise ParameterError("k", k, f"a whole number from 1 to {_MOST_WINNERS}")
-    amounts = rows.amounts(epsilon, rho, delta, weight)
-    winners = 1 if k is None else int(k)
+    if rows.delta is not None:
+        raise ParameterError("delta", rows.delta, "left out for selections, which need none")
+    frame, value, rho = rows.frame, rows.value, rows.rho
+    chosen = _mechanism(rows.mechanism, k, discounted=rho is not None or rows.accountant != "basic")
+    amounts = rows.amounts()
+    winners = 1 if k is None else k
     share = amounts if rho is None else _epsilon_by_rho(amounts / winners, chosen)
     if rho is None and winners > 1:
         # So much less that the charges, rounded up by less than 2**-50 and a unit each, are at most the whole.
@@ -100,12 +84,12 @@ def choices(
         argument = "epsilon" if rho is None else "rho"
         allowed = "such that every selection has an epsilon from 1e-18 to 1e6"
         raise ParameterError(f"{argument}[{row}]", float(amounts[row]), allowed)
-    width = rows.sensitivity
+    width = rows.width
     slope = slopes(_plain(share), width if isinstance(width, float) else _plain(width), monotonic, frame.height)
     event = {"epsilon": share * _COVERED}
-    charge = ChargeColumns(_KINDS[chosen][1], event, np.ascontiguousarray(share), None, description)
+    charge = ChargeColumns(_KINDS[chosen][1], event, np.ascontiguousarray(share), None, rows.description)
     values = None if candidates is None else _candidates(frame, value, candidates)
-    return Choice(chosen, slope, (charge,) * winners, values, None if k is None else winners)
+    return Choice(chosen, slope, (charge,) * winners, values, k)
 
 
 def _plain(column: Floats) -> Any:

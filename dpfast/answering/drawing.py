@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
@@ -23,34 +24,35 @@ _MISS = 0.05
 _WIDENED = 1.0 + 2.0**-18
 
 
-def cleaned(values: pl.Series, missing: float) -> pl.Series:
+_TAKEN = (pl.Int64, pl.Int32, pl.UInt32)  # the integers that kernels take as they are
+
+
+def _largest(dtype: pl.DataType) -> float:
+    return float(np.finfo(np.float32 if dtype == pl.Float32 else np.float64).max)
+
+
+def cleaned(values: pl.Series, missing: Fraction) -> pl.Series:
     """Return values that kernels take, with the declared number for what is missing: no error tells of a value."""
-    if values.dtype.is_float():
-        largest = float(np.finfo(np.float32 if values.dtype == pl.Float32 else np.float64).max)
-        missing = float(missing)  # Polars has no integers of more than 128 bits
-        if values.null_count():
-            values = values.fill_null(missing)
-        if not values.is_finite().all():
-            values = values.fill_nan(missing).clip(-largest, largest)
-        return values
-    if values.dtype not in (pl.Int64, pl.Int32, pl.UInt32):
-        if values.dtype == pl.UInt64:
-            values = values.clip(upper_bound=2**63 - 1)
+    dtype = values.dtype
+    if dtype.is_float():
+        filled = values.fill_null(float(missing)) if values.null_count() else values
+        if filled.is_finite().all():
+            return filled
+        return filled.fill_nan(float(missing)).clip(-_largest(dtype), _largest(dtype))
+    if dtype not in _TAKEN:
+        values = values.clip(upper_bound=2**63 - 1) if dtype == pl.UInt64 else values
         values = values.cast(pl.Int64)
     return values.fill_null(round(missing)) if values.null_count() else values
 
 
-def cleaned_lists(values: pl.Series, missing: float) -> pl.Series:
+def cleaned_lists(values: pl.Series, missing: Fraction) -> pl.Series:
     """Return lists of scores that kernels take, likewise; a null is no candidate and stays."""
     lists = values.arr.to_list() if isinstance(values.dtype, pl.Array) else values
     dtype = lists.dtype.inner  # type: ignore[attr-defined]
+    if dtype in _TAKEN or (dtype.is_float() and lists.explode().is_finite().all()):
+        return lists
     if dtype.is_float():
-        largest = float(np.finfo(np.float32 if dtype == pl.Float32 else np.float64).max)
-        if not lists.explode().is_finite().all():
-            lists = lists.list.eval(pl.element().fill_nan(float(missing)).clip(-largest, largest))
-        return lists
-    if dtype in (pl.Int64, pl.Int32, pl.UInt32):
-        return lists
+        return lists.list.eval(pl.element().fill_nan(float(missing)).clip(-_largest(dtype), _largest(dtype)))
     if dtype == pl.UInt64:
         lists = lists.list.eval(pl.element().clip(upper_bound=2**63 - 1))
     return lists.cast(pl.List(pl.Int64))

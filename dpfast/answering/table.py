@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Annotated, Any, TypeVar
 
-import numpy as np
 import polars as pl
 
-from dpfast.answering.calibration import calibrated, column_of
-from dpfast.answering.choosing import choices, is_list
+from dpfast.accounting.privacy_unit import OwnNeighbors
+from dpfast.answering.calibration import ColumnName, OwnAmount, OwnColumnName, OwnDelta, PerQuery, Rows, column_of
+from dpfast.answering.choosing import WINNERS, choices, is_list
 from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
+from dpfast.arguments import Number, Numeric, Special, Text, Threads
+from dpfast.columns.declarations import ArrowStream
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import Identity, Ledger
-from dpfast.ledger.charges import check_text
+from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, Payment
+from dpfast.mechanisms.parameters import MONOTONIC, Monotonic
 from dpfast.threads import thread_count
 
 __all__ = ["answer"]
+
+_Table = TypeVar("_Table", bound=ArrowStream)
 
 _TYPES = (
     pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
     pl.Boolean, pl.Float32, pl.Float64,
 )  # fmt: skip
-_LARGEST = float(np.finfo(np.float64).max)
+MISSING, TEXT = Number(), Text("a string", blank=True)
 #: Integers that stay what they are; all others become Int64.
 _RANGES: dict[Any, tuple[int, int]] = {pl.Int32: (-(2**31), 2**31 - 1), pl.UInt32: (0, 2**32 - 1)}
 
 
+def _no_tables() -> Iterator[object]:
+    frame = pl.DataFrame({"count": [1], "epsilon": [0.1]})
+    yield from (5, True, "table", [1], {"count": [1]}, object(), frame.lazy(), frame["count"], pl.DataFrame, frame[:0])
+
+
 def answer(
-    table: Any,
+    table: Annotated[_Table, Special(_no_tables)],
     *,
-    value: str,
-    ledger: Ledger,
-    sensitivity: Any = 1.0,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = None,
-    weight: Any = None,
-    mechanism: str = "auto",
-    missing: float = 0,
-    monotonic: bool = False,
-    candidates: str | None = None,
-    k: int | None = None,
-    name: str = "answer",
-    description: str = "queries of a table",
-    dataset: str | None = None,
-    privacy_unit: str | None = None,
-    neighbors: str | None = None,
-    threads: int | None = None,
-) -> Any:
+    value: ColumnName,
+    ledger: Annotated[Ledger, LEDGER],
+    sensitivity: PerQuery = 1.0,
+    epsilon: OwnAmount = None,
+    rho: OwnAmount = None,
+    delta: OwnDelta = None,
+    weight: OwnColumnName = None,
+    mechanism: Annotated[str, Special(lambda: (5, True, b"auto", ["auto"], object(), "", "cauchy"))] = "auto",
+    missing: Annotated[Numeric, MISSING] = 0,
+    monotonic: Monotonic = False,
+    candidates: OwnColumnName = None,
+    k: Annotated[int | None, WINNERS] = None,
+    name: Annotated[str, TEXT] = "answer",
+    description: Annotated[str, TEXT] = "queries of a table",
+    dataset: OwnName = None,
+    privacy_unit: OwnName = None,
+    neighbors: OwnNeighbors = None,
+    threads: Threads = None,
+) -> _Table:
     """Answer a table of queries, one row each: numbers by noise of their own, lists of scores by a selection.
 
     Guarantee
@@ -150,39 +162,45 @@ def answer(
     values = column_of(frame, value, "value")
     selects = is_list(values.dtype)
     _check_type(values)
-    _check_missing(missing, values.dtype)
-    check_text(name, "name", empty=True)
+    placeholder = _read_missing(missing, values.dtype)
+    name, description = TEXT.read("name", name), TEXT.read("description", description)
+    monotonic, k = MONOTONIC.read("monotonic", monotonic), WINNERS.read_optional("k", k)
     thread_count(threads, 1)
+    if candidates is not None:
+        column_of(frame, candidates, "candidates")
     new = [name] if selects else [name, f"{name}_scale", f"{name}_lower", f"{name}_upper"]
     kept = [column for column in frame.columns if column not in (value, candidates)]
     if taken := sorted(set(new) & set(kept)):
         raise ParameterError("name", name, f"one that leaves {', '.join(taken)} to the table", "give another name")
     if frame.height == 0:
         raise ParameterError("table", Words("0 rows"), "one query or more")
-    public = {
-        "accountant": ledger.accountant,
-        "sensitivity": sensitivity,
-        "epsilon": epsilon,
-        "rho": rho,
-        "delta": delta,
-        "weight": weight,
-        "mechanism": mechanism,
-        "description": description,
-    }
+    rows = Rows(
+        frame=frame,
+        value=value,
+        accountant=ledger.accountant,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        weight=weight,
+        mechanism=mechanism,
+        description=description,
+    )
     if selects:
-        choice = choices(frame, value, monotonic=monotonic, candidates=candidates, k=k, **public)
+        choice = choices(rows, monotonic=monotonic, candidates=candidates, k=k)
         payment.charge(choice.charges)
-        columns = [choice.drawn(cleaned_lists(values, missing), threads).alias(name)]
+        columns = [choice.drawn(cleaned_lists(values, placeholder), threads).alias(name)]
     else:
         for argument, given in (("monotonic", monotonic or None), ("candidates", candidates), ("k", k)):
             if given is not None:
                 raise ParameterError(argument, given, "left out where values are numbers: it is for lists of scores")
-        parts = calibrated(frame, value, **public)
+        parts = rows.planned()
         payment.charge([part.charge for part in parts])
-        drawn_columns = drawn(cleaned(values, missing), parts, threads)
+        drawn_columns = drawn(cleaned(values, placeholder), parts, threads)
         columns = [series_of(each, column) for each, column in zip(new, drawn_columns, strict=True)]
     answered = frame.drop(set(frame.columns) - set(kept)).with_columns(columns)
-    return answered if isinstance(table, pl.DataFrame) else answered.to_arrow()
+    released: Any = answered if isinstance(table, pl.DataFrame) else answered.to_arrow()
+    return released  # type: ignore[no-any-return]  # of the kind of the table
 
 
 def _frame(table: Any) -> pl.DataFrame:
@@ -202,13 +220,11 @@ def _check_type(values: pl.Series) -> None:
         )
 
 
-def _check_missing(missing: object, dtype: pl.DataType) -> None:
-    """Refuse what the released type cannot hold, whether or not a value is missing."""
-    if isinstance(missing, bool) or not isinstance(missing, (int, float)) or not -_LARGEST <= missing <= _LARGEST:
-        raise ParameterError("missing", missing, "a finite number")
-    if is_list(dtype):
-        dtype = pl.Float64()  # what is no float has no NaN, and a null is no candidate
-    if not dtype.is_float():
+def _read_missing(missing: object, dtype: pl.DataType) -> Fraction:
+    """Return what a null counts as; refuse what the released type cannot hold, whether or not a value is missing."""
+    exact = MISSING.read_exactly("missing", missing)
+    if not is_list(dtype) and not dtype.is_float():  # of lists, what is no float has no NaN, and a null is no candidate
         least, most = _RANGES.get(dtype, (-(2**63), 2**63 - 1))
-        if not least <= round(missing) <= most:
+        if not least <= round(exact) <= most:
             raise ParameterError("missing", missing, f"from {least} to {most} for values of {dtype}")
+    return exact

@@ -23,6 +23,7 @@ from dpfast.charts.drawing import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_answers", "draw_errors"]
@@ -73,9 +74,7 @@ def draw_answers(
     # A line between queries would suggest values where there are none.
     axes.plot(shown, answers[shown], "o", color=DOT, markersize=_dot_size(shown.size), zorder=3)
     axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(written)
-    axes.set_xlabel("query", color=INK, fontsize=10)
+    _label(axes, "query")
     sums = "estimated histogram" if interval is None else "noisy histogram; the band is of 95% intervals"
     said = f"Differentially private: all answers are sums over one {sums}."
     footnote(figure, f"{said} {_said(shown.size, answers.size)}")
@@ -130,13 +129,17 @@ def draw_errors(
         fontsize=9,
     )
     axes.set_ylim(bottom=0.0)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(written)
-    axes.set_xlabel("true answer", color=INK, fontsize=10)
-    axes.set_ylabel("absolute error", color=INK, fontsize=10)
+    _label(axes, "true answer", "absolute error")
     footnote(figure, f"The true answers are shown: for public data only. {_said(shown.size, truth.size)}")
     save(figure, path)
     return figure
+
+
+def _label(axes: Axes, x: str, y: str = "") -> None:
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(written)
+    axes.set_xlabel(x, color=INK, fontsize=10)
+    axes.set_ylabel(y, color=INK, fontsize=10)
 
 
 def _thinned(size: int) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_groups"]
+__all__ = ["OWN_TOP", "draw_groups"]
 
 _LONGEST_LABEL = 42
 _LONGEST_ROW_OF_NAMES = 90
 TOP = Whole(1, 500)
+OWN_TOP = replace(TOP, optional=True)
 _ROW_HEIGHT, _MARGIN_HEIGHT = 0.27, 1.75
 
 
@@ -97,13 +99,12 @@ def draw_groups(
         [values - shown[lower].to_numpy().astype(np.float64), shown[upper].to_numpy().astype(np.float64) - values], 0.0
     )
     places = np.arange(shown.height)
+    whiskers: dict[str, Any] = {"xerr": reach, "capsize": 2.2, "zorder": 3}
     if known and frame.schema[name].is_integer():
         axes.barh(places, values, height=0.68, color=BAR, zorder=2)
-        axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=WHISKER, elinewidth=1.1, capsize=2.2, zorder=3)
+        axes.errorbar(values, places, fmt="none", ecolor=WHISKER, elinewidth=1.1, **whiskers)
     else:
-        axes.errorbar(
-            values, places, xerr=reach, fmt="o", color=DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
-        )
+        axes.errorbar(values, places, fmt="o", color=DOT, markersize=5, elinewidth=1.2, **whiskers)
     _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
     if places_of is None:
         axes.axvline(0, color=FAINT, linewidth=0.8, zorder=1)

@@ -139,17 +139,12 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     """
     allowed = "two finite numbers, the lower one first"
     mend = "write for example bounds=(0, 600)"
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2 or not all(map(is_numeric, bounds)):
         raise ParameterError("bounds", bounds, allowed, mend)
-    numbers = []
-    for bound in bounds:
-        if not is_numeric(bound):
-            raise ParameterError("bounds", bounds, allowed, mend)
-        try:
-            numbers.append(float(bound))
-        except OverflowError:
-            raise ParameterError("bounds", bounds, allowed, mend) from None
-    lower, upper = numbers
+    try:
+        lower, upper = map(float, bounds)
+    except OverflowError:
+        raise ParameterError("bounds", bounds, allowed, mend) from None
     if not (lower < upper and abs(lower) <= LARGEST_BOUND and abs(upper) <= LARGEST_BOUND):
         raise ParameterError("bounds", bounds, allowed + ", of magnitude up to 1e300", mend)
     return lower, upper

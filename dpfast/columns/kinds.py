@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpfast.columns.column import Column
+from dpfast.columns.lists import library_of_kind
 from dpfast.columns.of_numpy import borrow_array, borrow_list, borrow_number
 from dpfast.columns.refusal import refuse_kind
 
@@ -90,7 +91,7 @@ def dimensions(values: Any) -> int:
 # The answer depends on the type only, and asking takes longer than borrowing. The bound lets go of classes
 # that a program makes as it runs.
 @lru_cache(maxsize=64)
-def _reader(kind: type) -> _Reader:
+def _reader(kind: Any) -> _Reader:
     if issubclass(kind, np.ndarray):
         return borrow_array
     if issubclass(kind, (int, float, np.generic)):
@@ -99,20 +100,16 @@ def _reader(kind: type) -> _Reader:
         return borrow_list
     # An object of a library exists only where that library is imported already, so that these imports are
     # free: a program that passes NumPy arrays never loads the others.
-    libraries = {str(base.__module__).partition(".")[0] for base in kind.__mro__}
-    if "polars" in libraries:
-        from dpfast.columns.of_polars import borrow_polars
-
-        return borrow_polars
-    if "pyarrow" in libraries:
-        from dpfast.columns.of_arrow import borrow_arrow
-
-        return borrow_arrow
-    if "pandas" in libraries:
-        from dpfast.columns.of_pandas import borrow_pandas
-
-        return borrow_pandas
-    return _borrow_foreign
+    library = library_of_kind(kind)
+    if library == "polars":
+        from dpfast.columns.of_polars import borrow_polars as reader
+    elif library == "pyarrow":
+        from dpfast.columns.of_arrow import borrow_arrow as reader
+    elif library == "pandas":
+        from dpfast.columns.of_pandas import borrow_pandas as reader
+    else:
+        reader = _borrow_foreign
+    return reader
 
 
 def _borrow_foreign(values: Any, argument: str) -> Column:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.columns.column import Column
 
-__all__ = ["Lists", "borrow_lists", "library_of", "list_elements"]
+__all__ = ["Lists", "borrow_lists", "library_of", "library_of_kind", "list_elements"]
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,13 @@ class Lists:
 def library_of(values: Any) -> str:
     """Return the name of the library that a column is of: "polars", "pyarrow", "numpy" and so on."""
     kind: Any = type(values)
-    return _library_of_kind(kind)
+    return library_of_kind(kind)
 
 
 # The bound lets go of classes that a program makes as it runs.
 @lru_cache(maxsize=64)
-def _library_of_kind(kind: type) -> str:
+def library_of_kind(kind: type) -> str:
+    """Return the name of the library that a class, or one that it derives from, is of; "" for another one."""
     names = {str(base.__module__).partition(".")[0] for base in kind.__mro__}
     return next((name for name in ("polars", "pyarrow", "pandas", "numpy") if name in names), "")
 
@@ -70,7 +71,7 @@ def borrow_lists(values: Any, argument: str) -> Lists | None:
     --------
     >>> import polars as pl
     >>> lists = borrow_lists(pl.Series([[1, 2], None, [3]]), "scores")
-    >>> lists.offsets, lists.elements.block(0, 3)
+    >>> None if lists is None else (lists.offsets, lists.elements.block(0, 3))
     (array([0, 2, 2, 3]), array([1, 2, 3]))
 
     """

@@ -9,43 +9,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpfast.columns.column import Bitmap, Column, GiveBack
-from dpfast.columns.refusal import refuse_dtype, refuse_kind
+from dpfast.columns.column import NATIVE_DTYPES, Bitmap, Column, GiveBack
+from dpfast.columns.refusal import casts, refuse_dtype, refuse_kind
 
 __all__ = ["arrow_array", "borrow_arrow", "borrow_capsule", "borrow_chunks", "borrow_stream"]
 
-_TYPES: dict[np.dtype[Any], Any] = {
-    np.dtype("int64"): pa.int64(),
-    np.dtype("int32"): pa.int32(),
-    np.dtype("uint32"): pa.uint32(),
-    np.dtype("float64"): pa.float64(),
-    np.dtype("float32"): pa.float32(),
-}
+_TYPES = {dtype: pa.from_numpy_dtype(dtype) for dtype in NATIVE_DTYPES.values()}
 # Comparing the numbers of types is 30 times faster than comparing the types.
 _DTYPES: dict[int, np.dtype[Any]] = {arrow_type.id: dtype for dtype, arrow_type in _TYPES.items()}
 
 _MENDS = {
-    "bool": '.cast("int32")',
-    "int8": '.cast("int32")',
-    "int16": '.cast("int32")',
-    "uint8": '.cast("int32")',
-    "uint16": '.cast("int32")',
-    "uint64": '.cast("int64")',
-    "halffloat": '.cast("float32")',
-    "decimal32": '.cast("float64")',
-    "decimal64": '.cast("float64")',
-    "decimal128": '.cast("float64")',
-    "decimal256": '.cast("float64")',
-    "string": '.cast("float64")',
-    "large_string": '.cast("float64")',
-    "string_view": '.cast("float64")',
-    "null": '.cast("float64")',
-    "date32": '.cast("int32")',
-    "date64": '.cast("int64")',
-    "time32": '.cast("int32")',
-    "time64": '.cast("int64")',
-    "timestamp": '.cast("int64")',
-    "duration": '.cast("int64")',
+    **casts('.cast("{}")', int32="bool int8 int16 uint8 uint16 date32 time32"),
+    **casts('.cast("{}")', int64="uint64 date64 time64 timestamp duration", float32="halffloat"),
+    **casts('.cast("{}")', float64="decimal32 decimal64 decimal128 decimal256 string large_string string_view null"),
     "dictionary": ".cast({argument}.type.value_type)",
     "extension": ".cast({argument}.type.storage_type)",
 }

@@ -8,28 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns.column import NATIVE_DTYPES, Column, GiveBack
-from dpfast.columns.refusal import refuse_dtype, refuse_kind
+from dpfast.columns.refusal import casts, refuse_dtype, refuse_kind
 from dpfast.errors import ColumnError, DataError
 
 __all__ = ["ARRAY_MENDS", "borrow_array", "borrow_list", "borrow_number"]
 
 ARRAY_MENDS = {
-    "bool": '.astype("int32")',
-    "int8": '.astype("int32")',
-    "int16": '.astype("int32")',
-    "uint8": '.astype("int32")',
-    "uint16": '.astype("int32")',
+    **casts('.astype("{}")', int32="bool int8 int16 uint8 uint16", int64="datetime64 timedelta64", float32="float16"),
+    **casts('.astype("{}")', float64="longdouble float128 object str bytes"),
+    **dict.fromkeys(("complex64", "complex128"), ".real"),
     "uint64": '.clip(0, 2**63 - 1).astype("int64")',
-    "float16": '.astype("float32")',
-    "longdouble": '.astype("float64")',
-    "float128": '.astype("float64")',
-    "complex64": ".real",
-    "complex128": ".real",
-    "object": '.astype("float64")',
-    "str": '.astype("float64")',
-    "bytes": '.astype("float64")',
-    "datetime64": '.astype("int64")',
-    "timedelta64": '.astype("int64")',
 }
 
 _INT64 = np.iinfo(np.int64)

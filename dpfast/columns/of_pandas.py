@@ -10,28 +10,16 @@ from numpy.typing import NDArray
 
 from dpfast.columns.column import NATIVE_DTYPES, Column, GiveBack
 from dpfast.columns.of_numpy import ARRAY_MENDS, borrow_array
-from dpfast.columns.refusal import refuse_dtype, refuse_kind
+from dpfast.columns.refusal import casts, refuse_dtype, refuse_kind
 
 __all__ = ["borrow_pandas"]
 
 # pandas keeps a mask beside the values of these.
-_NULLABLE = {
-    np.dtype("int64"): "Int64",
-    np.dtype("int32"): "Int32",
-    np.dtype("uint32"): "UInt32",
-    np.dtype("float64"): "Float64",
-    np.dtype("float32"): "Float32",
-}
+_NULLABLE = {np.dtype(name.lower()): name for name in ("Int64", "Int32", "UInt32", "Float64", "Float32")}
 
 _NULLABLE_MENDS = {
-    "boolean": '.astype("Int32")',
-    "Int8": '.astype("Int32")',
-    "Int16": '.astype("Int32")',
-    "UInt8": '.astype("Int32")',
-    "UInt16": '.astype("Int32")',
-    "UInt64": '.astype("Int64")',
-    "category": '.astype("float64")',
-    "string": '.astype("Float64")',
+    **casts('.astype("{}")', Int32="boolean Int8 Int16 UInt8 UInt16", Int64="UInt64"),
+    **casts('.astype("{}")', float64="category", Float64="string"),
     "Sparse": ".sparse.to_dense()",
 }
 

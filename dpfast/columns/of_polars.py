@@ -10,35 +10,18 @@ from numpy.typing import NDArray
 
 from dpfast.columns.column import Column, GiveBack
 from dpfast.columns.dtypes import dtype_name
-from dpfast.columns.refusal import refuse_dtype, refuse_kind
+from dpfast.columns.refusal import casts, refuse_dtype, refuse_kind
 
 __all__ = ["borrow_polars"]
 
 _DTYPES: dict[pl.DataType, np.dtype[Any]] = {
-    pl.Int64(): np.dtype("int64"),
-    pl.Int32(): np.dtype("int32"),
-    pl.UInt32(): np.dtype("uint32"),
-    pl.Float64(): np.dtype("float64"),
-    pl.Float32(): np.dtype("float32"),
+    kind(): np.dtype(kind.__name__.lower()) for kind in (pl.Int64, pl.Int32, pl.UInt32, pl.Float64, pl.Float32)
 }
 
 _MENDS = {
-    "Boolean": ".cast(pl.Int32)",
-    "Int8": ".cast(pl.Int32)",
-    "Int16": ".cast(pl.Int32)",
-    "UInt8": ".cast(pl.Int32)",
-    "UInt16": ".cast(pl.Int32)",
-    "UInt64": ".cast(pl.Int64)",
-    "Int128": ".cast(pl.Int64)",
-    "UInt128": ".cast(pl.Int64)",
-    "Float16": ".cast(pl.Float32)",
-    "Decimal": ".cast(pl.Float64)",
-    "String": ".cast(pl.Float64)",
-    "Null": ".cast(pl.Float64)",
-    "Date": ".cast(pl.Int32)",
-    "Datetime": ".cast(pl.Int64)",
-    "Duration": ".cast(pl.Int64)",
-    "Time": ".cast(pl.Int64)",
+    **casts(".cast(pl.{})", Int32="Boolean Int8 Int16 UInt8 UInt16 Date"),
+    **casts(".cast(pl.{})", Int64="UInt64 Int128 UInt128 Datetime Duration Time"),
+    **casts(".cast(pl.{})", Float32="Float16", Float64="Decimal String Null"),
 }
 
 

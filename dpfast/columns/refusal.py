@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dpfast.errors import ColumnError
 
-__all__ = ["ACCEPTED", "refuse_dtype", "refuse_kind"]
+__all__ = ["ACCEPTED", "casts", "refuse_dtype", "refuse_kind"]
 
 ACCEPTED = "int64, int32, uint32, float64 or float32"
 
@@ -16,6 +16,25 @@ _SHOWN_CHARACTERS = 80
 def _on_one_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+def casts(written: str, **targets: str) -> dict[str, str]:
+    """Return what to write after a column's name to cast it, by the name of its type.
+
+    Parameters
+    ----------
+    written
+        The cast; braces stand for the target.
+    targets
+        The names of types by the target that holds their values.
+
+    Examples
+    --------
+    >>> casts('.astype("{}")', int32="int8 int16", float32="float16")
+    {'int8': '.astype("int32")', 'int16': '.astype("int32")', 'float16': '.astype("float32")'}
+
+    """
+    return {name: written.format(target) for target, names in targets.items() for name in names.split()}
 
 
 def refuse_dtype(argument: str, kind: str, dtype: str, mends: Mapping[str, str]) -> ColumnError:

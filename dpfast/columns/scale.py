@@ -61,7 +61,8 @@ def borrow_scale(scale: Any, length: int, argument: str = "scale") -> float | ND
     --------
     >>> from fractions import Fraction
     >>> from dpfast.columns import borrow_scale
-    >>> borrow_scale(Fraction(1, 3), length=10) >= Fraction(1, 3)
+    >>> scale = borrow_scale(Fraction(1, 3), length=10)
+    >>> isinstance(scale, float) and scale >= Fraction(1, 3)
     True
     >>> borrow_scale([1, 2, 4], length=3)
     array([1., 2., 4.])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NoReturn, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -14,25 +14,14 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import ROWS
 from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.scatter import Scatter, feed
-from dpfast.aggregation.sources import Source, missing_column, open_source
-from dpfast.arguments import THREADS, Special, Threads
+from dpfast.aggregation.sources import Data, Schema, Source, missing_column, open_source
+from dpfast.arguments import THREADS, Threads
 from dpfast.domain.attributes import Attribute
 from dpfast.domain.reading import reader_of
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
 
-__all__ = ["Data", "OpenRecords", "Schema", "open_records"]
-
-#: Frames of several libraries, which need not be there: no type but object is that of all.
-Data: TypeAlias = Annotated[
-    object,
-    Special(lambda: (5, True, 0.5, b"a", object(), [], [5], {"a": [1], "b": [1, 2]}, "", "no.parquet")),
-]
-#: The dtypes of a CSV file's columns.
-Schema: TypeAlias = Annotated[
-    Mapping[str, pl.DataType | type[pl.DataType]] | None,
-    Special(lambda: (5, True, "Int64", [pl.Int64], object(), {"a": 5}, {"a": "Int64"}, {1: pl.Int64}), optional=True),
-]
+__all__ = ["OpenRecords", "open_records"]
 
 
 class OpenRecords:

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from dpfast.aggregation.sources import Data, Schema
 from dpfast.arguments import Choice, Special, Threads, Whole
 from dpfast.domain.attributes import Values, read_attribute
-from dpfast.domain.counting import Data, OpenRecords, Schema, open_records
+from dpfast.domain.counting import OpenRecords, open_records
 from dpfast.domain.records import draw_records, label_cells
 from dpfast.domain.shapes import SHAPE
 from dpfast.errors import ParameterError, Words

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -23,7 +23,6 @@ __all__ = [
     "LARGEST_DELTA_UNITS",
     "LARGEST_EPSILON_UNITS",
     "UNITS_PER_ONE",
-    "Amount",
     "Coordinate",
     "budget_units",
     "charge_units",
@@ -33,9 +32,6 @@ __all__ = [
 ]
 
 Coordinate = Literal["epsilon", "delta"]
-
-#: What an amount may be written as.
-Amount: TypeAlias = int | float | Decimal | Fraction | np.integer[Any] | np.floating[Any]
 
 _DECIMAL_PLACES = 18
 UNITS_PER_ONE: int = 10**_DECIMAL_PLACES

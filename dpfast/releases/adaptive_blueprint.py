@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
@@ -17,7 +17,6 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.releases.caveats import caveats
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
@@ -104,7 +103,7 @@ def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     """Return the blueprint of a workload's release from an estimate that adapts to the data."""
     cells, mechanism = read_cells(request), request.mechanism
     unit, budget = cells.unit, cells.budget
-    if not isinstance(mechanism, str) or mechanism != "auto":
+    if mechanism != "auto":
         raise ParameterError("mechanism", mechanism, '"auto" with an adaptive strategy, which draws more than noise')
     steps = unit.max_groups * unit.max_rows_per_group * (1 if unit.neighbors == "add_remove" else 2)
     # The event holds its amount as a float: what is charged is at most the budget, read as that float denotes it.
@@ -117,14 +116,5 @@ def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     description = f"{len(cells.workload):,} queries over {cells.by}, from an adaptive estimate"
     event = Pure(amount) if budget.kind == "epsilon" else ZeroConcentrated(amount)
     amounts = (budget.units, 0) if budget.kind == "epsilon" else (0, 0)
-    blueprint = AdaptiveBlueprint(
-        aggregation=cells.aggregation,
-        unit=unit,
-        dataset=cells.dataset,
-        concentrated=budget.kind == "rho",
-        workload=cells.workload,
-        charge=Charge(*amounts, description, event),
-        steps=steps,
-        step_units=step_units,
-    )
-    return replace(blueprint, warnings=caveats(request, cells.population, blueprint.budget))
+    charge = Charge(*amounts, description, event)
+    return cells.blueprint(AdaptiveBlueprint, request, charge, steps=steps, step_units=step_units)

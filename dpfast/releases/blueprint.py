@@ -71,7 +71,7 @@ class Blueprint(ABC):
         """Draw the noise for exact aggregates, and return what can be read.
 
         Guarantee
-            Every call draws fresh noise, and so costs all charges: whoever calls this calls it once.
+            Every call draws fresh noise, and so costs all charges: call it once.
 
         Parameters
         ----------

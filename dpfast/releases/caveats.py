@@ -21,24 +21,20 @@ MANY_UNITS = 1000
 LARGEST_DELTA = 1e-5
 
 
-def caveats(
-    request: Request, population: int | None, budget: ShownAmounts, key_share: KeyShare | None = None
-) -> tuple[str, ...]:
+def caveats(request: Request, budget: ShownAmounts, key_share: KeyShare | None = None) -> tuple[str, ...]:
     """Return the warnings, each a sentence without its full stop.
 
     Parameters
     ----------
     request
         Of its data and keys, only whether they are one and the same object is looked at.
-    population
-        How many units the data are about, as far as that is public; None if it is not told.
     budget
         What the release costs.
     key_share
         How keys are selected, if they are.
 
     """
-    found = []
+    population, found = request.population, []
     if isinstance(budget, Amounts) and budget.epsilon > LARGEST_EPSILON:
         found.append(
             f"epsilon {budget.epsilon:g} is above {LARGEST_EPSILON:g}: an attacker's odds about one unit may change "
@@ -74,22 +70,18 @@ def caveats(
 
 def _few_keys(key_share: KeyShare, population: int | None) -> list[str]:
     """Return the warning that keys need more units than there are, or than most data sets have for a key."""
-    needed, mend = key_share.needed, "raise epsilon or delta, lower max_groups, or give public keys"
-    if population is None:
-        if needed.fewest < MANY_UNITS:
-            return []
-        return [
-            f"a key needs {needed.fewest} units or more to be shown with probability 1/2: keys of fewer will mostly be "
-            f"missing; say population= if the number of units is public; {mend}"
-        ]
-    if needed.fewest > population:
-        return [
-            f"probably no key will be shown: one needs {needed.fewest} units or more to be shown with probability 1/2, "
-            f"and there are {population}; {mend}"
-        ]
-    if needed.most > population:
-        return [
-            f"probably no key will be shown but where units stay below their bounds: one needs from {needed.fewest} to "
-            f"{needed.most} units to be shown with probability 1/2, and there are {population}; {mend}"
-        ]
-    return []
+    fewest, most = key_share.needed.fewest, key_share.needed.most
+    shown, mend = "to be shown with probability 1/2", "raise epsilon or delta, lower max_groups, or give public keys"
+    if population is None and fewest >= MANY_UNITS:
+        said = "keys of fewer will mostly be missing; say population= if the number of units is public"
+        return [f"a key needs {fewest} units or more {shown}: {said}; {mend}"]
+    if population is None or most <= population:
+        return []
+    if fewest > population:
+        said = f"probably no key will be shown: one needs {fewest} units or more {shown}"
+    else:
+        said = (
+            f"probably no key will be shown but where units stay below their bounds: one needs from {fewest} to "
+            f"{most} units {shown}"
+        )
+    return [f"{said}, and there are {population}; {mend}"]

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from statistics import NormalDist
 
-from dpfast.accounting.accountants import basic, zcdp
+from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Approximate, KeySelection
 from dpfast.accounting.privacy_unit import PrivacyUnit
@@ -26,22 +26,12 @@ from dpfast.mechanisms.keys.policy import SENSITIVITY, cutoff_above, lonely_by_p
 from dpfast.mechanisms.keys.thresholds import Lonely, least_threshold
 from dpfast.mechanisms.keys.weights import STEPS, lonely_keys, weight_of
 from dpfast.mechanisms.noise.calibration import round_up_root
-from dpfast.mechanisms.noise.integer_noise import (
-    IntegerNoise,
-    declared_amounts,
-    gaussian_of_delta,
-    gaussian_of_rho,
-    gaussian_of_scale,
-    laplace_of_epsilon,
-    laplace_of_rho,
-)
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scale
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount, UnitsNeeded, Weights
+from dpfast.releases.measure_noise import between, noise_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure
 
-__all__ = ["RULES", "best_apart", "divided_delta", "read_key_selection", "tested_count"]
-
-#: What may be asked for.
-RULES = ("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy")
+__all__ = ["best_apart", "divided_delta", "tested_count"]
 
 #: Rules whose noise is Gaussian, and cannot be Laplace.
 _GAUSSIAN = {"iterated": "rounds are Gaussian", "policy": "its sums move by a Euclidean norm"}
@@ -51,32 +41,6 @@ _ROUNDS = (Fraction(1, 21), Fraction(4, 21), Fraction(16, 21))
 
 #: Delta is divided between Gaussian noise and threshold in this many parts.
 _PARTS = 16
-
-_MEND = "raise {}, or lower max_groups"
-
-
-def read_key_selection(key_selection: object, *, selects: bool, counts: bool) -> str:
-    """Return the rule that was asked for, or refuse what is none.
-
-    Parameters
-    ----------
-    key_selection
-        As it was given.
-    selects
-        Whether keys are selected at all.
-    counts
-        Whether a count is among the queries.
-
-    """
-    if type(key_selection) is not str or key_selection not in RULES:
-        raise ParameterError("key_selection", key_selection, ", ".join(f'"{name}"' for name in RULES))
-    if key_selection != "auto" and not selects:
-        raise ParameterError("key_selection", key_selection, '"auto" where keys are public', "leave it out")
-    if key_selection == "count" and not counts:
-        raise ParameterError(
-            "key_selection", key_selection, "another rule where no count is asked", "ask for a count as well"
-        )
-    return key_selection
 
 
 def best_apart(
@@ -94,7 +58,7 @@ def best_apart(
     budget
         The share.
     key_selection
-        One of `RULES`; ``"auto"`` compares the optimal rule, a noisy number of units, and weights. A policy is
+        The rule; ``"auto"`` compares the optimal rule, a noisy number of units, and weights. A policy is
         never among them: by its worst case, which is all that is known beforehand, it needs more units than weights.
     mechanism
         ``"auto"``, or the only noise to be used.
@@ -112,12 +76,11 @@ def best_apart(
     if key_selection in _GAUSSIAN and mechanism == "laplace":
         allowed = f"another rule with Laplace noise: {_GAUSSIAN[key_selection]}"
         raise ParameterError("key_selection", key_selection, allowed)
-    kinds: tuple[Mechanism, ...] = ("gaussian", "laplace")
+    known: tuple[Mechanism, ...] = ("gaussian", "laplace")
+    kinds = [kind for kind in known if mechanism in ("auto", kind)]
     found: list[KeyShare] = []
     refused: ParameterError | None = None
-    for plan in _plans(
-        unit, budget, key_selection, [kind for kind in kinds if mechanism in ("auto", kind)], description
-    ):
+    for plan in _plans(unit, budget, key_selection, kinds, description):
         try:
             found.append(plan())
         except ParameterError as error:
@@ -184,9 +147,7 @@ def _epsilon_of_rho(rho: int, delta: float) -> float:
     low, high = math.sqrt(2 * share), share + 2
     while not fits(low):
         low *= 1 - 2.0**-40
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return between(fits, low, high)
 
 
 def _noisy_units(unit: PrivacyUnit, budget: Budget, mechanism: Mechanism, description: str) -> KeyShare:
@@ -277,24 +238,13 @@ def _noise(
     l1: int, l2_squared: int, budget: Budget, mechanism: Mechanism, keys: int, description: str
 ) -> tuple[IntegerNoise, Fraction, tuple[Charge, ...]]:
     """Return the noise that a share allows for numbers of these sensitivities, the threshold's delta, the charges."""
-    mend = _MEND.format(budget.kind)
     of_noise, of_threshold = 0, budget.delta_units
     if mechanism == "gaussian" and budget.kind == "epsilon":
         of_noise, of_threshold = divided_delta(budget.units, budget.delta_units, keys)
     second, delta = _lonely_charge(of_threshold, description)
-    if budget.kind == "epsilon":
-        if mechanism == "laplace":
-            noise = laplace_of_epsilon(l1, budget.units, mend=mend)
-        else:
-            noise = gaussian_of_delta(l2_squared, budget.units, of_noise, mend=mend)
-        amounts = budget.units, of_noise
-    elif mechanism == "laplace":
-        noise = laplace_of_rho(l1, budget.units, mend=mend)
-        amounts = basic.cost(noise.event)
-    else:
-        noise = gaussian_of_rho(l2_squared, budget.units, mend=mend)
-        amounts = declared_amounts(noise.event)
-    return noise, delta, (Charge(*amounts, description, noise.event), second)
+    share = Budget(budget.kind, budget.units, of_noise)
+    noise, first = noise_of(share, mechanism, l1, l2_squared, description, "raise {}, or lower max_groups")
+    return noise, delta, (first, second)
 
 
 @lru_cache(maxsize=256)

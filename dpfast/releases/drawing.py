@@ -46,8 +46,8 @@ def draw(queries: Sequence[PlannedQuery], key_share: KeyShare | None, exact: Agg
     """Return what a release shows: keys, and for each query its value, noise scale and 95% interval.
 
     Guarantee
-        Every call draws fresh noise, and so costs the whole charge: whoever calls this calls it once. No byte
-        of a key that was not selected, and no exact figure, is in the result.
+        Every call draws fresh noise, and so costs the whole charge: call it once. The result has no byte of a key
+        that was not selected, and no exact figure.
 
     Parameters
     ----------
@@ -174,14 +174,14 @@ def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[p
     part, total = planned.parts[0], noisy[0]
     columns: tuple[pl.Series | NDArray[Any], ...]
     if isinstance(part, DrawnModes):
-        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.strays(_MISS))
+        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0
         values = total * int(part.step) if whole else part.measure.grid.values(total)
         columns = (
             *(values[:, place] for place in planned.query.order),
-            np.full(len(total), part.strays(_MISS)),
+            np.full(len(total), part.reach(_MISS)),
         )
     elif planned.query.kind == "mean":
         columns = _mean(planned, *noisy)
@@ -212,10 +212,10 @@ def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int
     low, high = planned.query.bounds
     middle = summed.measure.centre * summed.step
     reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
-    stray = half_width(counted.mechanism, counted.scale, _MISS / 2)
+    reach_of_count = half_width(counted.mechanism, counted.scale, _MISS / 2)
     sums = total * summed.step
     rows = np.maximum(count, 1).astype(np.float64)
-    fewest, most = np.maximum(count - float(stray), 1.0), np.maximum(count + float(stray), 1.0)
+    fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
     value = np.clip(middle + sums / rows, low, high)
     lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
     upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)

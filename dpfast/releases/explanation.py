@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from dpfast.arguments import Number
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
-from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.releases.planned_queries import (
     DrawnModes,
     DrawnQuantiles,
@@ -22,7 +21,7 @@ from dpfast.releases.planned_queries import (
     describe,
 )
 
-__all__ = ["error_frame", "explain_query", "measure_frame", "read_miss"]
+__all__ = ["ALPHA", "error_frame", "explain_query", "measure_frame"]
 
 _MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
 _SCHEMA = {
@@ -46,8 +45,8 @@ _ERROR_SCHEMA = {
     "groups": pl.Int64,
     "all": pl.Float64,
 }
-#: Below this probability the quantile of the normal distribution, computed from 1 - p, loses its digits.
-_RAREST = 1e-12
+#: The probability that a bound is missed. Below 1e-12 the normal quantile, computed from 1 - p, loses its digits.
+ALPHA = Number(1e-12, 1, below=True, mend="write for example {name}=0.05")
 
 
 def _measure(part: Part) -> str:
@@ -57,13 +56,6 @@ def _measure(part: Part) -> str:
         return f"rows of {part.measure.points} candidates"
     what = _MEASURES[part.measure.kind]
     return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
-
-
-def _reach(part: Part, miss: float) -> float:
-    """Return how far the noise strays but with this probability: in the column's unit, in ranks or in rows."""
-    if not isinstance(part, NoisyMeasure):
-        return part.strays(miss)
-    return half_width(part.mechanism, part.scale, miss) * part.step
 
 
 def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
@@ -81,69 +73,33 @@ def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
     kind = "max(q, 1 - q)"
     if unit.neighbors == "replace":
-        kind = (
-            "a row replaced" if part.calibration.alone and len(tree.parts) == 1 else "2 max(q, 1 - q), a row replaced"
-        )
+        lone = part.calibration.alone and len(tree.parts) == 1
+        kind = "a row replaced" if lone else "2 max(q, 1 - q), a row replaced"
     levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
     return f"{rows}{each} ({kind}); {paid}{levels}"
 
 
-def _row(query: str, part: Part) -> dict[str, Any]:
-    if not isinstance(part, NoisyMeasure):
-        return {
-            "query": query,
-            "measure": _measure(part),
-            "norm": "score",
-            "sensitivity": float(part.sensitivity),
-            "reason": _reason(part),
-            "mechanism": "exponential",
-            "kernel": part.kernel,
-            "scale": part.scale,
-            "error95": _reach(part, 0.05),
-            "epsilon": to_float(part.epsilon_units),
-            "delta": to_float(part.delta_units),
-            "event": " and ".join(
-                repr(charge.fact if charge.count == 1 else charge.fact.times(charge.count)) for charge in part.charges
-            ),
-        }
-    size = part.sensitivity
-    if part.mechanism == "laplace":
-        norm, steps, reason = "L1", float(size.l1), size.l1_reason
+def _row(query: str, part: Part) -> tuple[Any, ...]:
+    mechanism, unit = "exponential", 1.0
+    if isinstance(part, NoisyMeasure):
+        mechanism, unit = part.mechanism, part.step
+        norm, steps, reason = part.sensitivity.of_noise(part.mechanism)
     else:
-        norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
-    return {
-        "query": query,
-        "measure": _measure(part),
-        "norm": norm,
-        "sensitivity": steps * part.step,
-        "reason": reason,
-        "mechanism": part.mechanism,
-        "kernel": part.kernel,
-        "scale": part.scale * part.step,
-        "error95": _reach(part, 0.05),
-        "epsilon": to_float(part.epsilon_units),
-        "delta": to_float(part.delta_units),
-        "event": repr(part.charge.event),
-    }
+        norm, steps, reason = "score", float(part.sensitivity), _reason(part)
+    noise = (norm, steps * unit, reason, mechanism, part.kernel, part.scale * unit, part.reach(0.05))
+    facts = [charge.fact if charge.count == 1 else charge.fact.times(charge.count) for charge in part.charges]
+    charged = (to_float(part.epsilon_units), to_float(part.delta_units), " and ".join(map(repr, facts)))
+    return query, _measure(part), *noise, *charged
 
 
 def measure_frame(queries: Sequence[PlannedQuery]) -> pl.DataFrame:
     """Return a frame with a row for every noisy measure, in the order in which they are drawn."""
     rows = [_row(planned.name, part) for planned in queries for part in planned.parts]
-    return pl.DataFrame(rows, schema=_SCHEMA)
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def read_miss(alpha: object) -> float:
-    """Return the probability with which a bound may be missed."""
-    kinds = (int, float, np.integer, np.floating)
-    number = float(alpha) if isinstance(alpha, kinds) and not isinstance(alpha, bool) else math.nan
-    if not _RAREST <= number < 1:
-        raise ParameterError("alpha", alpha, "a number from 1e-12 to below 1", "write for example alpha=0.05")
-    return number
-
-
-def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: object) -> pl.DataFrame:
-    """Return how far the noise of every measure strays, for one value and for those of all public keys at once.
+def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: float) -> pl.DataFrame:
+    """Return bounds of the noise of every measure: for one value, and for those of all public keys together.
 
     Parameters
     ----------
@@ -152,29 +108,22 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: obje
     groups
         How many groups there are; None where keys are selected.
     alpha
-        The probability of straying further.
+        The probability that a bound is missed.
 
     Notes
     -----
     The noises of n groups are independent: all stay within h with probability (1 - p)**n, p that of one to
     exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
     """
-    number = read_miss(alpha)
-    miss = number if not groups else -math.expm1(math.log1p(-number) / groups)
-    if miss < _RAREST:
-        raise ParameterError("alpha", alpha, f"at least {_RAREST * (groups or 1):g} for {groups} keys")
+    miss = alpha if not groups else -math.expm1(math.log1p(-alpha) / groups)
+    if miss < ALPHA.least:
+        raise ParameterError("alpha", alpha, f"at least {ALPHA.least * (groups or 1):g} for {groups} keys")
     rows = [
-        {
-            "query": planned.name,
-            "measure": _measure(part),
-            "one": _reach(part, number),
-            "groups": groups,
-            "all": None if groups is None else _reach(part, miss),
-        }
+        (planned.name, _measure(part), part.reach(alpha), groups, None if groups is None else part.reach(miss))
         for planned in queries
         for part in planned.parts
     ]
-    return pl.DataFrame(rows, schema=_ERROR_SCHEMA)
+    return pl.DataFrame(rows, schema=_ERROR_SCHEMA, orient="row")
 
 
 def explain_query(planned: PlannedQuery, *, measures: bool) -> list[str]:
@@ -185,7 +134,7 @@ def explain_query(planned: PlannedQuery, *, measures: bool) -> list[str]:
 
 
 def _explain_part(query: str, part: Part) -> str:
-    row = _row(query, part)
+    row = dict(zip(_SCHEMA, _row(query, part), strict=True))
     if not isinstance(part, NoisyMeasure):
         what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpfast.aggregation.exact import Aggregates
+from dpfast.charts import draw_groups
+from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery
@@ -95,7 +96,7 @@ class GroupBlueprint(Blueprint):
         return measure_frame(self.queries)
 
     def error(self, alpha: float) -> pl.DataFrame:
-        """Return how far the noise of every measure strays."""
+        """Return bounds of the noise of every measure."""
         return error_frame(self.queries, self.groups, alpha)
 
     def draw(self, exact: Aggregates, entry: int) -> Release:
@@ -110,10 +111,10 @@ class GroupBlueprint(Blueprint):
                 *columns, _ = planned.columns
                 values |= {planned.name: columns[0]} | {column: column for column in columns}
         return Release(
-            ", ".join(names),
-            draw(self.queries, self.key_share, exact).clone,
-            partial(_draw_query, self.by, values, candidates),
-            explained=self.explain(),
+            _about=", ".join(names),
+            _make_frame=draw(self.queries, self.key_share, exact).clone,
+            _chart=partial(_draw_query, self.by, values, candidates),
+            _explained=self.explain(),
             spent=self.budget,
             entry=entry,
         )
@@ -124,14 +125,12 @@ def _draw_query(
     values: Mapping[str, str],
     candidates: Mapping[str, Sequence[Any]],
     frame: pl.DataFrame,
-    path: str | os.PathLike[str] | None,
+    path: ChartPath,
     query: str | None,
     top: int | None,
 ) -> Figure:
     """Draw one query's groups: ``values`` has the column of each, ``candidates`` what a mode may be."""
-    from dpfast.charts import draw_groups
-
     name = next(iter(values)) if query is None else query
-    if name not in values:
+    if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
     return draw_groups(frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name))

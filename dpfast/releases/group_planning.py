@@ -15,7 +15,6 @@ from dpfast.aggregation.exact import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import ParameterError
 from dpfast.queries import (
-    Bins,
     Measure,
     ModeQuery,
     QuantileQuery,
@@ -26,10 +25,10 @@ from dpfast.queries import (
     sum_measure,
 )
 from dpfast.releases.caveats import caveats
-from dpfast.releases.choosing_keys import best_apart, divided_delta, read_key_selection, tested_count
+from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
-from dpfast.releases.measure_noise import modes_of, noise_of_epsilon, noise_of_rho, quantiles_of
+from dpfast.releases.measure_noise import modes_of, noise_of, quantiles_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, PlannedQuery, columns_of, describe
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
@@ -98,29 +97,30 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     groups = None
     if keys is not None or not entries:
         # A unit touches no more groups than there are.
-        groups = keys.height if isinstance(keys, pl.DataFrame) and entries else 1
+        groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
-    _check_names(queries, [name_of(entry) for entry in entries if isinstance(entry, (str, Bins))])
-    if type(mechanism) is not str or mechanism not in ("auto", "laplace", "gaussian"):
-        raise ParameterError("mechanism", mechanism, '"auto", "laplace" or "gaussian"')
+    _check_names(queries, list(map(name_of, entries)))
     budget = request.read_budget(selects_keys=selects)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
         raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
     counts = any(query.kind == "count" for query in queries.values())
-    key_selection = read_key_selection(request.key_selection, selects=selects, counts=counts)
-    population, dataset = request.read_population(), request.read_dataset()
+    if request.key_selection != "auto" and not selects:
+        raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
+    if request.key_selection == "count" and not counts:
+        allowed = "another rule where no count is asked"
+        raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
     columns = source.collect_schema()
     measures = {name: _measures(query, columns) for name, query in queries.items()}
-    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, population)
+    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
     by = ", ".join(map(name_of, entries)) or "nothing"
-    checked = _Checked(queries, measures, unit, groups, by, mechanism, key_selection, budget, split)
+    checked = _Checked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split)
     planned, key_share = _plan_noise(checked)
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         aggregation = replace(aggregation, lists_groups=True)
@@ -131,13 +131,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     blueprint = GroupBlueprint(
         aggregation=aggregation,
         unit=unit,
-        dataset=dataset,
+        dataset=request.known_as,
         concentrated=budget.kind == "rho",
         queries=answers,
         key_share=key_share,
         split=str(split),
     )
-    return replace(blueprint, warnings=caveats(request, population, blueprint.budget, key_share))
+    return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
 def _plan_noise(checked: _Checked) -> tuple[list[tuple[Part, ...]], KeyShare | None]:
@@ -153,11 +153,8 @@ def _plan_noise(checked: _Checked) -> tuple[list[tuple[Part, ...]], KeyShare | N
         few = f"at least {pieces}e-18, to be split into parts"
         allowed = few if budget.delta_units else "above 0 for Gaussian noise"
         raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
-    kinds: list[Mechanism] = []
-    if mechanism in ("auto", "laplace"):
-        kinds.append("laplace")
-    if mechanism == "gaussian" or (mechanism == "auto" and is_split):
-        kinds.append("gaussian")
+    possible: tuple[Mechanism, ...] = ("laplace", "gaussian") if is_split else ("laplace",)
+    kinds = [kind for kind in possible if mechanism in ("auto", kind)]
     draft = min((_draft(checked, kind) for kind in kinds), key=lambda draft: draft.error)
     if draft.selection is None:
         return draft.parts, None
@@ -210,23 +207,20 @@ def _draft(checked: _Checked, mechanism: Mechanism, test: Mechanism | None = Non
         left, deltas[tested] = left + deltas[tested], 0
         if test == "gaussian" and budget.kind == "epsilon":
             deltas[tested], left = divided_delta(shares[tested], left, checked.unit.max_groups)
-    pairs = iter(zip(shares, deltas, strict=True))
+    each = iter([Budget(budget.kind, *pair) for pair in zip(shares, deltas, strict=True)])
 
-    def part(name: str, measure: Measure, share: tuple[int, int]) -> Part:
+    def part(name: str, measure: Measure, share: Budget) -> Part:
         description, query, kind = checked.description(name, measure), checked.queries[name], kind_of(name)
         if isinstance(query, QuantileQuery):
-            return quantiles_of(query, measure, checked.unit, checked.groups, (budget.kind, share[0]), description)
+            return quantiles_of(query, measure, checked.unit, checked.groups, share, description)
         if measure.kind == "choices":
-            return modes_of(measure, checked.unit, (budget.kind, share[0]), description)
+            return modes_of(measure, checked.unit, share, description)
         sensitivity = Sensitivity.of(measure, checked.unit)
-        if budget.kind == "rho":
-            noise = noise_of_rho(sensitivity, kind, share[0], description)
-        else:
-            noise = noise_of_epsilon(sensitivity, kind, *share, description)
-        return NoisyMeasure(measure, sensitivity, kind, *noise)
+        noise, charge = noise_of(share, kind, sensitivity.l1, sensitivity.l2_squared, description)
+        return NoisyMeasure(measure, sensitivity, kind, noise.scale, charge)
 
     parts = [
-        tuple(part(name, measure, next(pairs)) for measure in measures) for name, measures in checked.measures.items()
+        tuple(part(name, measure, next(each)) for measure in measures) for name, measures in checked.measures.items()
     ]
     error = _error(parts, stakes, rule)
     if tested is None:

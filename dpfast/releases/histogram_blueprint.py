@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,10 +14,13 @@ from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
+from dpfast.charts import draw_answers
+from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.queries import Measure
 from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.caveats import caveats
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
 from dpfast.synthesis.estimate import Estimate
@@ -81,27 +82,19 @@ class HistogramBlueprint(Blueprint):
     ) -> Release:
         """Return what was drawn: the estimate of every cell, and a frame of answers that are sums of them."""
         return Release(
-            f"{len(self.workload):,} answers",
-            frame,
-            _draw_answers,
-            explained=self.explain(),
+            _about=f"{len(self.workload):,} answers",
+            _make_frame=frame,
+            _chart=_draw_answers,
+            _explained=self.explain(),
             spent=self.budget,
             entry=entry,
-            histogram=partial(_histogram, keys, cells),
-            estimate=estimate,
+            _make_histogram=lambda: keys.with_columns(pl.Series("estimate", cells.reshape(-1))),
+            _estimate=estimate,
         )
 
 
-def _histogram(keys: pl.DataFrame, cells: NDArray[np.float64]) -> pl.DataFrame:
-    return keys.with_columns(pl.Series("estimate", cells.reshape(-1)))
-
-
-def _draw_answers(
-    frame: pl.DataFrame, path: str | os.PathLike[str] | None, query: str | None, top: int | None
-) -> Figure:
+def _draw_answers(frame: pl.DataFrame, path: ChartPath, query: str | None, top: int | None) -> Figure:
     """Draw the answers in the order of the queries, with their 95% intervals where these are known."""
-    from dpfast.charts import draw_answers
-
     for name, given in (("query", query), ("top", top)):
         if given is not None:
             raise ParameterError(name, given, "left out for a workload, of which all answers are drawn")
@@ -109,6 +102,9 @@ def _draw_answers(
         frame[name].to_numpy() for name in ("answer", "answer_lower", "answer_upper") if name in frame.columns
     )
     return draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
+
+
+_Kind = TypeVar("_Kind", bound=HistogramBlueprint)
 
 
 @dataclass(frozen=True)
@@ -123,25 +119,33 @@ class Cells:
     unit: PrivacyUnit
     budget: Budget
     aggregation: Aggregation
-    dataset: str | None
-    population: int | None
+
+    def blueprint(self, kind: type[_Kind], request: Request, charge: Charge, **own: Any) -> _Kind:
+        """Return the blueprint of one kind, with fields of its own."""
+        made = kind(
+            aggregation=self.aggregation,
+            unit=self.unit,
+            dataset=request.known_as,
+            concentrated=self.budget.kind == "rho",
+            workload=self.workload,
+            charge=charge,
+            **own,
+        )
+        return replace(made, warnings=caveats(request, made.budget))
 
 
 def read_cells(request: Request) -> Cells:
     """Return what was asked, or refuse it; nothing but the schema of the data is looked at."""
     entries, unit = request.read_by(), request.read_unit()
     workload, keys = request.workload, request.keys
-    if not isinstance(workload, Workload):
-        raise ParameterError(
-            "workload", workload, "one of dpf.workloads", "write for example dpf.workloads.prefix(100)"
-        )
+    assert workload is not None
     one_each = "with one row for each cell of the workload, in their order"
     mend = f"give a frame {one_each}"
     if not entries:
         raise ParameterError(
             "by", request.by, "the columns that say in which cell a row is", mend.replace("give", "and as keys")
         )
-    if not isinstance(keys, pl.DataFrame):
+    if keys is None:
         raise ParameterError("keys", keys, "a Polars DataFrame where a workload is given", mend)
     if keys.height != workload.cells:
         given, allowed = (
@@ -152,10 +156,10 @@ def read_cells(request: Request) -> Cells:
     names = [name_of(entry) for entry in entries]
     _check_order(keys, names, workload)
     unit = replace(unit, max_groups=min(unit.max_groups, workload.cells))
-    budget, population, dataset = request.read_budget(), request.read_population(), request.read_dataset()
+    budget = request.read_budget()
     grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group)
     aggregation = prepare(request.open(), grouping, [Measure("rows")])
-    return Cells(workload, ", ".join(names), unit, budget, aggregation, dataset, population)
+    return Cells(workload, ", ".join(names), unit, budget, aggregation)
 
 
 def _check_order(keys: pl.DataFrame, by: list[str], workload: Workload) -> None:

@@ -7,9 +7,10 @@ the event costs by exact rational arithmetic is never above the share that it wa
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from collections.abc import Callable
 
 from dpfast.accounting.accountants import basic, zcdp
+from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import ExponentialMechanism
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
@@ -17,6 +18,7 @@ from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.integer_noise import (
+    IntegerNoise,
     declared_amounts,
     gaussian_of_delta,
     gaussian_of_rho,
@@ -25,74 +27,57 @@ from dpfast.mechanisms.noise.integer_noise import (
 )
 from dpfast.mechanisms.quantiles.joint import JointCalibration, count_noise, count_units, joint_pays
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
-from dpfast.queries import Measure, QuantileQuery, Sensitivity
+from dpfast.queries import Measure, QuantileQuery
 from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
 
-__all__ = [
-    "modes_of",
-    "noise_of_epsilon",
-    "noise_of_rho",
-    "quantiles_of",
-]
+__all__ = ["between", "modes_of", "noise_of", "quantiles_of"]
 
 #: More would change nothing, as weights are below exp(-700) already.
 LARGEST_DRAW_EPSILON = 1e6
 
 _MEND = "raise {}, or lower max_groups or the bounds"
 
-BudgetKind: TypeAlias = Literal["epsilon", "rho"]
 
-
-def noise_of_epsilon(
-    sensitivity: Sensitivity, mechanism: Mechanism, epsilon: int, delta: int, description: str
-) -> tuple[float, Charge]:
-    """Return the scale of the least noise that a share of (epsilon, delta) allows, and the charge for it.
+def noise_of(
+    share: Budget, mechanism: Mechanism, l1: int, l2_squared: int, description: str, mend: str = _MEND
+) -> tuple[IntegerNoise, Charge]:
+    """Return the least noise that a share of the budget allows, and the charge for it.
 
     Guarantee
-        The event is (epsilon, delta)-private at the share: its scale is at least its sensitivity / epsilon, in
-        rationals, or the analytic Gaussian mechanism's, in balls; and the event's sensitivity is at least the
-        one given (Soundness rules 10 and 14).
+        Of epsilon: the event is (epsilon, delta)-private at the share. Its scale is at least its sensitivity / epsilon,
+        in rationals, or the analytic Gaussian mechanism's, in balls; and its sensitivity is at least the one given
+        (Soundness rules 10 and 14). Of rho: the event is rho-zCDP at the share, as `zcdp.cost` says of the very event
+        that the ledger is charged with. The charge's (epsilon, delta) is true of it too: of Gaussian noise, by
+        conversion at a delta of 1e-6.
 
     Parameters
     ----------
-    sensitivity
-        Of all that is drawn with this noise, together.
+    share
+        What is spent; a delta is for Gaussian noise by epsilon alone.
     mechanism
         The noise.
-    epsilon, delta
-        The share, in units of 1e-18.
+    l1, l2_squared
+        The sensitivities of all that is drawn with this noise, together.
     description
         For the ledger.
+    mend
+        What to do where the share is too small; braces stand for what the share is of.
 
     """
-    if mechanism == "laplace":
-        noise = laplace_of_epsilon(sensitivity.l1, epsilon, mend=_MEND.format("epsilon"))
+    units, mend = share.units, mend.format(share.kind)
+    if share.kind == "epsilon":
+        if mechanism == "laplace":
+            noise = laplace_of_epsilon(l1, units, mend=mend)
+        else:
+            noise = gaussian_of_delta(l2_squared, units, share.delta_units, mend=mend)
+        amounts = units, share.delta_units
+    elif mechanism == "laplace":
+        noise = laplace_of_rho(l1, units, mend=mend)
+        amounts = basic.cost(noise.event)
     else:
-        noise = gaussian_of_delta(sensitivity.l2_squared, epsilon, delta, mend=_MEND.format("epsilon"))
-    return noise.scale, Charge(epsilon, delta, description, noise.event)
-
-
-def noise_of_rho(sensitivity: Sensitivity, mechanism: Mechanism, rho: int, description: str) -> tuple[float, Charge]:
-    """Return the scale of the least noise that a share of rho allows, and the charge for it.
-
-    Guarantee
-        The event is rho-zCDP at the share: `zcdp.cost` says so of the very event that the
-        ledger is charged with. The charge's (epsilon, delta) is true of it too: of Gaussian noise, by conversion
-        at a delta of 1e-6.
-
-    Parameters
-    ----------
-    sensitivity, mechanism, description
-        As for `noise_of_epsilon`.
-    rho
-        The share, in units of 1e-18.
-
-    """
-    if mechanism == "laplace":
-        noise = laplace_of_rho(sensitivity.l1, rho, mend=_MEND.format("rho"))
-        return noise.scale, Charge(*basic.cost(noise.event), description, noise.event)
-    noise = gaussian_of_rho(sensitivity.l2_squared, rho, mend=_MEND.format("rho"))
-    return noise.scale, Charge(*declared_amounts(noise.event), description, noise.event)
+        noise = gaussian_of_rho(l2_squared, units, mend=mend)
+        amounts = declared_amounts(noise.event)
+    return noise, Charge(*amounts, description, noise.event)
 
 
 def quantiles_of(
@@ -100,7 +85,7 @@ def quantiles_of(
     measure: Measure,
     unit: PrivacyUnit,
     groups: int | None,
-    share: tuple[BudgetKind, int],
+    share: Budget,
     description: str,
 ) -> DrawnQuantiles | DrawnTogether:
     """Return quantiles at a share of the budget: all together, or by halves (`dpfast.mechanisms.quantiles.joint`).
@@ -117,7 +102,7 @@ def quantiles_of(
     groups
         How many groups there are, None where keys are selected.
     share
-        Epsilon or rho, and how much of it in units of 1e-18.
+        What is spent; no delta is needed.
     description
         For the ledger.
 
@@ -125,11 +110,11 @@ def quantiles_of(
     tree = quantile_tree(query.parts)
     touched = unit.max_groups if groups is None else max(min(unit.max_groups, groups), 1)
     rows, neighbors, alone = unit.max_rows_per_group, unit.neighbors, groups == 1
-    kind, units = share
-    if kind == "epsilon" and joint_pays(len(query.parts), units // touched, rows, neighbors):
+    units = share.units
+    if share.kind == "epsilon" and joint_pays(len(query.parts), units // touched, rows, neighbors):
         counted = count_units(units // touched)
         noise = count_noise(counted, rows, neighbors, alone=alone)
-        together, charge = _draws((kind, (units // touched - counted) * touched), touched, description)
+        together, charge = _draws(Budget("epsilon", (units // touched - counted) * touched), touched, description)
         joint = JointCalibration(query.parts, noise.scale, as_written(together), rows, neighbors, alone)
         count = Charge(counted, 0, description, noise.event, touched)
         return DrawnTogether(measure, together, unit, charge, joint, count)
@@ -138,12 +123,7 @@ def quantiles_of(
     return DrawnQuantiles(measure, each, unit, charge, calibration)
 
 
-def modes_of(
-    measure: Measure,
-    unit: PrivacyUnit,
-    share: tuple[BudgetKind, int],
-    description: str,
-) -> DrawnModes:
+def modes_of(measure: Measure, unit: PrivacyUnit, share: Budget, description: str) -> DrawnModes:
     """Return modes at a share of the budget.
 
     Guarantee
@@ -160,14 +140,14 @@ def modes_of(
     return DrawnModes(measure, each, unit, charge)
 
 
-def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple[float, Charge]:
+def _draws(share: Budget, draws: int, description: str) -> tuple[float, Charge]:
     """Return the epsilon of one of so many draws by the exponential mechanism, and the charge for all of them.
 
     Of a share of epsilon each gets an equal part, rounded down. Of a share of rho they get what is rho-zCDP at the
     share by `zcdp.cost`: the bounded range of each, epsilon**2 / 8, adds up.
     """
-    kind, units = share
-    if kind == "epsilon":
+    units = share.units
+    if share.kind == "epsilon":
         each = min(written_below(units // draws), LARGEST_DRAW_EPSILON)
         if not each > 0:
             allowed = f"at least {draws}e-18 for this query: a unit pays for {draws} draws"
@@ -186,8 +166,13 @@ def _draws(share: tuple[BudgetKind, int], draws: int, description: str) -> tuple
     high = 2 * low
     while fits(high) and high < LARGEST_DRAW_EPSILON:
         low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    each = min(low, LARGEST_DRAW_EPSILON)
+    each = min(between(fits, low, high), LARGEST_DRAW_EPSILON)
     event = ExponentialMechanism(each)
     return each, Charge(*basic.cost(event), description, event, draws)
+
+
+def between(fits: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the largest float from ``low``, which fits, to below ``high`` that fits, by halving."""
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

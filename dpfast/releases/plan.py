@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Annotated, NoReturn, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ConcentratedAmounts
+from dpfast.arguments import Flag, Numeric, Special
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
-from dpfast.randomness import Keystream, Purpose, RandomSource, SystemRandom
+from dpfast.randomness import Keystream, Purpose, Random, SystemRandom
 from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.explanation import ALPHA
 from dpfast.releases.release import Release
 
 __all__ = ["Plan"]
+
+MEASURES = Flag()
+Progress: TypeAlias = Annotated[
+    Callable[[str], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
+]
 
 
 class Plan:
@@ -55,13 +62,13 @@ class Plan:
         """What the parameters give reason to warn of; no warning is no proof that nothing is wrong."""
         return self._blueprint.warnings
 
-    def explain(self, *, measures: bool = True) -> str:
+    def explain(self, *, measures: Annotated[bool, MEASURES] = True) -> str:
         """Return what will be drawn, sensitivities with their reasons, mechanisms, scales, errors and charge.
 
         Nothing here depends on the data: it may be shown to anyone. ``measures=False`` leaves out the lines about
         single measures, which `to_frame` has as rows.
         """
-        return self._blueprint.explain(measures=measures)
+        return self._blueprint.explain(measures=MEASURES.read("measures", measures))
 
     def to_frame(self) -> pl.DataFrame:
         """Return the noise that was planned as a frame.
@@ -80,17 +87,17 @@ class Plan:
         """
         return self._blueprint.to_frame()
 
-    def error(self, alpha: float = 0.05) -> pl.DataFrame:
-        """Return how far noise will stray from the exact figures.
+    def error(self, alpha: Annotated[Numeric, ALPHA] = 0.05) -> pl.DataFrame:
+        """Return bounds of the noise, before anything is charged.
 
         Guarantee
-            Each bound holds with probability 1 - alpha over the noise; what bounding contributions and clipping
-            change is no noise and not in it.
+            Each bound holds with probability at least 1 - alpha. The bounds are of the noise alone: what is lost by
+            clipping values, and by keeping only some rows of a unit, is not in them.
 
         Parameters
         ----------
         alpha
-            The probability of straying further.
+            The probability that a bound is exceeded.
 
         Returns
         -------
@@ -115,15 +122,9 @@ class Plan:
         ('rides', 'rows', 6.0, 3, 8.0)
 
         """
-        return self._blueprint.error(alpha)
+        return self._blueprint.error(ALPHA.read("alpha", alpha))
 
-    def run(
-        self,
-        ledger: Ledger,
-        *,
-        random: RandomSource | None = None,
-        progress: Callable[[str], None] | None = None,
-    ) -> Release:
+    def run(self, ledger: Annotated[Ledger, LEDGER], *, random: Random = None, progress: Progress = None) -> Release:
         """Charge the ledger, read the data, draw the noise once, and keep the result.
 
         Guarantee
@@ -178,7 +179,7 @@ class Plan:
                     self._running = False
             return self._release
 
-    def _run(self, ledger: Ledger, progress: Callable[[str], None]) -> Release:
+    def _run(self, ledger: Ledger, progress: Callable[[str], object]) -> Release:
         blueprint = self._blueprint
         process = os.getpid()
         if blueprint.concentrated:

@@ -11,6 +11,7 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
+from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
@@ -44,8 +45,35 @@ RANKS = "_ranks"
 ROWS = "_rows"
 
 
+class _Charged:
+    """A measure with a charge of its own."""
+
+    measure: Measure
+    charge: Charge
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it costs, in the order in which it is drawn."""
+        return (self.charge,)
+
+    @property
+    def step(self) -> float:
+        """What one step, or the distance between two points, is worth in the column's unit."""
+        return 2.0**self.measure.step_exponent
+
+    @property
+    def epsilon_units(self) -> int:
+        """Its share of epsilon."""
+        return sum(charge.epsilon_units * charge.count for charge in self.charges)
+
+    @property
+    def delta_units(self) -> int:
+        """Its share of delta."""
+        return self.charge.delta_units
+
+
 @dataclass(frozen=True)
-class NoisyMeasure:
+class NoisyMeasure(_Charged):
     """One measure with its noise: everything in steps of the measure.
 
     Attributes
@@ -68,33 +96,17 @@ class NoisyMeasure:
     charge: Charge
 
     @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs."""
-        return (self.charge,)
-
-    @property
-    def epsilon_units(self) -> int:
-        """Its share of epsilon."""
-        return self.charge.epsilon_units
-
-    @property
-    def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
-
-    @property
-    def step(self) -> float:
-        """What one step is worth in the column's unit."""
-        return 2.0**self.measure.step_exponent
-
-    @property
     def kernel(self) -> str:
         """The kernel that will draw the noise."""
         return laplace_kernel(self.scale) if self.mechanism == "laplace" else gaussian_kernel(self.scale)
 
+    def reach(self, miss: float) -> float:
+        """Return a bound of the noise, in the column's unit, that holds with probability at least 1 - ``miss``."""
+        return half_width(self.mechanism, self.scale, miss) * self.step
+
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(_Charged):
     """What the exponential mechanism selects in every group.
 
     Attributes
@@ -114,26 +126,6 @@ class Drawn:
     epsilon: float
     unit: PrivacyUnit
     charge: Charge
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs, in the order in which it is drawn."""
-        return (self.charge,)
-
-    @property
-    def step(self) -> float:
-        """The distance between points, in the column's unit."""
-        return 2.0**self.measure.step_exponent
-
-    @property
-    def epsilon_units(self) -> int:
-        """Its share of epsilon."""
-        return sum(charge.epsilon_units * charge.count for charge in self.charges)
-
-    @property
-    def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
 
     @property
     def draws(self) -> int:
@@ -165,8 +157,11 @@ class DrawnModes(Drawn):
         """How many rows divide a probability by e."""
         return 1 / self.slope
 
-    def strays(self, miss: float) -> int:
-        """Return how many rows less than the most common candidate the selected one has, but with this probability."""
+    def reach(self, miss: float) -> int:
+        """Return how many rows fewer the answer has than the most common candidate.
+
+        The bound holds with probability at least 1 - ``miss``.
+        """
         unit = self.unit
         return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
 
@@ -204,17 +199,17 @@ class DrawnQuantiles(Drawn):
         """How many ranks divide a probability by e, at the largest sensitivity."""
         return 1 / min(self.calibration.slope(node) * node.d for level in self.tree.levels for node in level)
 
-    def strays(self, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``.
+    def reach(self, miss: float) -> float:
+        """Return a bound of the error in ranks of all quantiles of a group, with probability at least 1 - ``miss``.
 
-        A node's rank lies between those of the two quantiles that it is between, and so moves by no more than the
-        further of these does, whence its own error comes on top; all nodes are within theirs with probability at least
-        1 minus the sum of the probabilities with which one is not.
+        A node is drawn between two quantiles that were drawn before. Their errors move its rank by no more than the
+        larger of them, and its own error adds to that. So the bounds of all levels add up. They hold together with
+        probability at least 1 minus the sum of the probabilities that one of them fails.
 
-        This is the worst case over all data, the grid being public and the data not: where the values near the quantile
-        lie one point apart, and nearly all other points just more ranks away than the bound, the probability to stray
-        is the number of points times exp(-slope * ranks) up to a small factor. Hence the logarithm of the number of
-        points, 41 for floats by default. Values spread over the bounds stray by a few ranks.
+        This is the worst case over all data. It arises where the values near the quantile lie one point apart, and
+        nearly all other points lie just beyond the bound. There the probability of a larger error is the number of
+        points times exp(-slope * ranks), up to a small factor. Hence the logarithm of the number of points in the
+        bound, 41 for floats by default. Of values that are spread over the bounds the error is a few ranks.
         """
         each = miss / len(self.tree.parts)
         points = self.measure.points
@@ -261,8 +256,8 @@ class DrawnTogether(Drawn):
         """How many ranks, between two quantiles, divide a probability by e."""
         return self.calibration.scale
 
-    def strays(self, miss: float) -> float:
-        """Return how many ranks the quantiles of a group stray at most, all of them, with probability 1 - ``miss``."""
+    def reach(self, miss: float) -> float:
+        """Return a bound of the error in ranks of all quantiles of a group, with probability at least 1 - ``miss``."""
         return self.calibration.strays(self.measure.points, miss)
 
 

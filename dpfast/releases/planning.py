@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
-import polars as pl
+from typing import Annotated
 
-from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.budget import Delta, Epsilon, Rho
+from dpfast.accounting.privacy_unit import Neighbors, OwnBound
+from dpfast.aggregation.sources import Data, Schema
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import Amount
 from dpfast.ledger import Ledger
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
 from dpfast.releases.adaptive_blueprint import draw_up_adaptive
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
 from dpfast.releases.release import Release
-from dpfast.releases.request import AskedMechanism, AskedRule, AskedStrategy, By, Request, Schema
+from dpfast.releases.request import (
+    AskedMechanism,
+    AskedRule,
+    AskedStrategy,
+    By,
+    Keys,
+    OwnColumn,
+    Population,
+    Request,
+)
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.workload_blueprint import draw_up_workload
-from dpfast.workloads import Workload
+from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["plan", "release"]
 
 
-# The data are an object here: they may be of packages that need not be installed, such as PyArrow and pandas.
 def plan(
-    data: object,
+    data: Data,
     by: By = None,
     *,
-    epsilon: Amount | None = None,
-    delta: Amount | None = 0.0,
-    rho: Amount | None = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
     split: Splitting = "even",
-    keys: pl.DataFrame | None = None,
-    privacy_unit: str | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
+    keys: Keys = None,
+    privacy_unit: OwnColumn = None,
+    max_groups: OwnBound = None,
+    max_rows_per_group: OwnBound = None,
     neighbors: Neighbors = "add_remove",
     mechanism: AskedMechanism = "auto",
     key_selection: AskedRule = "auto",
-    population: int | None = None,
-    dataset: str | None = None,
-    schema: Schema | None = None,
-    workload: Workload | None = None,
+    population: Population = None,
+    dataset: OwnName = None,
+    schema: Schema = None,
+    workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
     **queries: Query,
 ) -> Plan:
@@ -64,7 +75,7 @@ def plan(
         unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
         wait encrypted in a nameless file in the folder for temporary files. Its rows are taken as they are given:
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
-        expressions must not fail on any value (no strict casts): that a run fails is one bit about the data.
+        expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
@@ -118,7 +129,7 @@ def plan(
     strategy
         What is measured for a workload: ``"auto"`` for what makes the least predicted error, or one of
         `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
-        `dpf.estimate_histogram`, which errs several times less where records are few for the budget, and has no
+        `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
     **queries
         `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
@@ -165,57 +176,37 @@ def plan(
     ['lower', 'upper', 'answer', 'scale', 'answer_lower', 'answer_upper']
 
     """
-    request = Request(
-        data=data,
-        by=by,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        split=split,
-        keys=keys,
-        privacy_unit=privacy_unit,
-        max_groups=max_groups,
-        max_rows_per_group=max_rows_per_group,
-        neighbors=neighbors,
-        mechanism=mechanism,
-        key_selection=key_selection,
-        population=population,
-        dataset=dataset,
-        schema=schema,
-        workload=workload,
-        strategy=strategy,
-        queries=queries,
-    )
-    return Plan(_draw_up(request))
+    # A request has these arguments as its fields.
+    return Plan(_draw_up(Request(**locals())))
 
 
 def release(
-    data: object,
+    data: Data,
     by: By = None,
     *,
-    ledger: Ledger,
-    epsilon: Amount | None = None,
-    delta: Amount | None = 0.0,
-    rho: Amount | None = None,
+    ledger: Annotated[Ledger, LEDGER],
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
     split: Splitting = "even",
-    keys: pl.DataFrame | None = None,
-    privacy_unit: str | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
+    keys: Keys = None,
+    privacy_unit: OwnColumn = None,
+    max_groups: OwnBound = None,
+    max_rows_per_group: OwnBound = None,
     neighbors: Neighbors = "add_remove",
     mechanism: AskedMechanism = "auto",
     key_selection: AskedRule = "auto",
-    population: int | None = None,
-    dataset: str | None = None,
-    schema: Schema | None = None,
-    workload: Workload | None = None,
+    population: Population = None,
+    dataset: OwnName = None,
+    schema: Schema = None,
+    workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
     **queries: Query,
 ) -> Release:
     """Plan a release and run it: `plan` and `Plan.run` in one call.
 
     Guarantee
-        As of `plan` and `Plan.run`.
+        That of `plan` and `Plan.run`, which explain the parameters.
 
     Examples
     --------
@@ -230,28 +221,8 @@ def release(
     0.5
 
     """
-    request = Request(
-        data=data,
-        by=by,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        split=split,
-        keys=keys,
-        privacy_unit=privacy_unit,
-        max_groups=max_groups,
-        max_rows_per_group=max_rows_per_group,
-        neighbors=neighbors,
-        mechanism=mechanism,
-        key_selection=key_selection,
-        population=population,
-        dataset=dataset,
-        schema=schema,
-        workload=workload,
-        strategy=strategy,
-        queries=queries,
-    )
-    return Plan(_draw_up(request)).run(ledger)
+    asked = {name: given for name, given in locals().items() if name != "ledger"}
+    return Plan(_draw_up(Request(**asked))).run(ledger)
 
 
 def _draw_up(request: Request) -> Blueprint:
@@ -263,10 +234,9 @@ def _draw_up(request: Request) -> Blueprint:
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
         raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)
-    if request.split != "even":
+    if not isinstance(request.split, str) or request.split != "even":
         raise ParameterError("split", request.split, '"even" with a workload, whose strategy divides the budget')
     if request.key_selection != "auto":
         allowed = '"auto" with a workload, whose keys are public'
         raise ParameterError("key_selection", request.key_selection, allowed)
-    adaptive = isinstance(request.strategy, str) and request.strategy == "adaptive"
-    return draw_up_adaptive(request) if adaptive else draw_up_workload(request)
+    return draw_up_adaptive(request) if request.strategy == "adaptive" else draw_up_workload(request)

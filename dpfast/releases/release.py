@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import polars as pl
 
 from dpfast.accounting.budget import ShownAmounts
+from dpfast.arguments import Special
+from dpfast.charts.drawing import ChartPath
+from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
 from dpfast.synthesis.estimate import Estimate
 
@@ -19,13 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["Chart", "Release"]
 
 #: Draws a frame: to which path, which query, and how many groups.
-Chart: TypeAlias = "Callable[[pl.DataFrame, str | os.PathLike[str] | None, str | None, int | None], Figure]"
+Chart: TypeAlias = "Callable[[pl.DataFrame, ChartPath, str | None, int | None], Figure]"
+
+_Query: TypeAlias = Annotated[str | None, Special(lambda: (5, True, 0.5, b"n", "none such", ["n"]), optional=True)]
 
 
 class _NoSuchFiguresError(DpfastError, AttributeError):
     """Releases of this kind have no such figures."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Release:
     """Released figures: computed once, the same however often they are read.
 
@@ -44,21 +50,14 @@ class Release:
 
     """
 
-    def __init__(
-        self,
-        about: str,
-        frame: Callable[[], pl.DataFrame],
-        chart: Chart,
-        *,
-        explained: str,
-        spent: ShownAmounts,
-        entry: int,
-        histogram: Callable[[], pl.DataFrame] | None = None,
-        estimate: Estimate | None = None,
-    ) -> None:
-        self._about, self._make_frame, self._chart, self._explained = about, frame, chart, explained
-        self._make_histogram, self._estimate = histogram, estimate
-        self.spent, self.entry = spent, entry
+    spent: ShownAmounts
+    entry: int
+    _about: str
+    _make_frame: Callable[[], pl.DataFrame]
+    _chart: Chart
+    _explained: str
+    _make_histogram: Callable[[], pl.DataFrame] | None = None
+    _estimate: Estimate | None = None
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
@@ -128,7 +127,7 @@ class Release:
         return self._explained
 
     def plot(
-        self, path: str | os.PathLike[str] | None = None, *, query: str | None = None, top: int | None = None
+        self, path: ChartPath = None, *, query: _Query = None, top: Annotated[int | None, OWN_TOP] = None
     ) -> Figure:
         """Draw one query's groups with their intervals, or a workload's answers in the order of its queries.
 
@@ -153,7 +152,7 @@ class Release:
             The query is not one of this release, or matplotlib is not installed.
 
         """
-        return self._chart(self.frame, path, query, top)
+        return self._chart(self.frame, path, query, OWN_TOP.read_optional("top", top))
 
     def __repr__(self) -> str:
         """Show the frame and what it cost."""

@@ -4,101 +4,99 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, TypeAlias
 
-import numpy as np
 import polars as pl
 
-from dpfast.accounting.budget import Budget, read_budget
-from dpfast.accounting.privacy_unit import BOUND, Neighbors, PrivacyUnit, read_neighbors
-from dpfast.aggregation.sources import Source, open_source
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
+from dpfast.accounting.privacy_unit import BOUND, Neighbors, OwnBound, PrivacyUnit
+from dpfast.aggregation.sources import Data, Schema, Source, open_source
+from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import Amount
-from dpfast.queries import Bins, Query
+from dpfast.ledger.account import OwnName
+from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.key_share import RuleName
 from dpfast.releases.splitting import Splitting
 from dpfast.strategies import Strategy
-from dpfast.workloads import Workload
+from dpfast.strategies.matrix_mechanism import STRATEGY
+from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["AskedMechanism", "AskedRule", "AskedStrategy", "By", "Request", "Schema"]
+__all__ = ["RULE", "AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
 
-By: TypeAlias = str | Bins | Sequence[str | Bins] | None
-AskedMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
-AskedRule: TypeAlias = Literal["auto"] | RuleName
-AskedStrategy: TypeAlias = Strategy | Literal["auto", "adaptive"]
-Schema: TypeAlias = Mapping[str, pl.DataType | type[pl.DataType]]
+By: TypeAlias = Annotated[
+    str | Bins | Sequence[str | Bins] | None,
+    Special(lambda: (1, 1.5, True, b"k", pl.col("k"), {"k"}, [1], [None], [["k"]], "none such"), optional=True),
+]
+Keys: TypeAlias = Annotated[
+    pl.DataFrame | None, Instance(pl.DataFrame, "a Polars DataFrame with one column for each in by", optional=True)
+]
+#: A column's name, or None.
+OwnColumn: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
+AskedMechanism: TypeAlias = Annotated[Literal["auto", "laplace", "gaussian"], Choice(("auto", "laplace", "gaussian"))]
+RULE = Choice(("auto", "optimal", "count", "threshold", "weighted", "iterated", "policy"))
+AskedRule: TypeAlias = Annotated[Literal["auto"] | RuleName, RULE]
+Population: TypeAlias = Annotated[int | None, Whole(1, 2**60, optional=True)]
+AskedStrategy: TypeAlias = Annotated[Strategy | Literal["auto", "adaptive"], STRATEGY]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The arguments of `dpfast.plan`, which has their documentation.
+    """The arguments of `dpfast.plan`, which has their documentation: those of a declared kind are read at once."""
 
-    The types are what should be given. What is given is anything: it is what `read_` returns that was checked.
-    """
-
-    data: object
+    data: Data
     by: By
-    epsilon: Amount | None
-    delta: Amount | None
-    rho: Amount | None
+    epsilon: Epsilon
+    delta: Delta
+    rho: Rho
     split: Splitting
-    keys: pl.DataFrame | None
-    privacy_unit: str | None
-    max_groups: int | None
-    max_rows_per_group: int | None
+    keys: Keys
+    privacy_unit: OwnColumn
+    max_groups: OwnBound
+    max_rows_per_group: OwnBound
     neighbors: Neighbors
     mechanism: AskedMechanism
     key_selection: AskedRule
-    population: int | None
-    dataset: str | None
-    schema: Schema | None
-    workload: Workload | None
+    population: Population
+    dataset: OwnName
+    schema: Schema
+    workload: OwnQueries
     strategy: AskedStrategy
     queries: Mapping[str, Query]
 
+    def __post_init__(self) -> None:
+        read_declared(self)
+        adapts = type(self.strategy) is str and self.strategy in ("auto", "adaptive")
+        if not adapts and not isinstance(self.strategy, Strategy):
+            raise ParameterError("strategy", self.strategy, '"auto", "adaptive" or one of dpf.strategies')
+
     def read_by(self) -> tuple[str | Bins, ...]:
         """Return the grouping columns."""
-        by = self.by
-        if not (by is None or isinstance(by, (str, Bins, list, tuple))):
-            raise ParameterError("by", by, "a column's name, dpf.bins(column, edges), a list of these, or None")
-        return () if by is None else (by,) if isinstance(by, (str, Bins)) else tuple(by)
+        entries = [] if self.by is None else [self.by] if isinstance(self.by, (str, Bins)) else self.by
+        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, (str, Bins)) for entry in entries):
+            allowed = "a column's name, dpf.bins(column, edges), a list of these, or None"
+            raise ParameterError("by", self.by, allowed)
+        return tuple(entries)
 
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""
-        column, relation = self.privacy_unit, read_neighbors(self.neighbors)
+        column = self.privacy_unit
         bounds = {"max_groups": self.max_groups, "max_rows_per_group": self.max_rows_per_group}
-        if column is None:
-            for name, bound in bounds.items():
-                if bound is not None:
-                    raise ParameterError(name, bound, "left out where each row is a unit", "give privacy_unit= as well")
-            return PrivacyUnit(None, 1, 1, relation)
-        if not isinstance(column, str):
-            raise ParameterError("privacy_unit", column, "a column's name, or None for rows")
+        if column is not None:
+            groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
+            return PrivacyUnit(column, groups, rows, self.neighbors)
         for name, bound in bounds.items():
-            if bound is None:
-                allowed = "a whole number from 1 to 2**40 where privacy_unit is given"
-                raise ParameterError(name, bound, allowed, f"write for example {name}=10")
-        groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
-        return PrivacyUnit(column, groups, rows, relation)
+            if bound is not None:
+                raise ParameterError(name, bound, "left out where each row is a unit", "give privacy_unit= as well")
+        return PrivacyUnit(None, 1, 1, self.neighbors)
 
     def read_budget(self, *, selects_keys: bool = False) -> Budget:
         """Return the budget of the whole release."""
         return read_budget(self.epsilon, self.delta, self.rho, selects_keys=selects_keys)
 
-    def read_population(self) -> int | None:
-        """Return how many units there are, as far as that is told."""
-        given = self.population
-        if given is None:
-            return None
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not 1 <= given <= 2**60:
-            raise ParameterError("population", given, "a whole number of at least 1, or None")
-        return int(given)
-
-    def read_dataset(self) -> str | None:
-        """Return the name under which the ledger knows the data; None for the ledger's own."""
-        if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset):
-            raise ParameterError("dataset", self.dataset, "a name, or None")
+    @property
+    def known_as(self) -> str | None:
+        """The name under which the ledger knows the data; None for the ledger's own."""
         return self.dataset or _path_of(self.data)
 
     def open(self) -> Source:

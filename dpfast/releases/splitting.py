@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
+from dpfast.arguments import Real, Special
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import Amount
 
 __all__ = ["KEYS", "Split", "Splitting", "Stake", "portions", "read_split", "weights_of"]
 
+
+def _no_splits() -> Iterator[object]:
+    yield from (1, True, "", "EVEN", b"even", ["even"], "optimal:", {}, {"none such": 1}, {1: 1}, object())
+    yield from (("optimal",), ("optimal", {}), ("optimal", "even"), ("even", {}), np.array(["even", "optimal"]))
+
+
 #: How a split is written.
-Splitting: TypeAlias = (
-    Literal["even", "optimal"] | Mapping[str, Amount] | tuple[Literal["optimal"], Mapping[str, Amount]]
-)
+Splitting: TypeAlias = Annotated[
+    Literal["even", "optimal"] | Mapping[str, Real] | tuple[Literal["optimal"], Mapping[str, Real]],
+    Special(_no_splits),
+]
 
 #: The name of the selection of keys in a split; no query has it, being a parameter's.
 KEYS = "keys"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -11,8 +10,6 @@ from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import ParameterError
 from dpfast.queries import Sensitivity
 from dpfast.randomness import SystemRandom
-from dpfast.releases.caveats import caveats
-from dpfast.releases.explanation import read_miss
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
@@ -51,11 +48,8 @@ class WorkloadBlueprint(HistogramBlueprint):
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about cells, strategy, noise, error, and what else was considered."""
-        best, size = self.best, self.sensitivity
-        if best.noise.mechanism == "laplace":
-            norm, steps, reason = "L1", float(size.l1), size.l1_reason
-        else:
-            norm, steps, reason = "L2", math.sqrt(size.l2_squared), size.l2_reason
+        best = self.best
+        norm, steps, reason = self.sensitivity.of_noise(best.noise.mechanism)
         lines = [
             *super().explain_noise(measures=measures),
             f"  strategy      {best.strategy.name}: {len(best.strategy):,} measurements, least squares",
@@ -81,16 +75,16 @@ class WorkloadBlueprint(HistogramBlueprint):
         return pl.DataFrame(rows, schema=CONSIDERED, orient="row")
 
     def error(self, alpha: float) -> pl.DataFrame:
-        """Return how far the answer of every query strays, alone and all of them together (a union bound)."""
-        miss, queries = read_miss(alpha), len(self.workload)
-        together = miss / queries
+        """Return bounds of the noise of every answer: for it alone, and for all answers together (a union bound)."""
+        queries = len(self.workload)
+        together = alpha / queries
         if together < 1e-300:
             raise ParameterError("alpha", alpha, f"at least 1e-300 for each of {queries:,} queries")
         noise = self.best.noise
         deviations = pl.Series("scale", noise.deviation * self.best.strategy.variances(self.workload) ** 0.5)
         return self.workload.frame().with_columns(
             deviations,
-            (deviations * noise.reach(miss)).alias("one"),
+            (deviations * noise.reach(alpha)).alias("one"),
             (deviations * noise.reach(together)).alias("all"),
         )
 
@@ -110,30 +104,21 @@ def draw_up_workload(request: Request) -> WorkloadBlueprint:
     """
     cells, mechanism, strategy = read_cells(request), request.mechanism, request.strategy
     budget = cells.budget
-    if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace"):
+    if mechanism == "gaussian":
         allowed = '"auto" or "laplace" where a workload is given'
         raise ParameterError("mechanism", mechanism, allowed, "noise is chosen with the strategy, by the error of both")
     if mechanism == "laplace" and budget.kind == "rho":
         raise ParameterError("mechanism", mechanism, '"auto" beside rho, which goes furthest with Gaussian noise')
-    if isinstance(strategy, str) and strategy == "auto":
-        among = None
-    elif isinstance(strategy, Strategy):
-        among = [strategy]
-    else:
-        raise ParameterError("strategy", strategy, '"auto", "adaptive" or one of dpf.strategies')
+    among = [strategy] if isinstance(strategy, Strategy) else None
     # Without a delta there is no Gaussian noise.
     spendable = budget if mechanism == "auto" else replace(budget, delta_units=0)
     choice = choose_for(cells.workload, spendable, cells.unit, among)
     measured, noise = choice.best.strategy, choice.best.noise
     description = f"{len(cells.workload):,} queries over {cells.by}, from {measured.name}"
-    blueprint = WorkloadBlueprint(
-        aggregation=cells.aggregation,
-        unit=cells.unit,
-        dataset=cells.dataset,
-        concentrated=budget.kind == "rho",
-        workload=cells.workload,
-        charge=charge_of(budget, noise, description),
+    return cells.blueprint(
+        WorkloadBlueprint,
+        request,
+        charge_of(budget, noise, description),
         choice=choice,
         sensitivity=measured.sensitivity(cells.unit),
     )
-    return replace(blueprint, warnings=caveats(request, cells.population, blueprint.budget))

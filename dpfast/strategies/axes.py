@@ -70,7 +70,7 @@ def terms_of(workload: Workload) -> list[Term] | None:
     Examples
     --------
     >>> import dpfast as dpf
-    >>> [[type(axis).__name__ for axis in term] for term in terms_of(dpf.workloads.marginals((2, 3, 4), k=2))]
+    >>> [[type(axis).__name__ for axis in term] for term in terms_of(dpf.workloads.marginals((2, 3, 4), k=2)) or ()]
     [['Identity', 'Identity', 'Total'], ['Identity', 'Total', 'Identity'], ['Total', 'Identity', 'Identity']]
 
     """

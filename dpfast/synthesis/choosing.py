@@ -90,7 +90,7 @@ def estimate_histogram(
     >>> import dpfast as dpf
     >>> from dpfast.testing import SeededRandom
     >>> counts = np.repeat([0, 9000, 20], [400, 32, 592])
-    >>> def chosen(workload, epsilon):
+    >>> def chosen(workload: dpf.workloads.Workload, epsilon: float) -> object:
     ...     return dpf.estimate_histogram(counts, workload, epsilon=epsilon, random=SeededRandom(1)).rounds["method"][0]
     >>> chosen(dpf.workloads.prefix(1024), 1.0)
     'adaptive hierarchy'

@@ -96,7 +96,7 @@ class Estimate:
         self,
         histogram: NDArray[np.float64],
         workload: Workload,
-        spent: ShownAmounts | None,
+        spent: ShownAmounts,
         *,
         complete: bool = True,
         rounds: pl.DataFrame | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import types
 import typing
@@ -65,5 +66,7 @@ class Call:
 
 def _parts(hint: Any) -> list[Any]:
     """Return what stands beside a type, also inside a union."""
+    if isinstance(hint, dataclasses.InitVar):
+        hint = hint.type
     beside = list(getattr(hint, "__metadata__", ()))
     return beside + [part for inner in typing.get_args(hint) for part in _parts(inner)]

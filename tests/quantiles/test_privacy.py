@@ -216,7 +216,7 @@ def test_rows_of_one_unit_are_never_worse_than_one_row_at_a_share(count, groups,
     for rows in (2, 10, 100):
         several = part_of(quantiles, 1.0, relation, unit | {"max_rows_per_group": rows})
         one = part_of(quantiles, 1 / rows, relation, unit | {"max_rows_per_group": 1})
-        assert several.strays(0.05) <= one.strays(0.05) * (1 + 1e-12)
+        assert several.reach(0.05) <= one.reach(0.05) * (1 + 1e-12)
         assert several.scale <= one.scale * (1 + 1e-12)
 
 

@@ -51,34 +51,26 @@ class Liar(float):
         return 0.5
 
 
+#: Beside what tests/arguments makes of declarations.
 ARGUMENTS = {
-    "epsilon": [
-        float("nan"), float("inf"), float("-inf"), 0, 0.0, -0.0, -1, 5e-324, 1e-320, 1e308, True, "0.1", "NaN", 1j,
-        None, Decimal("sNaN"), Decimal("NaN"), Decimal("-1"), HUGE, -HUGE, Fraction(1, HUGE), [0.5], np.array([0.5]),
-        pl.Series([0.5]), Hostile(), Liar(7.0), np.float64("nan"), np.bool_(True), 1e-19, 1_000_001, b"1",
-        np.timedelta64(1),
-    ],
-    "delta": [
-        1, 1.0, -1e-18, float("nan"), -0.0, 2, "1e-6", True, None, 1j, float("inf"), 5e-324, Decimal("sNaN"), HUGE,
-        [1e-6], Hostile(),
-    ],
-    "rho": [0.1, 0, -1, "0.1", True, float("nan"), HUGE, [0.1], np.array([0.1]), Hostile(), Liar(7.0)],
+    "epsilon": [5e-324, 1e-320, 1e308, None, -HUGE, Fraction(1, HUGE), pl.Series([0.5]), Hostile(), Liar(7.0)],
+    "delta": [-1e-18, None, 5e-324, HUGE, Hostile()],
+    "rho": [0.1, HUGE, Hostile(), Liar(7.0)],
     "split": [
-        None, 1, True, "", "EVEN", b"even", ["even"], "optimal:", {}, {"n": 1}, {"n": 1, "m": 1, "x": 1},
+        None, {"n": 1}, {"n": 1, "m": 1, "x": 1},
         {"n": 1, "m": 0}, {"n": 1, "m": -1}, {"n": 1, "m": float("nan")}, {"n": 1, "m": float("inf")},
         {"n": 1, "m": "1"},
         {"n": 1, "m": True}, {"n": 1, "m": 10**31}, {"n": 1, "m": 1e-31}, {"n": 1, "m": Decimal("1e999999")},
         {"n": 1, "m": Liar(7.0)}, {1: 1, "m": 1}, {"n": 1, "m": Hostile()}, {"n": 1, "m": 1, "keys": 0},
-        {"n": 1, "m": 1e-30}, ("optimal",), ("optimal", {}), ("optimal", {"keys": 1}), ("optimal", {"n": 0}),
-        ("even", {"n": 1}), ("optimal", "even"), np.array(["even", "optimal"]), Hostile(),
+        {"n": 1, "m": 1e-30}, ("optimal", {"keys": 1}), ("optimal", {"n": 0}), ("even", {"n": 1}), Hostile(),
     ],
-    "population": [0, -1, 1.5, True, "3", HUGE, float("nan"), [1], Hostile(), np.float64(3)],
-    "max_groups": [0, -1, 1.0, 1.5, True, "3", None, float("nan"), 2**41, HUGE, [1], Hostile(), np.float64(3), 1j],
-    "max_rows_per_group": [0, -1, 1.0, 1.5, True, "3", None, float("nan"), 2**41, HUGE, [1], Hostile(), np.bool_(True)],
-    "neighbors": ["", "add", "REPLACE", None, 1, True, [], np.array(["replace", "add_remove"]), b"replace", Hostile()],
-    "mechanism": ["", "Laplace", None, 1, True, [], np.array(["laplace", "auto"]), b"laplace", Hostile()],
-    "privacy_unit": [1, True, b"u", ["u"], pl.col("u"), np.array(["u"]), Hostile()],
-    "dataset": ["", 1, True, b"d", ["d"], Hostile()],
+    "population": [HUGE, [1], Hostile()],
+    "max_groups": [None, HUGE, Hostile()],
+    "max_rows_per_group": [None, HUGE, Hostile()],
+    "neighbors": [None, np.array(["replace", "add_remove"]), Hostile()],
+    "mechanism": [None, np.array(["laplace", "auto"]), Hostile()],
+    "privacy_unit": [pl.col("u"), np.array(["u"]), Hostile()],
+    "dataset": [Hostile()],
     "schema": [{"k": pl.String}, {}, 1, Hostile()],
     "keys": [
         "a", ["a", "b"], {"k": ["a"]}, 1, pl.LazyFrame({"k": ["a"]}), pl.Series("k", ["a"]), pl.DataFrame({"k": []}),

@@ -261,10 +261,10 @@ def test_what_it_cannot_do_is_refused_before_any_charge(arguments, argument):
 
 def test_the_command_line_takes_every_rule():
     from dpfast.cli.commands import main
-    from dpfast.releases.choosing_keys import RULES
+    from dpfast.releases.request import RULE
 
     (option,) = [option for option in main.commands["release"].params if option.name == "key_selection"]
-    assert tuple(option.type.choices) == RULES
+    assert tuple(option.type.choices) == RULE.choices
 
 
 def test_more_keys_have_what_they_need_than_by_weights():

@@ -207,7 +207,7 @@ def test_chart(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"workload": 3}, "workload must be one of dpf.workloads"),
+        ({"workload": 3}, "workload must be a workload of dpfast.workloads"),
         ({"workload": dpf.workloads.prefix(41)}, "keys must be of 41 rows, one for each cell"),
         ({"keys": None}, "keys must be a Polars DataFrame"),
         ({"keys": pl.DataFrame({"age": [1] * CELLS})}, "keys"),

@@ -7,10 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from dpfast.accounting.events import Event, Partitioned, Single, runs
+from dpfast.accounting.events import Event, Laplace, Partitioned, Single, runs
+from dpfast.arguments import Number, Real, Special
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, round_up
@@ -27,9 +29,14 @@ __all__ = [
     "smallest_epsilon",
 ]
 
-Events = Event | Iterable[Event]
-
-_LARGEST_EPSILON = 10**300
+TARGET_DELTA = Number(0, 1, below=True, mend="write for example {name}=1e-6")
+TARGET_EPSILON = Number(0, 1e300, mend="write for example {name}=0.5")
+#: An event, or several: `dpfast.accounting.events.runs` reads them.
+Events: TypeAlias = Annotated[
+    Event | Iterable[Event], Special(lambda: (5, True, "text", [], [5], [None], {}, object(), Laplace, np.array(5)))
+]
+TargetDelta: TypeAlias = Annotated[Real, TARGET_DELTA]
+TargetEpsilon: TypeAlias = Annotated[Real, TARGET_EPSILON]
 
 
 class Accountant(ABC):
@@ -48,6 +55,11 @@ class Accountant(ABC):
     @abstractmethod
     def __init__(self, events: Events) -> None: ...
 
+    def _set(self, **figures: object) -> None:
+        """Set fields, which nobody else can."""
+        for name, figure in figures.items():
+            object.__setattr__(self, name, figure)
+
     @classmethod
     def applies(cls, events: Events) -> bool:
         """Return whether every event has a place in this accountant; what is no event is refused."""
@@ -58,8 +70,7 @@ class Accountant(ABC):
             return False
         return True
 
-    @abstractmethod
-    def epsilon(self, delta: float | Fraction) -> float:
+    def epsilon(self, delta: TargetDelta) -> float:
         """Return an epsilon at which the events are (epsilon, delta)-private; infinity where none is known.
 
         Parameters
@@ -67,9 +78,9 @@ class Accountant(ABC):
         delta
             At least 0 and below 1; a float is read as the decimal it was written as.
         """
+        return self._epsilon(checked_delta(delta))
 
-    @abstractmethod
-    def delta(self, epsilon: float | Fraction) -> float:
+    def delta(self, epsilon: TargetEpsilon) -> float:
         """Return a delta at which the events are (epsilon, delta)-private; 1 where none is known.
 
         Parameters
@@ -77,36 +88,34 @@ class Accountant(ABC):
         epsilon
             At least 0 and at most 1e300; a float is read as the decimal it was written as.
         """
+        return self._delta(checked_epsilon(epsilon))
+
+    @abstractmethod
+    def _epsilon(self, target: Fraction) -> float:
+        """Return the theorem's epsilon at a delta."""
+
+    @abstractmethod
+    def _delta(self, target: Fraction) -> float:
+        """Return the theorem's delta at an epsilon."""
 
 
-def _read(value: object) -> Fraction | None:
-    if isinstance(value, (bool, str, bytes, np.complexfloating)) or not hasattr(type(value), "__float__"):
-        return None
-    if isinstance(value, (int, Fraction)):
-        return Fraction(value)
-    if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else None
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return as_written(number) if math.isfinite(number) else None
+def _as_written(declared: Number, argument: str, given: object) -> Fraction:
+    """Return a number exactly; a float is read as the decimal that it was written as."""
+    number = declared.read(argument, given)
+    exact = Fraction(given) if isinstance(given, (int, Decimal, Fraction)) else as_written(number)
+    if exact < declared.least:  # by so little that a float is 0
+        raise declared.refusal(argument, given)
+    return exact
 
 
-def checked_delta(value: object, argument: str = "delta") -> Fraction:
+def checked_delta(given: object, argument: str = "delta") -> Fraction:
     """Return a target delta as it was written, or refuse it."""
-    delta = _read(value)
-    if delta is None or not 0 <= delta < 1:
-        raise ParameterError(argument, value, "at least 0 and below 1", f"write for example {argument}=1e-6")
-    return delta
+    return _as_written(TARGET_DELTA, argument, given)
 
 
-def checked_epsilon(value: object, argument: str = "epsilon") -> Fraction:
+def checked_epsilon(given: object, argument: str = "epsilon") -> Fraction:
     """Return a target epsilon as it was written, or refuse it."""
-    epsilon = _read(value)
-    if epsilon is None or not 0 <= epsilon <= _LARGEST_EPSILON:
-        raise ParameterError(argument, value, "a number from 0 to 1e300", f"write for example {argument}=0.5")
-    return epsilon
+    return _as_written(TARGET_EPSILON, argument, given)
 
 
 def nearly(units: int) -> float:

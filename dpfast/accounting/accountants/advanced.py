@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
+
+from flint import arb
 
 from dpfast.accounting.accountants.accountant import Events
 from dpfast.accounting.accountants.basic import cost
-from dpfast.accounting.accountants.capped import Capped
+from dpfast.accounting.accountants.capped import Converted
 from dpfast.accounting.events import runs
 from dpfast.accounting.work import spend
-from dpfast.errors import ParameterError
+from dpfast.arguments import Choice
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import ball, float_above, units_above, working_precision
 
 __all__ = ["Advanced"]
 
+DRIFT = Choice(("tanh", "book"))
 
 # What one mean of a loss is worth in the units of `work`.
 _DRIFT_WORK = 1e3
 
 
 @dataclass(frozen=True)
-class Advanced(Capped):
+class Advanced(Converted):
     """The advanced composition theorem, for events with an epsilon each.
 
     Guarantee
@@ -52,14 +54,13 @@ class Advanced(Capped):
     """
 
     events: InitVar[Events]
-    drift: Literal["tanh", "book"] = "tanh"
+    drift: Annotated[Literal["tanh", "book"], DRIFT] = "tanh"
     squares: int = field(init=False)
     drift_units: int = field(init=False)
     delta_units: int = field(init=False)
 
     def __post_init__(self, events: Events) -> None:
-        if self.drift not in ("tanh", "book"):
-            raise ParameterError("drift", self.drift, "'tanh' or 'book'")
+        DRIFT.read("drift", self.drift)
         counts = runs(events)
         squares = drifts = deltas = 0
         for event, count in counts.items():
@@ -67,9 +68,7 @@ class Advanced(Capped):
             squares += count * epsilon_units**2
             drifts += count * self._drift_units(epsilon_units)
             deltas += count * delta_units
-        object.__setattr__(self, "squares", squares)
-        object.__setattr__(self, "drift_units", drifts)
-        object.__setattr__(self, "delta_units", deltas)
+        self._set(squares=squares, drift_units=drifts, delta_units=deltas)
         self._keep_sums(event.times(count) for event, count in counts.items())
 
     def _drift_units(self, epsilon_units: int) -> int:
@@ -78,25 +77,18 @@ class Advanced(Capped):
             epsilon = ball(Fraction(epsilon_units, UNITS_PER_ONE))
             return units_above(epsilon * ((epsilon / 2).tanh() if self.drift == "tanh" else epsilon.expm1()))
 
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the theorem's epsilon at s = delta - sum delta_i; infinity unless that is above 0."""
-        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
-        if self.squares == 0:
-            return 0.0 if slack >= 0 else math.inf
-        if slack <= 0:
-            return math.inf
+    @property
+    def _is_nothing(self) -> bool:
+        return self.squares == 0
+
+    def _epsilon_beside(self, slack: Fraction) -> float:
         with working_precision():
             spread = (-2 * ball(slack).log() * ball(Fraction(self.squares, UNITS_PER_ONE**2))).sqrt()
             return float_above(spread + ball(Fraction(self.drift_units, UNITS_PER_ONE)))
 
-    def _delta(self, target: Fraction) -> float:
-        """Return the theorem's delta; 1 unless ``epsilon`` is above the drift."""
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the theorem's delta; 1 unless the target is above the drift."""
         above = target - Fraction(self.drift_units, UNITS_PER_ONE)
-        deltas = Fraction(self.delta_units, UNITS_PER_ONE)
-        with working_precision():
-            if self.squares == 0:
-                return min(1.0, float_above(ball(deltas)))
-            if above <= 0:
-                return 1.0
-            exponent = -(above**2) * UNITS_PER_ONE**2 / (2 * self.squares)
-            return min(1.0, float_above(ball(exponent).exp() + ball(deltas)))
+        if above <= 0:
+            return ball(1)
+        return ball(-(above**2) * UNITS_PER_ONE**2 / (2 * self.squares)).exp()

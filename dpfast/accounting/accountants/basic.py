@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -13,13 +12,11 @@ from numpy.typing import ArrayLike
 from dpfast.accounting.accountants.accountant import (
     Accountant,
     Events,
-    checked_delta,
-    checked_epsilon,
     dearest,
     pair_total,
     refused,
 )
-from dpfast.accounting.events import Event, KeySelection, Partitioned, PoissonSubsampled, Single
+from dpfast.accounting.events import KeySelection, Partitioned, PoissonSubsampled, Single
 from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
@@ -57,7 +54,7 @@ def _cost(event: Single) -> tuple[int, int]:
     return ceiling_units(facts.epsilon(event)), 0 if facts.delta is None else ceiling_units(facts.delta(event))
 
 
-def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
+def cost(event: Events) -> tuple[int, int]:
     """Return what an event costs under basic composition, in whole units of 1e-18, rounded up.
 
     Guarantee
@@ -161,17 +158,14 @@ class Basic(Accountant):
 
     def __post_init__(self, events: Events) -> None:
         epsilon_units, delta_units = cost(events)
-        object.__setattr__(self, "epsilon_units", epsilon_units)
-        object.__setattr__(self, "delta_units", delta_units)
+        self._set(epsilon_units=epsilon_units, delta_units=delta_units)
 
-    def epsilon(self, delta: float | Fraction) -> float:
-        """Return the sum of all epsilons if ``delta`` reaches the sum of all deltas, else infinity."""
-        if checked_delta(delta) * UNITS_PER_ONE < self.delta_units:
-            return math.inf
-        return round_up_written(Fraction(self.epsilon_units, UNITS_PER_ONE))
+    def _epsilon(self, target: Fraction) -> float:
+        """Return the sum of all epsilons if the target reaches the sum of all deltas, else infinity."""
+        reached = target * UNITS_PER_ONE >= self.delta_units
+        return round_up_written(Fraction(self.epsilon_units, UNITS_PER_ONE)) if reached else math.inf
 
-    def delta(self, epsilon: float | Fraction) -> float:
-        """Return the sum of all deltas if ``epsilon`` reaches the sum of all epsilons, else 1."""
-        if checked_epsilon(epsilon) * UNITS_PER_ONE < self.epsilon_units:
-            return 1.0
-        return min(1.0, round_up_written(Fraction(self.delta_units, UNITS_PER_ONE)))
+    def _delta(self, target: Fraction) -> float:
+        """Return the sum of all deltas if the target reaches the sum of all epsilons, else 1."""
+        reached = target * UNITS_PER_ONE >= self.epsilon_units
+        return min(1.0, round_up_written(Fraction(self.delta_units, UNITS_PER_ONE))) if reached else 1.0

@@ -7,11 +7,22 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpfast.accounting.accountants.accountant import Accountant, Events, checked_delta, checked_epsilon
+from flint import arb
+
+from dpfast.accounting.accountants.accountant import (
+    Accountant,
+    Events,
+    TargetDelta,
+    TargetEpsilon,
+    checked_delta,
+    checked_epsilon,
+)
 from dpfast.accounting.accountants.basic import Basic
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import ball, float_above, working_precision
 
-__all__ = ["Capped"]
+__all__ = ["Capped", "Converted"]
 
 
 @dataclass(frozen=True)
@@ -39,25 +50,47 @@ class Capped(Accountant):
             sums: Basic | None = Basic(events)
         except ParameterError:
             sums = None
-        object.__setattr__(self, "_sums", sums)
+        self._set(_sums=sums)
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def epsilon(self, delta: TargetDelta) -> float:
         """Return an epsilon at which the events are (epsilon, delta)-private; infinity where none is known."""
         target = checked_delta(delta)
         sums = math.inf if self._sums is None else self._sums.epsilon(target)
         return min(self._epsilon(target), sums)
 
-    def delta(self, epsilon: float | Fraction) -> float:
+    def delta(self, epsilon: TargetEpsilon) -> float:
         """Return a delta at which the events are (epsilon, delta)-private; 1 where none is known."""
         target = checked_epsilon(epsilon)
         sums = 1.0 if self._sums is None else self._sums.delta(target)
         # Where the sums are within a rounding of nothing, the theorem's work would be in vain.
         return 0.0 if sums == 0.0 else min(self._delta(target), sums)
 
+
+class Converted(Capped):
+    """A theorem that turns a sum of its own into an epsilon for a delta; deltas of events are added beside it."""
+
+    delta_units: int
+
+    @property
     @abstractmethod
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the theorem's epsilon at a delta."""
+    def _is_nothing(self) -> bool:
+        """Whether the sum is 0."""
 
     @abstractmethod
+    def _epsilon_beside(self, slack: Fraction) -> float:
+        """Return the theorem's epsilon at a delta above 0, of a sum above 0."""
+
+    @abstractmethod
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the theorem's delta at an epsilon, of a sum above 0."""
+
+    def _epsilon(self, target: Fraction) -> float:
+        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
+        if self._is_nothing:
+            return 0.0 if slack >= 0 else math.inf
+        return self._epsilon_beside(slack) if slack > 0 else math.inf
+
     def _delta(self, target: Fraction) -> float:
-        """Return the theorem's delta at an epsilon."""
+        with working_precision():
+            deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
+            return min(1.0, float_above(deltas if self._is_nothing else self._delta_beside(target) + deltas))

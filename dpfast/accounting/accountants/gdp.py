@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 
@@ -12,12 +11,10 @@ from flint import arb
 from dpfast.accounting.accountants.accountant import (
     Accountant,
     Events,
-    checked_delta,
-    checked_epsilon,
     refused,
     smallest_epsilon,
 )
-from dpfast.accounting.events import Event, Partitioned, Single, runs
+from dpfast.accounting.events import Partitioned, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.exact.balls import ball, float_above, working_precision
 
@@ -37,7 +34,7 @@ def _cost(event: Single) -> int:
     return -(-squared.numerator * SQUARED_UNITS_PER_ONE // squared.denominator)
 
 
-def cost(event: Event | Iterable[Event]) -> int:
+def cost(event: Events) -> int:
     """Return the squared mu of Gaussian events, in whole units of 1e-36, rounded up.
 
     Guarantee
@@ -92,7 +89,7 @@ class GDP(Accountant):
     squared_units: int = field(init=False)
 
     def __post_init__(self, events: Events) -> None:
-        object.__setattr__(self, "squared_units", cost(events))
+        self._set(squared_units=cost(events))
 
     @property
     def mu(self) -> float:
@@ -103,18 +100,14 @@ class GDP(Accountant):
     def _mu(self) -> arb:
         return ball(Fraction(self.squared_units, SQUARED_UNITS_PER_ONE)).sqrt()
 
-    def epsilon(self, delta: float | Fraction) -> float:
+    def _epsilon(self, target: Fraction) -> float:
         """Return the least epsilon, rounded up; infinity at delta 0 unless there are no events."""
-        target = checked_delta(delta)
         if target == 0:
             return math.inf if self.squared_units else 0.0
         return smallest_epsilon(lambda epsilon: self._delta(Fraction(epsilon)), target, 1.0)
 
-    def delta(self, epsilon: float | Fraction) -> float:
-        """Return the least delta, rounded up."""
-        return self._delta(checked_epsilon(epsilon))
-
     def _delta(self, target: Fraction) -> float:
+        """Return the least delta, rounded up."""
         if self.squared_units == 0:
             return 0.0
         with working_precision():

@@ -81,9 +81,7 @@ class Optimal(Capped):
                 "events", sum(counts.values()), "at most 2**36 for optimal composition", "use Advanced"
             )
         epsilon_units, delta_units = pairs.pop() if pairs else (0, 0)
-        object.__setattr__(self, "epsilon_units", epsilon_units)
-        object.__setattr__(self, "delta_units", delta_units)
-        object.__setattr__(self, "count", sum(counts.values()))
+        self._set(epsilon_units=epsilon_units, delta_units=delta_units, count=sum(counts.values()))
         self._keep_sums(event.times(count) for event, count in counts.items())
 
     @property

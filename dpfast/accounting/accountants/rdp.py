@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -13,9 +13,16 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.accounting.accountants import basic, gdp
-from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, nearly
-from dpfast.accounting.accountants.capped import Capped
-from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.accountants.accountant import (
+    Events,
+    TargetDelta,
+    TargetEpsilon,
+    checked_delta,
+    checked_epsilon,
+    nearly,
+)
+from dpfast.accounting.accountants.capped import Converted
+from dpfast.accounting.events import Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import curves
 from dpfast.accounting.formulas.subsampled import log_moment_between, log_moments
@@ -145,7 +152,7 @@ def _sampled(event: PoissonSubsampled) -> tuple[Curve, int]:
 _NOTHING: Curve = (0,) * len(ORDERS)
 
 
-def cost(event: Event | Iterable[Event]) -> tuple[Curve, int]:
+def cost(event: Events) -> tuple[Curve, int]:
     """Return what an event costs at every order of `ORDERS`, in whole units of 1e-18, rounded up.
 
     Guarantee
@@ -196,7 +203,7 @@ def _conversion_ball(order: float, delta: Fraction) -> arb:
 
 
 @dataclass(frozen=True)
-class RDP(Capped):
+class RDP(Converted):
     """The sum of all Rényi curves, converted at the best order.
 
     Guarantee
@@ -226,41 +233,34 @@ class RDP(Capped):
     def __post_init__(self, events: Events) -> None:
         listed = tuple(event.times(count) for event, count in runs(events).items())
         curve_units, delta_units = cost(listed)
-        object.__setattr__(self, "curve_units", curve_units)
-        object.__setattr__(self, "delta_units", delta_units)
+        self._set(curve_units=curve_units, delta_units=delta_units)
         self._keep_sums(listed)
 
     @cached_property
     def _near(self) -> NDArray[np.float64]:
         return np.array([nearly(units) for units in self.curve_units])
 
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the least epsilon over the orders, at delta less the deltas of events."""
-        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
-        if not any(self.curve_units):
-            return 0.0 if slack >= 0 else math.inf
-        if slack <= 0:
-            return math.inf
+    @property
+    def _is_nothing(self) -> bool:
+        return not any(self.curve_units)
+
+    def _epsilon_beside(self, slack: Fraction) -> float:
+        """Return the least epsilon over the orders."""
         best = int(np.argmin(self._near + _conversion(slack)))
         with working_precision():
             divergence = ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
             return max(0.0, float_above(divergence + _conversion_ball(ORDERS[best], slack)))
 
-    def _delta(self, target: Fraction) -> float:
-        """Return the least over the orders of exp((a - 1)(D_a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
-        with working_precision():
-            deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
-            if not any(self.curve_units):
-                return min(1.0, float_above(deltas))
-            with np.errstate(over="ignore"):
-                exponents = (_ORDER - 1.0) * (self._near - float(target) + np.log1p(-1.0 / _ORDER))
-            best = int(np.argmin(exponents - np.log(_ORDER)))
-            a, divergence = ball(ORDERS[best]), ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
-            exponent = (a - 1) * (divergence - ball(target) + (1 - 1 / a).log()) - a.log()
-            return min(1.0, float_above(exponent.exp() + deltas))
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the least over the orders of exp((a - 1)(D_a - epsilon)) (1 - 1/a)**a / (a - 1)."""
+        with np.errstate(over="ignore"):
+            exponents = (_ORDER - 1.0) * (self._near - float(target) + np.log1p(-1.0 / _ORDER))
+        best = int(np.argmin(exponents - np.log(_ORDER)))
+        a, divergence = ball(ORDERS[best]), ball(Fraction(self.curve_units[best], UNITS_PER_ONE))
+        return ((a - 1) * (divergence - ball(target) + (1 - 1 / a).log()) - a.log()).exp()
 
 
-def caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
+def caps(epsilon: TargetEpsilon, delta: TargetDelta) -> Curve:
     """Return what a budget of (epsilon, delta) buys at every order, in whole units of 1e-18, rounded down.
 
     Guarantee
@@ -291,7 +291,7 @@ def _cap(order: float, target: Fraction, slack: Fraction) -> int:
         return units_below(ball(target) - _conversion_ball(order, slack))
 
 
-def filter_caps(epsilon: float | Fraction, delta: float | Fraction) -> Curve:
+def filter_caps(epsilon: TargetEpsilon, delta: TargetDelta) -> Curve:
     """Return caps, in whole units of 1e-18, of which it suffices to keep to some one, whichever.
 
     Guarantee

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -13,9 +13,18 @@ from flint import arb
 from numpy.typing import ArrayLike
 
 from dpfast.accounting.accountants import basic
-from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon, dearest, nearly, pair_total
-from dpfast.accounting.accountants.capped import Capped
-from dpfast.accounting.events import Event, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.accountants.accountant import (
+    Events,
+    TargetDelta,
+    TargetEpsilon,
+    checked_delta,
+    checked_epsilon,
+    dearest,
+    nearly,
+    pair_total,
+)
+from dpfast.accounting.accountants.capped import Converted
+from dpfast.accounting.events import Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import rhos
 from dpfast.accounting.work import spend
@@ -69,7 +78,7 @@ def claimed(epsilon_units: int, delta_units: int) -> tuple[int, int]:
         return units_above(rhos.pure(ball(Fraction(epsilon_units, UNITS_PER_ONE)))), delta_units
 
 
-def cost(event: Event | Iterable[Event]) -> tuple[int, int]:
+def cost(event: Events) -> tuple[int, int]:
     """Return what an event costs in zero-concentrated privacy, in whole units of 1e-18, rounded up.
 
     Guarantee
@@ -138,7 +147,7 @@ def _log(x: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class ZCDP(Capped):
+class ZCDP(Converted):
     """The sum of all rho, converted at the best order.
 
     Guarantee
@@ -166,37 +175,30 @@ class ZCDP(Capped):
     def __post_init__(self, events: Events) -> None:
         listed = tuple(event.times(count) for event, count in runs(events).items())
         rho_units, delta_units = cost(listed)
-        object.__setattr__(self, "rho_units", rho_units)
-        object.__setattr__(self, "delta_units", delta_units)
+        self._set(rho_units=rho_units, delta_units=delta_units)
         self._keep_sums(listed)
 
-    def _epsilon(self, target: Fraction) -> float:
-        """Return the least over orders a of rho a + ln(1/(a s))/(a - 1) + ln(1 - 1/a), s = delta - sum delta_i."""
-        slack = target - Fraction(self.delta_units, UNITS_PER_ONE)
-        if self.rho_units == 0:
-            return 0.0 if slack >= 0 else math.inf
-        if slack <= 0:
-            return math.inf
+    @property
+    def _is_nothing(self) -> bool:
+        return self.rho_units == 0
+
+    def _epsilon_beside(self, slack: Fraction) -> float:
+        """Return the least over orders a of rho a + ln(1/(a s))/(a - 1) + ln(1 - 1/a), s the slack."""
         excess = _best_excess(nearly(self.rho_units), slack)
         with working_precision():
             rho = ball(Fraction(self.rho_units, UNITS_PER_ONE))
             return max(0.0, float_above(_epsilon_ball(rho, ball(slack), ball(excess))))
 
-    def _delta(self, target: Fraction) -> float:
-        """Return the least over orders a of exp((a - 1)(rho a - epsilon)) (1 - 1/a)**a / (a - 1), plus deltas."""
-        with working_precision():
-            deltas = ball(Fraction(self.delta_units, UNITS_PER_ONE))
-            if self.rho_units == 0:
-                return min(1.0, float_above(deltas))
-            near, most = nearly(self.rho_units), float(target)
-            t = _root(lambda t: (1 + 2 * math.exp(t)) * near - most + t - _log1p_exp(t), -300.0, 300.0)
-            excess, rho = ball(math.exp(t)), ball(Fraction(self.rho_units, UNITS_PER_ONE))
-            order = 1 + excess
-            exponent = excess * (rho * order - ball(target)) - excess.log() + order * (excess / order).log()
-            return min(1.0, float_above(exponent.exp() + deltas))
+    def _delta_beside(self, target: Fraction) -> arb:
+        """Return the least over orders a of exp((a - 1)(rho a - epsilon)) (1 - 1/a)**a / (a - 1)."""
+        near, most = nearly(self.rho_units), float(target)
+        t = _root(lambda t: (1 + 2 * math.exp(t)) * near - most + t - _log1p_exp(t), -300.0, 300.0)
+        excess, rho = ball(math.exp(t)), ball(Fraction(self.rho_units, UNITS_PER_ONE))
+        order = 1 + excess
+        return (excess * (rho * order - ball(target)) - excess.log() + order * (excess / order).log()).exp()
 
 
-def largest_rho(epsilon: float | Fraction, delta: float | Fraction) -> int:
+def largest_rho(epsilon: TargetEpsilon, delta: TargetDelta) -> int:
     """Return the rho that a budget of (epsilon, delta) buys, in whole units of 1e-18, rounded down.
 
     Guarantee

@@ -18,7 +18,7 @@ __all__ = ["Exchange", "lie_of", "multiplier_of", "odds_of", "parameter_of", "sc
 
 @dataclass(frozen=True)
 class Exchange:
-    """How an event is told in `dp_accounting`, and back."""
+    """How an event is written in `dp_accounting`, and read from there."""
 
     #: The name of their class.
     name: str

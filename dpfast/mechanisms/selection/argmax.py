@@ -69,7 +69,8 @@ def slopes(epsilon: Any, sensitivity: Any, monotonic: object, rows: int, parts: 
     >>> slopes(1, 2.0, False, 1)
     0.25
     >>> import math
-    >>> slopes(0.1, 1, True, 1) <= Fraction(1, 10) < Fraction(math.nextafter(slopes(0.1, 1, True, 1), 1))
+    >>> slope = one_slope(0.1, 1, True)
+    >>> slope <= Fraction(1, 10) < Fraction(math.nextafter(slope, 1))
     True
 
     """

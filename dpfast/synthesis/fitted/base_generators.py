@@ -92,8 +92,8 @@ def fit_by_linear_program(
     --------
     >>> import numpy as np
     >>> import dpfast as dpf
-    >>> fit_by_linear_program(dpf.workloads.prefix(3), np.array([4.0, 2.0, 10.0]), 10.0).round(9).tolist()
-    [3.0, 0.0, 7.0]
+    >>> print(fit_by_linear_program(dpf.workloads.prefix(3), np.array([4.0, 2.0, 10.0]), 10.0))
+    [3. 0. 7.]
     >>> fit_by_linear_program(dpf.workloads.prefix(3), np.array([4.0, 2.0, 10.0]), 10.0, accuracy=0.5)
 
     """
@@ -154,8 +154,8 @@ def fit_by_search(
     --------
     >>> import numpy as np
     >>> import dpfast as dpf
-    >>> fit_by_search(dpf.workloads.prefix(3), np.array([1.6, 0.9, 3.3]), 3.0, accuracy=1.5).tolist()
-    [1.0, 0.0, 2.0]
+    >>> fit_by_search(dpf.workloads.prefix(3), np.array([1.6, 0.9, 3.3]), 3.0, accuracy=1.5)
+    array([1., 0., 2.])
 
     """
     records = round(total)

@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpfast.accounting.accountants.accountant import Events, checked_delta, checked_epsilon
+from dpfast.accounting.accountants.accountant import Events, TargetDelta, TargetEpsilon, checked_delta, checked_epsilon
 from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.accountants.pld.inversion import delta_bounds, epsilon_bounds, rough_tilt
 from dpfast.accounting.accountants.pld.plan import Resolution, Runs, alternatives, compose, has_samples, resolution_of
@@ -79,12 +79,12 @@ class PLD(Capped):
     def __hash__(self) -> int:
         return hash(frozenset(frozenset(counts.items()) for counts in self._alternatives))
 
-    def epsilon_lower(self, delta: float | Fraction) -> float:
+    def epsilon_lower(self, delta: TargetDelta) -> float:
         """Return a lower bound of the epsilon of the pairs' curve at `delta`: how far `epsilon` may be from it."""
         target = checked_delta(delta)
         return min(self._bounds("epsilon", target)[0], self.epsilon(target))
 
-    def delta_lower(self, epsilon: float | Fraction) -> float:
+    def delta_lower(self, epsilon: TargetEpsilon) -> float:
         """Return a lower bound of the delta of the pairs' curve at `epsilon`."""
         target = checked_epsilon(epsilon)
         return min(self._bounds("delta", target)[0], self.delta(target))

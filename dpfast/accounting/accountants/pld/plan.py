@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpfast.accounting.accountants.accountant import refused
+from dpfast.accounting.accountants.accountant import Events, refused
 from dpfast.accounting.accountants.pld.composition import Composition
 from dpfast.accounting.accountants.pld.sampling import Atoms, Direction, Lattice, gaussian_losses, sampled_losses
-from dpfast.accounting.events import Event, Gaussian, Partitioned, PoissonSubsampled, Single, runs
+from dpfast.accounting.events import Gaussian, Partitioned, PoissonSubsampled, Single, runs
 from dpfast.accounting.facts import FACTS
 from dpfast.accounting.formulas import pairs
 from dpfast.accounting.formulas.pairs import Side
-from dpfast.accounting.formulas.transforms import FAMILIES, ROUNDING, Array, Family
+from dpfast.accounting.formulas.transforms import FAMILIES, ROUNDING, Family
 from dpfast.errors import ParameterError
 
 __all__ = ["LARGEST_ALTERNATIVES", "Resolution", "alternatives", "compose", "has_samples", "resolution_of"]
@@ -38,7 +38,12 @@ def _refuse(event: Single, takes: str, instead: str) -> ParameterError:
     return refused(event, "PLD", takes, instead)
 
 
-def alternatives(events: Event | Iterable[Event]) -> list[Runs]:
+def _too_many_parts(event: Single) -> ParameterError:
+    takes = f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all"
+    return _refuse(event, takes, "zCDP or RDP, where a partition costs the maximum of its parts")
+
+
+def alternatives(events: Events) -> list[Runs]:
     """Return the runs one unit may be in: one dict for each choice of its parts, or refuse the events."""
     plain: Runs = {}
     choices: list[list[Runs]] = []
@@ -48,11 +53,7 @@ def alternatives(events: Event | Iterable[Event]) -> list[Runs]:
         else:
             _add(plain, _simplified(event), count)
         if math.prod(len(choice) for choice in choices) > LARGEST_ALTERNATIVES:
-            raise _refuse(
-                event,
-                f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all",
-                "zCDP or RDP, where a partition costs the maximum of its parts",
-            )
+            raise _too_many_parts(event)
     result = []
     for choice in itertools.product(*choices):
         total = dict(plain)
@@ -81,11 +82,7 @@ def _repeated(event: Partitioned, count: int) -> list[Runs]:
     """Return what `count` partitions cost a unit, which may lie in another part each time."""
     parts = _without_smaller([one for part in event.events for one in alternatives(part)])
     if math.comb(count + len(parts) - 1, len(parts) - 1) > LARGEST_ALTERNATIVES:
-        raise _refuse(
-            event,
-            f"partitions with at most {LARGEST_ALTERNATIVES} distinct choices of parts in all",
-            "zCDP or RDP, where a partition costs the maximum of its parts",
-        )
+        raise _too_many_parts(event)
     result = []
     for dividers in itertools.combinations(range(count + len(parts) - 1), len(parts) - 1):
         ends = (-1, *dividers, count + len(parts) - 1)
@@ -100,11 +97,8 @@ def _repeated(event: Partitioned, count: int) -> list[Runs]:
 def _simplified(event: Single) -> Runs:
     """Return an event as runs that have a transform, or refuse it."""
     if not isinstance(event, PoissonSubsampled) and FACTS[type(event)].loss is None:
-        raise _refuse(
-            event,
-            "events whose privacy loss has a known distribution",
-            "zCDP, for rho alone fixes no distribution",
-        )
+        takes = "events whose privacy loss has a known distribution"
+        raise _refuse(event, takes, "zCDP, for rho alone fixes no distribution")
     if not isinstance(event, PoissonSubsampled):
         return {event: 1}
     inner: Runs = {}
@@ -149,21 +143,12 @@ def has_samples(counts: Runs) -> bool:
     return any(isinstance(event, PoissonSubsampled) for event in counts)
 
 
-class _Table:
-    """Parameters of one family, equal ones merged."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[float, ...], int] = {}
-
-    def add(self, count: int, *parameters: float) -> None:
-        self._counts[parameters] = self._counts.get(parameters, 0) + count
-
-    def families(self, kind: type[Family]) -> list[Family]:
-        if not self._counts:
-            return []
-        columns: list[Array] = [np.array(column) for column in zip(*self._counts, strict=True)]
-        counts = np.array([float(count) for count in self._counts.values()])
-        return [kind(columns[0], counts, *columns[1:])]
+def _families(kind: type[Family], merged: Counter[tuple[float, ...]]) -> list[Family]:
+    """Return the family of these parameters, equal ones counted."""
+    if not merged:
+        return []
+    first, *others = (np.array(column) for column in zip(*merged, strict=True))
+    return [kind(first, np.array([float(count) for count in merged.values()]), *others)]
 
 
 @dataclass(frozen=True)
@@ -201,7 +186,7 @@ def resolution_of(counts: Runs, tilt: float, epsilon: float, log_delta: float) -
 
 def compose(counts: Runs, direction: Direction, side: Side, resolution: Resolution) -> Composition:
     """Return the composition of runs, those on samples at a resolution."""
-    tables = {family: _Table() for family in FAMILIES}
+    tables: dict[type[Family], Counter[tuple[float, ...]]] = {family: Counter() for family in FAMILIES}
     sampled: list[Atoms] = []
     step = resolution.step
     squared_means: list[float] = []
@@ -232,8 +217,8 @@ def compose(counts: Runs, direction: Direction, side: Side, resolution: Resoluti
                 if loss.failure > 0.0:
                     log_finite.append(count * math.log1p(-loss.failure))
                 if loss.family is not None:
-                    tables[loss.family].add(count, *loss.parameters)
-    families = [one for family, table in tables.items() for one in table.families(family)] + sampled
+                    tables[loss.family][loss.parameters] += count
+    families = [one for family, table in tables.items() for one in _families(family, table)] + sampled
     log_finite += [float(one.counts[0]) * math.log1p(-one.losses.infinite) for one in sampled]
     total = math.fsum(log_finite)
     return Composition(

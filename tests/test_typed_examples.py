@@ -1,0 +1,66 @@
+"""What README and docstrings show passes a strict type checker, as a reader's own program would have to."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import dpfast
+
+PACKAGE = Path(dpfast.__file__).parent
+HERE = PACKAGE.parent
+
+
+def names_bound_by(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def program_of(path: Path) -> str:
+    """Return the examples in a module's docstrings, each as a function, below what the module itself imports."""
+    tree = ast.parse(path.read_text())
+    documented = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    examples = [doctest.DocTestParser().get_examples(ast.get_docstring(node) or "") for node in documented]
+    functions = []
+    for number, listed in enumerate(filter(None, examples)):
+        body = "".join(example.source for example in listed)
+        functions.append(f"def example_{number}() -> None:\n" + re.sub(r"^(?=.)", "    ", body, flags=re.MULTILINE))
+    if not functions:
+        return ""
+    imports = (ast.Import, ast.ImportFrom)
+    imported = [node for node in ast.walk(tree) if isinstance(node, imports) and node.col_offset == 0]
+    own = [name for node in tree.body for name in names_bound_by(node) if not name.startswith("__")]
+    module = ".".join(("dpfast", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    header = [*map(ast.unparse, imported), *(f"from {module} import {name}" for name in own)]
+    return "\n".join([*header, *functions])
+
+
+def complaints(folder: Path, programs: dict[str, str]) -> str:
+    """Return what a strict type checker says of programs."""
+    for name, text in programs.items():
+        (folder / f"{name}.py").write_text(text)
+    strict = [sys.executable, "-m", "mypy", "--strict", "--config-file", HERE / "pyproject.toml"]
+    command = [*strict, *sorted(folder.glob("*.py"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE, timeout=1800)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_readme_and_docstrings_pass_a_strict_type_checker(tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (HERE / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    programs = {"readme": "\n".join(blocks)}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if program := program_of(path):
+            programs["_".join(path.relative_to(PACKAGE).with_suffix("").parts)] = program
+    assert len(programs) > 100
+    assert complaints(tmp_path, programs) == ""
+
+
+def test_a_mistake_is_found(tmp_path):
+    program = "import dpfast as dpf\ndpf.release('trips.parquet', ledger=dpf.Ledger(epsilon=1.0), epsilon=[1])\n"
+    assert "arg-type" in complaints(tmp_path, {"mistaken": program})
