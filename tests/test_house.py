@@ -134,6 +134,15 @@ def test_kernels_import_numba_llvmlite_and_numpy_alone(path):
         assert top not in {"os", "io", "secrets", "random", "pathlib", "socket"}, "kernels neither read nor write"
 
 
+def test_planning_does_not_know_where_a_ledger_is_kept():
+    """What draws up, draws and synthesizes pays through `Payment`; which store a ledger has is the ledger's own."""
+    stores = {"durable", "memory", "sqlite", "sqlite_files", "postgresql", "postgresql_server", "rollback_journal"}
+    for path in sources():
+        if room_of(path) not in {"ledger", "cli"}:
+            within = {name.removeprefix("dpfast.ledger.") for name in imported(path)}
+            assert not within & stores, path
+
+
 def test_nothing_outside_kernels_imports_numba():
     for path in sources():
         if room_of(path) != "kernels":
