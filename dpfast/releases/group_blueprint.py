@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from dpfast import charts
 from dpfast.aggregation.exact import Aggregates
-from dpfast.charts import draw_groups
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
@@ -133,4 +133,6 @@ def _draw_query(
     name = next(iter(values)) if query is None else query
     if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
-    return draw_groups(frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name))
+    return charts.draw_groups(
+        frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name)
+    )

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast import charts
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
-from dpfast.charts import draw_answers
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
@@ -101,7 +101,7 @@ def _draw_answers(frame: pl.DataFrame, path: ChartPath, query: str | None, top: 
     answers, *bounds = (
         frame[name].to_numpy() for name in ("answer", "answer_lower", "answer_upper") if name in frame.columns
     )
-    return draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
+    return charts.draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
 
 
 _Kind = TypeVar("_Kind", bound=HistogramBlueprint)
