@@ -5,7 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+_MODULES = ("accounting", "errors", "strategies", "testing", "theory", "weights", "workloads")
+
 if TYPE_CHECKING:
+    from dpfast import accounting as accounting
+    from dpfast import errors as errors
+    from dpfast import strategies as strategies
+    from dpfast import testing as testing
+    from dpfast import theory as theory
+    from dpfast import weights as weights
+    from dpfast import workloads as workloads
     from dpfast.answering import answer as answer
     from dpfast.domain import Domain as Domain
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
@@ -91,15 +100,17 @@ _HOMES = {name: home for home, names in _NAMES_BY_HOME.items() for name in names
 __all__ = [*sorted(_HOMES)]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name, or a module of the package."""
-    if name in _HOMES:
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        return value
-    if name in {"accounting", "errors", "strategies", "testing", "theory", "weights", "workloads"}:
-        return import_module(f"{__name__}.{name}")
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
+if not TYPE_CHECKING:  # for which a misspelt name would be anything
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name, or a module of the package."""
+        if name in _HOMES:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+            return value
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
 
 
 def __dir__() -> list[str]:
