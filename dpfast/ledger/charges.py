@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TypeVar, get_args
+from typing import TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,10 +207,10 @@ class ChargeColumns:
                 self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
             elif not (_one_of_equal(column).min() > 0 and _one_of_equal(column).max() < np.inf):  # so where one is NaN
                 raise ParameterError(name, Words("a column"), "positive finite numbers")
-        for one in fields(self.kind):
-            column = _one_of_equal(self.parameters[one.name])
-            if one.type == "int" and (np.floor(column) != column).any():
-                raise ParameterError(one.name, Words("a column"), f"whole numbers for {self.kind.__name__}")
+        for name, kind in get_type_hints(self.kind).items():
+            column = _one_of_equal(self.parameters[name])
+            if kind is int and (np.floor(column) != column).any():
+                raise ParameterError(name, Words("a column"), f"whole numbers for {self.kind.__name__}")
 
     def as_one(self) -> Charge | None:
         """Return the one charge that all rows are, or None."""

@@ -83,6 +83,10 @@ class Request:
         column = self.privacy_unit
         bounds = {"max_groups": self.max_groups, "max_rows_per_group": self.max_rows_per_group}
         if column is not None:
+            for name, bound in bounds.items():
+                if bound is None:
+                    allowed = f"{BOUND.allowed} where privacy_unit is given"
+                    raise ParameterError(name, bound, allowed, f"write for example {name}=10")
             groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
             return PrivacyUnit(column, groups, rows, self.neighbors)
         for name, bound in bounds.items():

@@ -38,7 +38,7 @@ MISTAKES = [
     ([*FULL, "--split", "keys=1"], 2, "also for 'count'"),
     ([*FULL, "--split", "count=-1"], 2, "--split must be a number above 0 for 'count'"),
     ([*FULL, "--split", "optimal:keys=1"], 2, "--split must be made of 'count', but was 'keys'"),
-    ([*FULL, "--population", "0"], 2, "--population must be a whole number of at least 1"),
+    ([*FULL, "--population", "0"], 2, "--population must be a whole number from 1 to 2**60"),
     *(
         ([*FULL, "--epsilon", text], 2, "--epsilon must be a number from 1e-18 to 1e6")
         for text in ("nan", "inf", "-inf", "0", "-0.0", "-1", "5e-324", "1e308")
