@@ -39,7 +39,7 @@ def sort_points(slots, points, trash, cursors, out):
 
 @kernel
 def sort_staged(slots, points, trash, starts, cursors, stage, out):
-    """Do as `sort_points`, but let a slot's points wait in its row of ``stage`` until they fill it.
+    """Sort points as `sort_points` does, but let a slot's points wait in its row of ``stage`` until they fill it.
 
     ``starts`` holds each slot's first place. `release_staged` writes what is left at the end.
     """

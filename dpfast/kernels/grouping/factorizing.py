@@ -137,7 +137,7 @@ def offset_values(values, valid, lowest, out):
 def clean_views(views):
     """Zero what stands behind the end of short strings in string views (uint64, n x 2); count the long ones.
 
-    After that two short strings are equal just when their views are, whoever made them.
+    After that two short strings are equal just when their views are, whichever library made them.
     """
     long = 0
     for i in range(len(views)):

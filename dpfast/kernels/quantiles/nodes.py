@@ -164,7 +164,7 @@ def _tied_blocks(window, target, d, blocks_of):
 
 @kernel
 def _split_blocks(window, rank, blocks_of):
-    """Do the same for cells, of which those with less than ``below`` or more than ``above`` to their left are left out.
+    """Fill in the blocks of cells; those with less than ``below`` or more than ``above`` to their left are left out.
 
     ``widths`` are points, one for some cells of a point, and ``sums`` all the cells. ``edges``: the first point of
     which cells are left in, the score at the left of them if that is nearer than it was, and the same on the right, a

@@ -1,6 +1,6 @@
 """Certified gaps: how far the largest of two noisy scores lies above the other, rounded to a multiple of a grid.
 
-For two candidates with scores s and t, noise N and M (selection.py) and u = 2**-53, the gap in units of the grid is
+For two candidates with scores s and t, noise N and M (`key_bounds`) and u = 2**-53, the gap in units of the grid is
 
     y = ((s - t) + (N - M) / a) / grid
 
@@ -11,7 +11,7 @@ so far from the middle between two of them, and below 2**51.
 
 Of a row that lies in a chunk, the two candidates with the largest upper bounds get close bounds on both sides. They are
 its first two, in order, if the lower end of the one lies above the upper end of the other, and that one's lower end
-above all other upper bounds; else the row is ranked (ranking.py).
+above all other upper bounds; else the row is ranked (`ranking`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ A word is 32 random bits: a sign, then the first 31 bits r of a number V or U in
     LAPLACE       -s ln U              report noisy max
 
 Three steps. (1) For every candidate an upper bound of its key, crude and cheap. (2) The candidate with the largest
-one gets a lower bound; whoever's upper bound does not reach it is out, which mostly leaves one. (3) Those left get
+one gets a lower bound; upper bounds that do not reach it are out, which mostly leaves one. (3) Those left get
 close bounds on both sides; the ones whose upper end reaches the best lower end are the contenders. A single one has
 won. Otherwise a caller must compare *all* of them with more bits of the same words: three or more may contend.
 

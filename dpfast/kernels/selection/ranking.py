@@ -1,9 +1,9 @@
 """Certified ranking: the ``wanted`` candidates with the largest keys ``a * score + noise`` in every row, in order.
 
-The keys, their bounds and the words are those of key_bounds.py. Of every row, or part of a row, those with the largest
+The keys, their bounds and the words are those of `key_bounds`. Of every row, or part of a row, those with the largest
 upper bounds are found first; the smallest of their lower bounds is a threshold that ``wanted`` candidates certainly
-reach, and whoever's upper bound does not reach it is out. Those left get close bounds on both sides and are sorted by
-the lower ends. The order is certain if each of the first ``wanted`` lower ends lies above the upper ends of all that
+reach. A candidate whose upper bound does not reach it is out. Those left get close bounds on both sides and are sorted
+by the lower ends. The order is certain if each of the first ``wanted`` lower ends lies above the upper ends of all that
 come after it; otherwise a caller must compare those whose order is open with more bits of the same words.
 """
 
@@ -330,7 +330,7 @@ def rank_row(scores, words, a, kind, wanted, places, lows, highs):
             bound_closely(halves[:count], own, a, kind, lows, highs)
             first = threshold_of_largest(bounds[:count], wanted, counts)
             lowest = ordered(_lowest_of(bounds[:count], first, lows))
-            # Whoever's upper bound is below it is out: as many as are wanted are certainly above.
+            # What has an upper bound below it is out: as many as are wanted are certainly above.
             if threshold == LOWEST_KEY or lowest >= threshold:
                 break
         threshold = LOWEST_KEY

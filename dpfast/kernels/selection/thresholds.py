@@ -8,7 +8,7 @@ the last 31, r, have U in [r, r + 1) * 2**-31; the first is not used.
 that is their answer. (2) The others, in order, get close bounds on both sides; where these leave doubt, the run stops
 there and a caller decides this one value with more bits of the two words.
 
-Step 1 bounds E as selection.py does, by the bits of r as a float32: for r > 0
+Step 1 bounds E as `key_bounds` does, by the bits of r as a float32: for r > 0
 
     E <= 158 ln 2 - ln 2 * 2**-23 * bits + 2**-24 (1 + 2**-20)
 

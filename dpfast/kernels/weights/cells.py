@@ -237,7 +237,7 @@ def multiply_blocks(weights, query, factors, sums):
 
 @kernel
 def multiply_and_dot(weights, query, factors, following, values, sums, dots):
-    """Do the same, and set for every block the sum of its new weights times the coefficients of another query."""
+    """Multiply as above, and set for every block the sum of its new weights times the coefficients of another query."""
     for block in range(sums.size):
         own = weights[block * BLOCK : (block + 1) * BLOCK]
         sums[block] = multiply(own, cut(query, block), factors)
@@ -273,7 +273,7 @@ def inspect_blocks(weights, sums):
 
 @kernel
 def inspect_and_dot(weights, query, values, sums, dots):
-    """Do the same, and set for every block the sum of its weights times their coefficients."""
+    """Multiply as above, and set for every block the sum of its weights times their coefficients."""
     bits = _ZERO
     for block in range(sums.size):
         own = weights[block * BLOCK : (block + 1) * BLOCK]
