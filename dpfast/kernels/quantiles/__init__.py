@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 810aaa549f3f4b16
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d30a4aafe102450b
