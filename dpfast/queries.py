@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Numeric, Special, Text, is_real, no_numbers
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.declarations import TypedColumn
@@ -26,7 +27,6 @@ __all__ = [
     "ModeQuery",
     "QuantileQuery",
     "Query",
-    "Sensitivity",
     "bins",
     "choices_measure",
     "count",
@@ -145,6 +145,33 @@ class Measure:
     def grid(self) -> PublicGrid:
         """The grid of points."""
         return PublicGrid(self.step_exponent, self.lower, self.upper, self.doublings)
+
+    def sensitivity(self, unit: PrivacyUnit) -> Sensitivity:
+        """Return how far the figures of all groups can move between neighbours, in steps, exactly.
+
+        G groups of R rows a unit; a row contributes between low and high, so at most M = max(|low|, |high|) in
+        magnitude. Adding a unit moves at most G entries by R M each: L1 = G R M, L2 = sqrt(G) R M. Replacing one
+        takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
+        S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
+        """
+        low, high = (self.lower - self.centre, self.upper - self.centre) if self.kind == "sum" else (0, 1)
+        largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
+        groups, rows = unit.max_groups, unit.max_rows_per_group
+        step = float(Fraction(2) ** self.step_exponent) if self.kind == "sum" else 1.0
+        rows_reason = [f"{rows} rows"] * (rows > 1)
+        row_reason = f"{largest * step:g} a row"
+        l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
+        l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
+        if unit.neighbors == "add_remove":
+            l1, l2_squared = groups * rows * largest, groups * (rows * largest) ** 2
+            l2_row = row_reason
+        else:
+            l1 = 2 * groups * rows * largest
+            l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
+            l1_terms.insert(0, "2 (replaced)")
+            replaced = f"sqrt(2) x {row_reason}"
+            l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
+        return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))
 
 
 @dataclass(frozen=True)
@@ -384,61 +411,3 @@ def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
 def choices_measure(query: ModeQuery) -> Measure:
     """Return the measure of a mode."""
     return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How far a vector of one measure over all groups can move between neighbours, in steps, exactly.
-
-    Attributes
-    ----------
-    l1
-        The L1 sensitivity.
-    l2_squared
-        The square of the L2 sensitivity.
-    l1_reason, l2_reason
-        The formulas in numbers, for `Plan.explain`.
-
-    Notes
-    -----
-    G groups of R rows a unit; a row contributes between low and high, so at most M = max(|low|, |high|) in
-    magnitude. Adding a unit moves at most G entries by R M each: L1 = G R M, L2 = sqrt(G) R M. Replacing one
-    takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
-    S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
-
-    """
-
-    l1: int
-    l2_squared: int
-    l1_reason: str
-    l2_reason: str
-
-    def of_noise(self, mechanism: Literal["laplace", "gaussian"]) -> tuple[str, float, str]:
-        """Return the norm that noise of this kind is scaled by, the sensitivity in it, and its formula."""
-        if mechanism == "laplace":
-            return "L1", float(self.l1), self.l1_reason
-        return "L2", math.sqrt(self.l2_squared), self.l2_reason
-
-    @staticmethod
-    def of(measure: Measure, unit: PrivacyUnit) -> Sensitivity:
-        """Return the sensitivity of a measure under a privacy unit."""
-        low, high = (
-            (measure.lower - measure.centre, measure.upper - measure.centre) if measure.kind == "sum" else (0, 1)
-        )
-        largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
-        groups, rows = unit.max_groups, unit.max_rows_per_group
-        step = float(Fraction(2) ** measure.step_exponent) if measure.kind == "sum" else 1.0
-        rows_reason = [f"{rows} rows"] * (rows > 1)
-        row_reason = f"{largest * step:g} a row"
-        l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
-        l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
-        if unit.neighbors == "add_remove":
-            l1, l2_squared = groups * rows * largest, groups * (rows * largest) ** 2
-            l2_row = row_reason
-        else:
-            l1 = 2 * groups * rows * largest
-            l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
-            l1_terms.insert(0, "2 (replaced)")
-            replaced = f"sqrt(2) x {row_reason}"
-            l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
-        return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))

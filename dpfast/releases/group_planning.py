@@ -19,7 +19,6 @@ from dpfast.queries import (
     ModeQuery,
     QuantileQuery,
     Query,
-    Sensitivity,
     choices_measure,
     points_measure,
     sum_measure,
@@ -215,7 +214,7 @@ def _draft(checked: _Checked, mechanism: Mechanism, test: Mechanism | None = Non
             return quantiles_of(query, measure, checked.unit, checked.groups, share, description)
         if measure.kind == "choices":
             return modes_of(measure, checked.unit, share, description)
-        sensitivity = Sensitivity.of(measure, checked.unit)
+        sensitivity = measure.sensitivity(checked.unit)
         noise, charge = noise_of(share, kind, sensitivity.l1, sensitivity.l2_squared, description)
         return NoisyMeasure(measure, sensitivity, kind, noise.scale, charge)
 
@@ -261,7 +260,7 @@ def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechani
     if measure.selects:
         # No stake in what only "optimal" splits look at.
         return Stake(Fraction(1))
-    sensitivity = Sensitivity.of(measure, unit)
+    sensitivity = measure.sensitivity(unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
     step = Fraction(2) ** measure.step_exponent
     importance = Fraction(1)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
@@ -16,7 +17,7 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, Sensitivity
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
 
 __all__ = [
     "RANKS",

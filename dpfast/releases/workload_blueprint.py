@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.aggregation.exact import Aggregates
 from dpfast.errors import ParameterError
-from dpfast.queries import Sensitivity
 from dpfast.randomness import SystemRandom
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release

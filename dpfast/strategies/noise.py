@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dpfast.accounting.budget import Budget
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.mechanisms.noise.integer_noise import (
     IntegerNoise,
     NoiseKind,
@@ -12,7 +13,6 @@ from dpfast.mechanisms.noise.integer_noise import (
     gaussian_of_rho,
     laplace_of_epsilon,
 )
-from dpfast.queries import Sensitivity
 
 __all__ = ["cheapest_noise", "mechanisms_of", "noise_of"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Special, Threads, Whole
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.balls import round_up
 from dpfast.mechanisms.noise.calibration import round_up_root
-from dpfast.queries import Sensitivity
 from dpfast.workloads.histograms import Counts, checked_histogram
 from dpfast.workloads.workload import Union, Workload
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.events import Pure, ZeroConcentrated
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
 from dpfast.exact.balls import as_written, written_below
@@ -20,7 +21,6 @@ from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
 from dpfast.synthesis.cell_weights import histogram_shape
-from dpfast.synthesis.fitted.exact_workload import Change
 from dpfast.synthesis.shares import noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
@@ -93,7 +93,7 @@ class Task:
 
         Neighbours differ by one in one such count, or in two of them (`moved`), or in none.
         """
-        moved = Change(self.moved, 1, self.moved)
+        moved = Sensitivity.of_answers(self.moved, 1, self.moved)
         return noise_for(self.budget.kind, parts * self.part_units, moved, 1, "disjoint cells")[0]
 
     def prepare(

@@ -18,13 +18,13 @@ from dpfast.accounting.events import (
     Pure,
     Single,
 )
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
-from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["SHARE", "Selection", "Share", "noise_for", "positive_share", "read_share", "selection_for"]
 
@@ -67,7 +67,7 @@ def positive_share(units: int, budget: Budget, mend: str) -> int:
     return units
 
 
-def noise_for(kind: Kind, units: int, change: Change, count: int, description: str) -> tuple[IntegerNoise, Charge]:
+def noise_for(kind: Kind, units: int, change: Sensitivity, count: int, description: str) -> tuple[IntegerNoise, Charge]:
     """Return the noise that a share buys for integers, and the charge for drawing it ``count`` times.
 
     Guarantee

@@ -17,7 +17,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation import by_unit
-from dpfast.queries import Sensitivity
+from dpfast.queries import Measure
 from dpfast.releases import drawing
 
 from .oracles import epsilon_lower_bound
@@ -117,8 +117,8 @@ def halve_the_scale(patch):
 
 def forget_the_groups(patch):
     """The sensitivity lacks its factor max_groups."""
-    of = Sensitivity.of
-    patch.setattr(Sensitivity, "of", staticmethod(lambda measure, unit: of(measure, replace(unit, max_groups=1))))
+    whole = Measure.sensitivity
+    patch.setattr(Measure, "sensitivity", lambda measure, unit: whole(measure, replace(unit, max_groups=1)))
 
 
 def forget_to_bound(patch):

@@ -17,7 +17,7 @@ import dpfast as dpf
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ParameterError
-from dpfast.queries import Measure, Query, Sensitivity, sum_measure
+from dpfast.queries import Measure, Query, sum_measure
 
 from .oracles import largest_moves, touched_vectors
 
@@ -37,11 +37,11 @@ def test_the_formula_is_the_largest_move_there_is(neighbors, max_groups, max_row
         ]
         for measure, values in measures:
             vectors = touched_vectors(values, 2 * max_groups, max_groups, max_rows)
-            stated = Sensitivity.of(measure, unit)
+            stated = measure.sensitivity(unit)
             assert (stated.l1, stated.l2_squared) == largest_moves(vectors, neighbors), (low, high, centre)
     vectors = touched_vectors((1,), 2 * max_groups, max_groups, max_rows)
     for kind in ("rows", "values"):
-        stated = Sensitivity.of(Measure(kind, "x"), unit)
+        stated = Measure(kind, "x").sensitivity(unit)
         assert (stated.l1, stated.l2_squared) == largest_moves(vectors, neighbors)
 
 
@@ -51,9 +51,9 @@ def test_rows_may_move_to_other_groups():
     vectors = touched_vectors((5, 10), 2, 1, 3)
     moves = np.abs(vectors[:, None, :] - vectors[None, :, :])
     assert moves.max() == 30
-    assert Sensitivity.of(measure, PrivacyUnit("who", 1, 3, "replace")).l2_squared >= 30**2
+    assert measure.sensitivity(PrivacyUnit("who", 1, 3, "replace")).l2_squared >= 30**2
     assert largest_moves(touched_vectors((5, 10), 2, 1, 1), "replace") == (20, 200)
-    assert Sensitivity.of(measure, PrivacyUnit(None, 1, 1, "replace")).l1 == 20
+    assert measure.sensitivity(PrivacyUnit(None, 1, 1, "replace")).l1 == 20
 
 
 def seeded_words(seed):
@@ -98,7 +98,7 @@ def test_real_aggregates_of_neighbours_stay_within_it(max_groups, max_rows):
     for place, measure in enumerate(measures):
         added = np.array([moves[place] for moves in moved])
         for neighbors in ("add_remove", "replace"):
-            stated = Sensitivity.of(measure, PrivacyUnit("who", max_groups, max_rows, neighbors))
+            stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
             l1, l2_squared = largest_moves(added, neighbors)
             assert l1 <= stated.l1
             assert l2_squared <= stated.l2_squared
@@ -132,7 +132,7 @@ def test_rows_as_units_move_one_group_by_one_row():
     for changed in product(["a", "b", "c", None], [-100, 0, 7, 100, None]):
         grown = vectors_of([*rows, (0, *changed)], grouping, measures, 0)
         for after, before, measure in zip(grown, base, measures, strict=True):
-            stated = Sensitivity.of(measure, PrivacyUnit(None, 1, 1, "add_remove"))
+            stated = measure.sensitivity(PrivacyUnit(None, 1, 1, "add_remove"))
             assert np.abs(after - before).sum() <= stated.l1
 
 
@@ -196,7 +196,7 @@ def test_rounded_bounds_count_where_they_exceed_the_given_ones():
     """Soundness rule 14: bounds are the rounded ones; on integers 3.5 allows 4, and 4 is what is covered."""
     measure = sum_measure(dpf.sum("x", bounds=(0.5, 3.5)), whole=True)
     assert (measure.step_exponent, measure.lower, measure.upper) == (0, 0, 4)
-    assert Sensitivity.of(measure, PrivacyUnit(None, 1, 1, "add_remove")).l1 == 4
+    assert measure.sensitivity(PrivacyUnit(None, 1, 1, "add_remove")).l1 == 4
 
 
 def test_noise_follows_the_sensitivity():
@@ -212,7 +212,7 @@ def test_noise_follows_the_sensitivity():
         spent = blueprint.key_share.epsilon_units
         for planned in blueprint.queries:
             for part in planned.parts:
-                assert part.sensitivity == Sensitivity.of(part.measure, blueprint.unit)
+                assert part.sensitivity == part.measure.sensitivity(blueprint.unit)
                 spent += part.epsilon_units
                 if mechanism == "laplace":
                     assert Fraction(part.scale) * Fraction(part.epsilon_units, 10**18) >= part.sensitivity.l1

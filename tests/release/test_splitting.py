@@ -22,7 +22,6 @@ from dpfast.accounting.events import Approximate, DiscreteLaplace, Gaussian, Key
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written
-from dpfast.queries import Sensitivity
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
 
 from . import oracles
@@ -123,7 +122,7 @@ def check_charges(plan, epsilon_units, delta_units):
     assert sum(charge.epsilon_units for charge in charges) == blueprint.epsilon_units <= epsilon_units
     assert sum(charge.delta_units for charge in charges) == blueprint.delta_units <= delta_units
     for part in blueprint.parts:
-        event, sensitivity = part.charge.event, Sensitivity.of(part.measure, blueprint.unit)
+        event, sensitivity = part.charge.event, part.measure.sensitivity(blueprint.unit)
         assert event.scale == part.scale
         share = Fraction(part.epsilon_units, UNITS_PER_ONE)
         if part.mechanism == "gaussian":

@@ -11,10 +11,11 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.accountants.zcdp import largest_rho
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 from dpfast.synthesis.fitted import boosting_privacy
-from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.histograms import trees
 from dpfast.synthesis.preparing import Task
 from dpfast.testing import SeededRandom
@@ -252,14 +253,14 @@ def test_nothing_goes_around_the_noise_of_a_tree_of_several_levels(relation, mon
 
 
 def halved(change):
-    return Change(change.answers, -(-change.largest // 2), -(-change.l2_squared // 4))
+    return Sensitivity.of_answers(change.answers, -(-change.largest // 2), -(-change.l2_squared // 4))
 
 
 def test_half_the_sensitivity_is_caught(monkeypatch, seed):
     """Mutants: all answers of real queries move by half of what they do."""
     workload, histogram = WORKLOADS["real"]
-    whole = ExactWorkload.change
-    monkeypatch.setattr(ExactWorkload, "change", lambda self, relation: halved(whole(self, relation)))
+    whole = ExactWorkload.sensitivity
+    monkeypatch.setattr(ExactWorkload, "sensitivity", lambda self, relation: halved(whole(self, relation)))
     known = {"total": 10}
     losses = audit(monkeypatch, projected(workload, "add_remove", epsilon=0.8, **known), histogram, "add_remove", seed)
     assert max(one.pure for one in losses) > 1.1 * 0.8
@@ -271,7 +272,7 @@ def test_half_the_sensitivity_is_caught(monkeypatch, seed):
 
 def test_a_total_that_is_not_paid_for_is_caught(monkeypatch, seed):
     workload, histogram = WORKLOADS["prefixes"]
-    monkeypatch.setattr(Change, "and_total", lambda change, each: change)
+    monkeypatch.setattr(Sensitivity, "and_total", lambda change, each: change)
     losses = audit(monkeypatch, projected(workload, "add_remove", epsilon=0.8), histogram, "add_remove", seed)
     assert max(one.pure for one in losses) > 0.8 * 1.2
 

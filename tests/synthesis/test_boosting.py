@@ -14,13 +14,13 @@ from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.accountants.zcdp import ZCDP, cost, largest_rho
 from dpfast.accounting.budget import read_budget
 from dpfast.accounting.events import ExponentialMechanism, Laplace, runs
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import BudgetExceededError, DataError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, charge_units
 from dpfast.synthesis.fitted import boosting_bounds as bounds
 from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon
 from dpfast.synthesis.fitted.boosting import boost_queries, verdicts
 from dpfast.synthesis.fitted.boosting_privacy import Size, boosting_privacy, boosting_privacy_of_book
-from dpfast.synthesis.fitted.exact_workload import Change
 from dpfast.testing import SeededRandom
 
 ALPHA = bounds.step_size(1 / 3)
@@ -59,7 +59,7 @@ def test_noise_of_the_printed_constant_would_cost_more_than_is_said():
     """Theorem 6.6 as printed: b = sqrt(k ln(1/delta)) / epsilon; exact composition, the corollary, and ours."""
     losses = [PLD(Laplace(b).times(263)).epsilon(1e-6) for b in (60.28, 85.25, 170.493)]
     assert losses == pytest.approx([1.13798, 0.78427, 0.37402], abs=3e-4)
-    tight = noise_of_epsilon(Change(263, 1, 263), "laplace", UNITS_PER_ONE, UNITS_PER_ONE // 10**6)
+    tight = noise_of_epsilon(Sensitivity.of_answers(263, 1, 263), "laplace", UNITS_PER_ONE, UNITS_PER_ONE // 10**6)
     assert 60.28 < tight.scale < 75
     assert 0.998 <= PLD(tight.event).epsilon(1e-6) <= 1.0
 
@@ -147,7 +147,7 @@ def test_all_that_is_drawn_stays_within_the_budget(size, mechanism, share):
             for event, count in runs(pure.events).items()
             if isinstance(event, ExponentialMechanism)
         )
-        noise = size.change(size.rounds).l1 / pure.noise.scale
+        noise = size.answer_sensitivity(size.rounds).l1 / pure.noise.scale
         assert spent / UNITS_PER_ONE + noise <= 0.7 * (1 + 1e-12)
     book = boosting_privacy_of_book(size, read_budget(0.7, 1e-7, None), mechanism, share)
     assert PLD(book.events).epsilon(1e-7) <= 0.7

@@ -39,15 +39,15 @@ def test_clamped_neighbours_are_no_further_apart_than_claimed(name, relation, se
     generator = np.random.default_rng(seed)
     workload = ALL_WORKLOADS[name]
     exact = ExactWorkload(workload)
-    change, group_change = exact.change(relation), exact.group_change(relation)
+    change, group_sensitivity = exact.sensitivity(relation), exact.group_sensitivity(relation)
     for cells in ends(workload, exact.largest_scored, generator):
         own = exact.answers(clamped(cells, exact.largest_scored, clamp=True))
         estimates = generator.normal(15.0, 12.0, len(workload))
         scores = exact.scores(own, estimates, 3.0)
         for step in neighbours(workload.cells, relation):
             moved = exact.answers(clamped(cells + step, exact.largest_scored, clamp=True))
-            assert np.add.reduceat(np.abs(moved - own), exact.offsets[:-1]).max() <= group_change.l1
-            assert np.add.reduceat((moved - own) ** 2, exact.offsets[:-1]).max() <= group_change.l2_squared
+            assert np.add.reduceat(np.abs(moved - own), exact.offsets[:-1]).max() <= group_sensitivity.l1
+            assert np.add.reduceat((moved - own) ** 2, exact.offsets[:-1]).max() <= group_sensitivity.l2_squared
             assert np.abs(exact.scores(moved, estimates, 3.0) - scores).max() <= exact.score_sensitivity(relation)
     for cells in ends(workload, exact.largest_count, generator):
         own = exact.answers(clamped(cells, exact.largest_count, clamp=True))

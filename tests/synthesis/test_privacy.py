@@ -15,9 +15,10 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
-from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.fitted.rounds import Rounds
 from dpfast.testing import SeededRandom
 
@@ -57,7 +58,7 @@ def test_no_neighbour_moves_a_score_or_a_group_of_answers_further_than_claimed(n
     generator = np.random.default_rng(seed)
     workload = WORKLOADS[name]
     queries = ExactWorkload(workload)
-    claimed = queries.group_change(relation)
+    claimed = queries.group_sensitivity(relation)
     reached = 0
     for _ in range(4):
         cells = generator.integers(1, 30, workload.cells)
@@ -121,7 +122,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     from dpfast.mechanisms.noise import integer_noise as calibration
     from dpfast.synthesis.shares import noise_for
 
-    honest, _ = noise_for("epsilon", UNITS_PER_ONE, Change(1, 1, 1), 1, "audit")
+    honest, _ = noise_for("epsilon", UNITS_PER_ONE, Sensitivity(1, 1), 1, "audit")
 
     def frequencies(noise: calibration.IntegerNoise) -> tuple[float, float]:
         source, runs = SeededRandom(seed), 20_000
@@ -137,7 +138,7 @@ def test_an_auditor_of_whole_runs_catches_noise_for_a_smaller_sensitivity(seed, 
     true_scale = calibration.laplace_scale
     monkeypatch.setattr(calibration, "laplace_scale", lambda sensitivity, share: true_scale(sensitivity / 8, share))
     with pytest.raises(ParameterError, match="charge what it costs"):
-        noise_for("epsilon", UNITS_PER_ONE, Change(1, 1, 1), 1, "audit")
+        noise_for("epsilon", UNITS_PER_ONE, Sensitivity(1, 1), 1, "audit")
 
 
 def rounds_of(workload, budget: Budget, relation="add_remove", **given):
@@ -171,14 +172,14 @@ def test_shares_never_exceed_the_budget_and_events_never_their_shares(name, rela
         assert basic.cost(charge.event)[0] <= charge.epsilon_units
     assert (
         Fraction(plan.noise.scale) * Fraction(charges[-1].epsilon_units, UNITS_PER_ONE)
-        >= plan.queries.group_change(relation).l1
+        >= plan.queries.group_sensitivity(relation).l1
     )
 
     budget = read_budget(None, None, amount)
     plan = rounds_of(workload, budget, relation, rounds=rounds, selection=selection, selection_share=0.37)
     charges = plan.total_charges + plan.charges_of(rounds)
     assert sum(zcdp.cost(charge.event)[0] * charge.count for charge in charges) <= budget.units
-    assert plan.noise.event.sensitivity**2 >= plan.queries.group_change(relation).l2_squared
+    assert plan.noise.event.sensitivity**2 >= plan.queries.group_sensitivity(relation).l2_squared
 
 
 def test_noise_for_a_smaller_epsilon_is_as_much_wider():

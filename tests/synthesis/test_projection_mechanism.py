@@ -11,11 +11,12 @@ import dpfast as dpf
 from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.accountants.zcdp import ZCDP, largest_rho
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import BudgetExceededError, DataError, LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 from dpfast.synthesis.fitted.answer_noise import noise_of_epsilon, noise_of_rho
-from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.fitted.projection_mechanism import projection_error, projection_mechanism
 from dpfast.testing import SeededRandom
 
@@ -45,7 +46,7 @@ def test_neighbours_answers_lie_no_farther_apart_than_is_said(seed):
         answers = exact.answers(counts)
         assert answers.dtype == np.int64
         for neighbors, changes in (("add_remove", added), ("replace", replaced)):
-            bound = exact.change(neighbors)
+            bound = exact.sensitivity(neighbors)
             differences = [exact.answers(counts + change) - answers for change in changes]
             for difference in differences:
                 assert np.count_nonzero(difference) <= bound.answers
@@ -68,7 +69,7 @@ def test_real_queries_are_answered_as_rounded(seed):
 
 def test_golden_facts_of_the_toy():
     """The text's scale for k = 200, epsilon = 0.5, delta = 1e-6, and what its noise costs in truth."""
-    change = Change(200, 1, 200)
+    change = Sensitivity.of_answers(200, 1, 200)
     book = noise_of_epsilon(change, "laplace", HALF, MILLIONTH, "book")
     assert book.scale == pytest.approx(297.35377511)
     assert PLD(book.event).epsilon(1e-6) == pytest.approx(0.178468, abs=1e-5)
@@ -76,7 +77,7 @@ def test_golden_facts_of_the_toy():
     assert round(projection_error(1000, 200, 50, 0.5, 1e-6)) == 327919
 
 
-@pytest.mark.parametrize("change", [Change(20, 1, 20), Change(3, 7, 100)])
+@pytest.mark.parametrize("change", [Sensitivity.of_answers(20, 1, 20), Sensitivity.of_answers(3, 7, 100)])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (3.0, 1e-3)])
 def test_calibrations_suffice_and_tight_ones_waste_nothing(change, epsilon, delta):
     units = round(epsilon * 10**6) * 10**12, round(delta * 10**6) * 10**12
@@ -101,7 +102,7 @@ def test_calibrations_suffice_and_tight_ones_waste_nothing(change, epsilon, delt
 
 def test_a_mutant_with_half_the_sensitivity_is_seen():
     """Were answers of a change by 2 calibrated as changes by 1, the exact loss of the event would exceed epsilon."""
-    mutant = noise_of_epsilon(Change(5, 1, 5), "laplace", HALF, MILLIONTH)
+    mutant = noise_of_epsilon(Sensitivity.of_answers(5, 1, 5), "laplace", HALF, MILLIONTH)
     assert PLD(Repeated(DiscreteLaplace(mutant.scale, 2), 5)).epsilon(1e-6) > 0.5
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.accountants.pld import PLD
 from dpfast.accounting.events import Event, Repeated
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Choice
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
@@ -26,7 +27,6 @@ from dpfast.mechanisms.noise.integer_noise import (
     laplace_of_rho,
     laplace_of_scale,
 )
-from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["CALIBRATION", "AnswerNoise", "Calibration", "noise_of_epsilon", "noise_of_rho"]
 
@@ -64,7 +64,7 @@ class AnswerNoise:
 
 @lru_cache(maxsize=1024)
 def noise_of_epsilon(
-    change: Change, mechanism: NoiseKind, epsilon: int, delta: int, calibration: Calibration = "tight"
+    change: Sensitivity, mechanism: NoiseKind, epsilon: int, delta: int, calibration: Calibration = "tight"
 ) -> AnswerNoise:
     """Return noise that makes answers (epsilon, delta)-private.
 
@@ -152,7 +152,7 @@ def _least_scale(loss: Callable[[float], float], budget: float, sufficient: floa
     return best
 
 
-def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
+def noise_of_rho(change: Sensitivity, mechanism: NoiseKind, rho: int) -> AnswerNoise:
     """Return noise that makes answers rho-zCDP: `zcdp.cost` says so of the event that is charged.
 
     Parameters
@@ -173,11 +173,11 @@ def noise_of_rho(change: Change, mechanism: NoiseKind, rho: int) -> AnswerNoise:
     return _all(laplace_of_rho(change.largest, rho, answers=change.answers), change)
 
 
-def _all(noise: IntegerNoise, change: Change) -> AnswerNoise:
+def _all(noise: IntegerNoise, change: Sensitivity) -> AnswerNoise:
     """Return noise on all answers: an event of its own for each, or one event of the vector if it is Gaussian."""
     event = noise.event if noise.mechanism == "gaussian" else Repeated(noise.event, change.answers)
     return AnswerNoise(noise, event)
 
 
-def _laplace(scale: float, change: Change) -> AnswerNoise:
+def _laplace(scale: float, change: Sensitivity) -> AnswerNoise:
     return _all(laplace_of_scale(scale, change.largest), change)

@@ -250,7 +250,7 @@ def boost_queries(
     remembers = REMEMBER.read_optional("remember", remember)
     keeps = generator == "projection" if remembers is None else remembers
     _check_generator(generator, samples * rounds if keeps else samples, workload.cells, known)
-    size = Size(rounds, samples, step, exact.change(relation).largest, exact.largest if measured else 0)
+    size = Size(rounds, samples, step, exact.sensitivity(relation).largest, exact.largest if measured else 0)
     kind = _kind(mechanism, budget.kind == "rho" or budget.delta_units > 0)
     privacy = (boosting_privacy_of_book if book else boosting_privacy)(size, budget, kind, Fraction(share))
     tolerance = _tolerance(accuracy, exact, privacy, size)

@@ -9,12 +9,12 @@ from fractions import Fraction
 from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.synthesis.fitted.answer_noise import AnswerNoise, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.boosting_bounds import least_margin, sample_epsilon
-from dpfast.synthesis.fitted.exact_workload import Change
 
 __all__ = ["BoostingPrivacy", "Size", "boosting_privacy", "boosting_privacy_of_book"]
 
@@ -45,10 +45,10 @@ class Size:
     sensitivity: int
     total: int
 
-    def change(self, rounds: int) -> Change:
+    def answer_sensitivity(self, rounds: int) -> Sensitivity:
         """Return what neighbours do to all answers that are measured in so many rounds, and to the total."""
         measured = rounds * self.samples
-        change = Change(measured, self.sensitivity, measured * self.sensitivity**2)
+        change = Sensitivity.of_answers(measured, self.sensitivity, measured * self.sensitivity**2)
         return change.and_total(self.total) if self.total else change
 
 
@@ -110,14 +110,14 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
         units = budget.units
         first = math.floor(units * share)
         margin = unit * samples * (rounds * (rounds - 1) // 2) * UNITS_PER_ONE / first if first else math.inf
-        noise = noise_of_epsilon(size.change(rounds), mechanism, units - first, 0)
+        noise = noise_of_epsilon(size.answer_sensitivity(rounds), mechanism, units - first, 0)
     else:
         amounts = [Fraction(units, UNITS_PER_ONE) for units in (budget.units, budget.delta_units)]
         units = budget.units if budget.kind == "rho" else zcdp.largest_rho(*amounts)
         first = math.floor(units * share)
         squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
         margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf
-        noise = noise_of_rho(size.change(rounds), mechanism, units - first)
+        noise = noise_of_rho(size.answer_sensitivity(rounds), mechanism, units - first)
     accountant, step = (basic if pure else zcdp), 2.0**-30
     while True:
         privacy = _finished(size, margin, noise)
@@ -146,7 +146,7 @@ def boosting_privacy_of_book(size: Size, budget: Budget, mechanism: NoiseKind, s
     ]
     if min(*first, *each) <= 0:
         raise ParameterError("delta", budget.delta_units / UNITS_PER_ONE, "larger, as all rounds share it", "raise it")
-    noise = noise_of_epsilon(size.change(1), mechanism, each[0], each[1], "book")
+    noise = noise_of_epsilon(size.answer_sensitivity(1), mechanism, each[0], each[1], "book")
     epsilon, delta = (units / UNITS_PER_ONE * (1 - 2.0**-40) for units in first)
     margin = least_margin(size.step, size.rounds, size.samples, epsilon, delta, size.sensitivity)
     privacy = _finished(size, margin, noise)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import ParameterError, Words
 from dpfast.workloads import Workload
 
-__all__ = ["Change", "ExactWorkload", "public_steps"]
+__all__ = ["ExactWorkload", "public_steps"]
 
 #: Real coefficients are rounded such that the largest is about 2**_COEFFICIENT_BITS steps.
 _COEFFICIENT_BITS = 20
@@ -31,41 +31,12 @@ _LARGEST_ANSWER, _LARGEST_SCORE = 2**62, 2**60
 _LARGEST_KEPT = 2**24
 
 
-@dataclass(frozen=True)
-class Change:
-    """What neighbours do to answers, in steps: bounds of the difference of two vectors of integers.
-
-    Attributes
-    ----------
-    answers
-        How many answers can differ.
-    largest
-        By how much one can.
-    l2_squared
-        The square of the Euclidean distance.
-
-    """
-
-    answers: int
-    largest: int
-    l2_squared: int
-
-    @property
-    def l1(self) -> int:
-        """The sum of all differences, at most."""
-        return self.answers * self.largest
-
-    def and_total(self, each: int) -> Change:
-        """Return the same with the number of records, times ``each``, as one more answer."""
-        return Change(self.answers + 1, max(self.largest, each), self.l2_squared + each**2)
-
-
 class ExactWorkload:
     """A workload's queries with integer answers: multiples of a step of 2**-bits.
 
     Guarantee
         `answers` is exact for the queries as rounded to the step. With L and H the least and the largest of their
-        coefficients or 0, and M the largest absolute one, all in steps, `change` bounds what neighbours do to all
+        coefficients or 0, and M the largest absolute one, all in steps, `sensitivity` bounds what neighbours do to all
         answers:
 
         - add_remove: one cell changes by one, and the answers by that cell's column of the rounded matrix;
@@ -75,9 +46,9 @@ class ExactWorkload:
           squared, at most 4 times a column's square, and at most twice if no coefficient is negative, since
           abs(u - v)**2 = abs(u)**2 + abs(v)**2 - 2 <u, v>.
 
-        `group_change` bounds what they do to the answers of one group, of which a cell is in one query at most, or to
-        one query where each is a group of its own: by M in one answer for add_remove. For replace by M in two answers
-        of a group, or by H - L in a single one.
+        `group_sensitivity` bounds what they do to the answers of one group, of which a cell is in one query at most, or
+        to one query where each is a group of its own: by M in one answer for add_remove. For replace by M in two
+        answers of a group, or by H - L in a single one.
 
     Parameters
     ----------
@@ -161,19 +132,19 @@ class ExactWorkload:
         # Products of factors can be rounded one way in a row and another in the workload's range: the range decides.
         return np.clip(steps, self._least, self._most, out=steps)
 
-    def change(self, neighbors: Neighbors) -> Change:
+    def sensitivity(self, neighbors: Neighbors) -> Sensitivity:
         """Return how far all answers of neighbours can lie apart together."""
-        added, replaced = self._changes
+        added, replaced = self._sensitivities
         return added if neighbors == "add_remove" else replaced
 
     @cached_property
-    def _changes(self) -> tuple[Change, Change]:
+    def _sensitivities(self) -> tuple[Sensitivity, Sensitivity]:
         """Measure all columns: what is added or removed, and what is replaced."""
         workload = self.workload
         if workload.binary:
             entries = int(workload.transposed(np.ones(len(workload))).max())
             both = min(2 * entries, len(workload))
-            return Change(entries, 1, entries), Change(both, 1, both)
+            return Sensitivity.of_answers(entries, 1, entries), Sensitivity.of_answers(both, 1, both)
         counts, squares = np.zeros(workload.cells, np.int64), np.zeros(workload.cells)
         ranges: list[int] = []
         least, most = 0, 0
@@ -187,28 +158,30 @@ class ExactWorkload:
         column = math.ceil(float(squares.max()) * (1 + 2.0**-20))
         apart = min((2 if least >= 0 else 4) * column, sum(span**2 for span in ranges))
         both = min(2 * entries, len(workload))
-        return Change(entries, max(most, -least), column), Change(both, max(ranges), apart)
+        return Sensitivity.of_answers(entries, max(most, -least), column), Sensitivity.of_answers(
+            both, max(ranges), apart
+        )
 
-    def group_change(self, neighbors: Neighbors) -> Change:
+    def group_sensitivity(self, neighbors: Neighbors) -> Sensitivity:
         """Return how far the answers of one group can lie apart, or of one query: from the range alone."""
         if neighbors == "add_remove":
-            return Change(1, self.largest, self.largest**2)
+            return Sensitivity.of_answers(1, self.largest, self.largest**2)
         if self.grouped:
-            return Change(2, self.largest, 2 * self.largest**2)
+            return Sensitivity.of_answers(2, self.largest, 2 * self.largest**2)
         span = max(self._most, 0) - min(self._least, 0)
-        return Change(1, span, span**2)
+        return Sensitivity.of_answers(1, span, span**2)
 
     def score_sensitivity(self, neighbors: Neighbors) -> int:
         """Return what neighbours change in a score at most: see `scores`."""
-        return self.group_change(neighbors).l1 << self.score_bits
+        return self.group_sensitivity(neighbors).l1 << self.score_bits
 
     def scores(self, answers: NDArray[np.int64], estimates: NDArray[np.float64], expected: float) -> NDArray[np.int64]:
         """Return every group's score: how far the estimates are from the answers, less what noise would make it.
 
         Guarantee
             Integers, in steps of 2**-score_bits of an answer's step. For fixed estimates, which are public, neighbours
-            change no score by more than 2**score_bits times the l1 of `group_change`: the score is the sum over the
-            group's queries of abs(2**score_bits a_i - e_i) less a constant, with e_i and the constant whole numbers
+            change no score by more than 2**score_bits times the l1 of `group_sensitivity`: the score is the sum over
+            the group's queries of abs(2**score_bits a_i - e_i) less a constant, with e_i and the constant whole numbers
             made of public ones, and abs(abs(u) - abs(v)) <= abs(u - v) (Soundness rule 25).
 
         Parameters

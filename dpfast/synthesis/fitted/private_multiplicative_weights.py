@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Flag, Number, Special, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
 from dpfast.ledger.account import OwnName
@@ -21,7 +22,7 @@ from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
-from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload, public_steps
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
 from dpfast.synthesis.shares import Share, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
@@ -193,13 +194,13 @@ class PrivateMultiplicativeWeights:
         if not self._public_total:
             own = positive_share(int(units * read_share(total_share, "total_share")), budget, "lower updates")
             units -= own
-            total_noise, charge = noise_for(kind, own, Change(1, 1, 1), 1, f"{name}: total")
+            total_noise, charge = noise_for(kind, own, Sensitivity(1, 1), 1, f"{name}: total")
             charges.append(charge)
         testing = positive_share(int(units * read_share(test_share, "test_share")), budget, "lower updates")
         test = selection_for(kind, testing, "sparse_vector", 1, f"{name}: comparisons")
         measuring = positive_share((units - testing) // self.updates, budget, "lower updates")
         width = (2 if self._signed and neighbors == "replace" else 1) << _BITS
-        moved = Change(1, width, width**2)
+        moved = Sensitivity.of_answers(1, width, width**2)
         self._noise, charge = noise_for(kind, measuring, moved, self.updates, f"{name}: measurements")
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self._noise.deviation, self._noise.scale)

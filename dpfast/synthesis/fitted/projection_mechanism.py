@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import Event
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Choice, Real, Threads, Whole
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
@@ -21,7 +22,7 @@ from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.answer_noise import CALIBRATION, AnswerNoise, Calibration, noise_of_epsilon, noise_of_rho
 from dpfast.synthesis.fitted.boosting_bounds import BETA, COUNT
-from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.fitted.projection import Body, Iterations, Projection, Tolerance, check_limits, project_answers
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Total as TotalCount
@@ -70,7 +71,7 @@ class ProjectedAnswers(Estimate):
     projection: Projection
 
 
-def calibrate_noise(change: Change, budget: Budget, mechanism: object, calibration: Calibration) -> AnswerNoise:
+def calibrate_noise(change: Sensitivity, budget: Budget, mechanism: object, calibration: Calibration) -> AnswerNoise:
     """Return noise for a budget; "auto" takes the one of less variance: Gaussian, or Laplace by basic composition."""
     CALIBRATION.read("calibration", calibration)
     MECHANISM.read("mechanism", mechanism)
@@ -123,7 +124,7 @@ def projection_mechanism(
         (epsilon, delta)-differentially private, or rho-zCDP, for histograms that differ in one record: one more or
         less of it ("add_remove"), or one in another cell ("replace", the number of records is public then). Proof. The
         exact answers of the queries, rounded to fixed point, are integers. Neighbours' answers differ by no more than
-        `dpfast.synthesis.fitted.exact_workload.Change` says, with the number of records as one more answer where that
+        `dpfast.accounting.sensitivity.Sensitivity` says, with the number of records as one more answer where that
         is measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
         `noise_of_rho` proves sufficient. The rest is post-processing.
 
@@ -215,7 +216,7 @@ def projection_mechanism(
     source = random_source(random)
     thread_count(threads, 1)
     check_limits(body, tolerance, iterations)
-    change = exact.change(relation)
+    change = exact.sensitivity(relation)
     measured = relation == "add_remove" and total is None
     if measured:
         change = change.and_total(exact.largest)

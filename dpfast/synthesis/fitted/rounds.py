@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Choice, Flag, Whole
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.ledger import Charge
@@ -21,7 +22,7 @@ from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL
 from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.exact_workload import Change, ExactWorkload
+from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.shares import Selection, Share, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
@@ -110,7 +111,7 @@ class Rounds:
             part = read_share(total_share, "total_share")
             self.total_units = positive_share(int(left * part), budget, "lower rounds")
             left -= self.total_units
-            self.total_noise, charge = noise_for(kind, self.total_units, Change(1, 1, 1), 1, f"{name}: total")
+            self.total_noise, charge = noise_for(kind, self.total_units, Sensitivity(1, 1), 1, f"{name}: total")
             self.total_charges.append(charge)
         default = _SHARE_OF_GROUPS if queries.grouped else _SHARE_OF_ONE
         part = default if selection_share is None else read_share(selection_share, "selection_share")
@@ -124,7 +125,7 @@ class Rounds:
         if select:
             self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections")
         self.noise, self._noise_charge = noise_for(
-            kind, measure, queries.group_change(neighbors), self.rounds, f"{name}: measurements"
+            kind, measure, queries.group_sensitivity(neighbors), self.rounds, f"{name}: measurements"
         )
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self.noise.deviation, self.noise.scale)
