@@ -333,8 +333,8 @@ class Text(Argument[str]):
         return text and not any("\ud800" <= letter <= "\udfff" for letter in given)
 
     def convert(self, given: Any) -> str:
-        """Return it."""
-        return str(given)
+        """Return it; of a string that is an enum, the string."""
+        return str.__str__(given)
 
     def wrong(self) -> Iterator[object]:
         """Yield what is no string, or an empty one."""
@@ -422,7 +422,7 @@ def _number(given: Any) -> float:
         return math.nan
     try:
         return float(given)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever the number's own type raises
         return math.nan
 
 

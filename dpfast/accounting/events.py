@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from operator import index
@@ -44,6 +45,11 @@ class _Field(NamedTuple):
     convert: Callable[[Any], float]
     holds: Callable[[float], bool]
 
+    @property
+    def reads(self) -> str:
+        """What a number must have: bytes and their like have no ``__float__``, and are read as text."""
+        return "__index__" if self.convert is index else "__float__"
+
 
 Positive: TypeAlias = Annotated[float, _Field("a positive finite number", float, lambda x: 0.0 < x < math.inf)]
 BelowOne: TypeAlias = Annotated[float, _Field("a number above 0 and below 1", float, lambda x: 0.0 < x < 1.0)]
@@ -69,11 +75,12 @@ class _Fact:
         kind: type = type(self)
         for name, field in _fields(kind):
             given = getattr(self, name)
-            try:
-                number = math.nan if isinstance(given, (bool, str, bytes)) else field.convert(given)
-            except (TypeError, ValueError, OverflowError):
-                number = math.nan
-            if not field.holds(number):
+            number = math.nan
+            if hasattr(type(given), field.reads) and not isinstance(given, (bool, str, bytes)):
+                with suppress(TypeError, ValueError, OverflowError):
+                    number = field.convert(given)
+            # What is rounded to 0 is not 0.
+            if not field.holds(number) or (number == 0 and given != 0):
                 raise ParameterError(name, given, field.allowed)
             object.__setattr__(self, name, number)
 
@@ -178,16 +185,7 @@ class PoissonSubsampled(_Fact):
 
     def __post_init__(self) -> None:
         _check_events((self.event,), "event")
-        kind: type = type(self)
-        for name, field in _fields(kind):
-            given = getattr(self, name)
-            try:
-                number = math.nan if isinstance(given, (bool, str, bytes)) else field.convert(given)
-            except (TypeError, ValueError, OverflowError):
-                number = math.nan
-            if not field.holds(number):
-                raise ParameterError(name, given, field.allowed)
-            object.__setattr__(self, name, number)
+        _Fact.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)

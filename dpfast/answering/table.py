@@ -164,6 +164,8 @@ def answer(
     _check_type(values)
     placeholder = _read_missing(missing, values.dtype)
     name, description = TEXT.read("name", name), TEXT.read("description", description)
+    if "\0" in name:  # which no column of Arrow may have in its name
+        raise ParameterError("name", name, "a string without a null character")
     monotonic, k = MONOTONIC.read("monotonic", monotonic), WINNERS.read_optional("k", k)
     thread_count(threads, 1)
     if candidates is not None:

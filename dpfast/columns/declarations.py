@@ -105,7 +105,7 @@ def as_array(given: Any, argument: str) -> NDArray[Any]:
     try:
         # NumPy would read a Series of Polars with nulls as one of objects.
         return np.asarray(given.to_numpy() if hasattr(given, "null_count") and hasattr(given, "to_physical") else given)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object that is no array raises
         raise ParameterError(argument, Words(f"a {type(given).__name__} that is no array"), "an array") from None
 
 

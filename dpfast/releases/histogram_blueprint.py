@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -88,9 +89,13 @@ class HistogramBlueprint(Blueprint):
             _explained=self.explain(),
             spent=self.budget,
             entry=entry,
-            _make_histogram=lambda: keys.with_columns(pl.Series("estimate", cells.reshape(-1))),
+            _make_histogram=partial(_estimates, keys, cells),
             _estimate=estimate,
         )
+
+
+def _estimates(keys: pl.DataFrame, cells: NDArray[np.float64]) -> pl.DataFrame:
+    return keys.with_columns(pl.Series("estimate", cells.reshape(-1)))
 
 
 def _draw_answers(frame: pl.DataFrame, path: ChartPath, query: str | None, top: int | None) -> Figure:

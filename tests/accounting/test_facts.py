@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import get_args
 
@@ -229,3 +230,17 @@ def test_finite_pairs_are_for_samples_that_they_can_show():
     assert not FACTS[events.Laplace].sampled(narrow)
     assert not accounting.pld.applies(events.PoissonSubsampled(narrow, 0.5))
     assert not FACTS[events.DiscreteLaplace].sampled(events.DiscreteLaplace(9.0, pairs.LARGEST_DISCRETE + 1))
+
+
+@pytest.mark.parametrize("wrong", [bytearray(b"12"), memoryview(b"12"), b"12", "12", True, None, [1.0], 1j, math.nan])
+@pytest.mark.parametrize("kind", [events.Laplace, events.Gaussian, events.Pure, events.ZeroConcentrated], ids=repr)
+def test_fields_are_numbers(kind, wrong):
+    with pytest.raises(ParameterError, match=fields(kind)[0].name):
+        kind(wrong)
+
+
+@pytest.mark.parametrize("tiny", [Decimal("1e-400"), Fraction(1, 10**400)], ids=type)
+def test_what_is_rounded_to_nothing_is_refused(tiny):
+    with pytest.raises(ParameterError, match="epsilon"):
+        events.Approximate(tiny, 0.1)
+    assert events.Approximate(0, 0.1).epsilon == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -331,3 +332,13 @@ class TestAdaptive:
     def test_bad_input(self, changes, words):
         with pytest.raises(DpfastError, match=words):
             plan(strategy="adaptive", **changes)
+
+
+def test_a_release_of_a_workload_can_be_pickled():
+    """It holds what was released, and nothing else."""
+    cells = pl.DataFrame({"cell": range(3)})
+    plan = dpf.plan(cells, by="cell", keys=cells, workload=dpf.workloads.prefix(3), epsilon=1.0)
+    released = plan.run(dpf.Ledger(epsilon=1.0))
+    again = pickle.loads(pickle.dumps(released))
+    assert again.frame.equals(released.frame)
+    assert again.histogram.equals(released.histogram)

@@ -35,6 +35,9 @@ WORKLOADS = {
     "marginals and rectangles": dpf.workloads.stack(
         dpf.workloads.marginals((2, 3), 1), dpf.workloads.rectangles((2, 3), [[0, 1]], [[2, 3]])
     ),
+    "signed beside groups": dpf.workloads.stack(
+        dpf.workloads.marginals((4,), 1), dpf.workloads.matrix(np.array([[1, -1, 0, 1]]))
+    ),
     "signed integers": dpf.workloads.matrix(np.array([[1, -1, 0, 1], [0, 1, -1, -1]])),
 }
 

@@ -48,7 +48,7 @@ class ExactWorkload:
 
         `group_sensitivity` bounds what they do to the answers of one group, of which a cell is in one query at most, or
         to one query where each is a group of its own: by M in one answer for add_remove. For replace by M in two
-        answers of a group, or by H - L in a single one.
+        answers of a group, or by H - L in one: two cells of a query may have coefficients of opposite signs.
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ class ExactWorkload:
     def group_sensitivity(self, neighbors: Neighbors) -> Sensitivity:
         """Return how far the answers of one group can lie apart, or of one query: from the range alone."""
         if neighbors == "add_remove":
-            return Sensitivity.of_answers(1, self.largest, self.largest**2)
-        if self.grouped:
-            return Sensitivity.of_answers(2, self.largest, 2 * self.largest**2)
+            return Sensitivity(self.largest, self.largest**2)
         span = max(self._most, 0) - min(self._least, 0)
-        return Sensitivity.of_answers(1, span, span**2)
+        if self.grouped:
+            return Sensitivity(2 * self.largest, max(2 * self.largest**2, span**2))
+        return Sensitivity(span, span**2)
 
     def score_sensitivity(self, neighbors: Neighbors) -> int:
         """Return what neighbours change in a score at most: see `scores`."""

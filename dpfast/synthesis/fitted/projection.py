@@ -20,7 +20,7 @@ __all__ = ["Body", "Projection", "check_limits", "project_answers"]
 
 BODY = Choice(("simplex", "capped", "ball"))
 Body: TypeAlias = Annotated[Literal["simplex", "capped", "ball"], BODY]
-TOLERANCE = Number(0, above=True, optional=True, mend="write for example {name}=0.1")
+TOLERANCE = Number(0, 1e100, above=True, optional=True, mend="write for example {name}=0.1")
 Tolerance: TypeAlias = Annotated[float | None, TOLERANCE]
 ITERATIONS = Whole(1)
 Iterations: TypeAlias = Annotated[int, ITERATIONS]
