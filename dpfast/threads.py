@@ -36,6 +36,9 @@ def share(work: Callable[[Iterator[int]], None], pieces: int, threads: int) -> N
     ``numbers`` gives each number below ``pieces`` to one thread alone, and none any more where a thread has failed.
     The first error is raised when all threads have ended.
     """
+    if min(threads, pieces) < 2:
+        work(iter(range(pieces)))
+        return
     errors: list[BaseException] = []
     left, taking = iter(range(pieces)), threading.Lock()
 
