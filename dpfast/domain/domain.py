@@ -215,7 +215,7 @@ class Domain:
         Raises
         ------
         ParameterError, ColumnError
-            As of `open`.
+            As `open` does.
         DpfastError
             The data cannot be read to their end; the message shows nothing of them.
 
@@ -226,7 +226,7 @@ class Domain:
         """Return one row for each cell, in the order of the flattened histogram: its values, bins by their left edges.
 
         These are public keys of a plan: ``dpf.plan(data, by=domain.by, keys=domain.frame(), workload=...)``. A plan
-        leaves rows with other keys out, like "drop"; in its null keys are nulls, and what lies outside of bins.
+        leaves rows with other keys out, as "drop" does. Its null keys hold nulls, and what lies outside of bins.
         """
         return label_cells(np.arange(self.cells), [attribute.labels for attribute in self._attributes])
 

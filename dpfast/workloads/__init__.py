@@ -215,7 +215,7 @@ def matrix(rows: Rows, shape: OwnShape = None) -> Matrix | SparseMatrix:
 
 
 def kronecker(*workloads: Asked) -> Kronecker:
-    """Ask all products of a query of each workload, every one over attributes of its own.
+    """Ask every product of queries, one of each workload; each workload has attributes of its own.
 
     Examples
     --------
