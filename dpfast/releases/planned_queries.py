@@ -259,7 +259,7 @@ class DrawnTogether(Drawn):
 
     def reach(self, miss: float) -> float:
         """Return a bound of the error in ranks of all quantiles of a group, with probability at least 1 - ``miss``."""
-        return self.calibration.strays(self.measure.points, miss)
+        return self.calibration.rank_error(self.measure.points, miss)
 
 
 #: What a query is answered from.

@@ -168,7 +168,7 @@ def test_rank_errors_hold_exactly(values):
     ranks = [q * n for q in quantiles]
     laws = {t: law_of_points(values, points, t, shares, calibration.slope, 1 << 4) for t in range(max(n - 3, 0), n + 4)}
     for miss in (0.5, 0.05):
-        most = calibration.strays(points, miss)
+        most = calibration.rank_error(points, miss)
         for t, law in laws.items():
             strays = math.fsum(
                 p

@@ -121,7 +121,7 @@ class JointCalibration:
         """How many ranks, between two quantiles, divide a probability by e."""
         return 1 / (self.slope * self.shares[1])
 
-    def strays(self, points: int, miss: float) -> float:
+    def rank_error(self, points: int, miss: float) -> float:
         """Return within how many ranks all quantiles of a group are, with probability at least 1 - ``miss``.
 
         Theorem 3.11 of Dwork, Roth (2014). Some output has numbers within 1 of those wanted for n rows, so that its sum
