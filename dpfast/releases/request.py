@@ -86,7 +86,7 @@ class Request:
             for name, bound in bounds.items():
                 if bound is None:
                     allowed = f"{BOUND.allowed} where privacy_unit is given"
-                    raise ParameterError(name, bound, allowed, f"write for example {name}=10")
+                    raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
             groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
             return PrivacyUnit(column, groups, rows, self.neighbors)
         for name, bound in bounds.items():
