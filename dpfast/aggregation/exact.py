@@ -218,6 +218,15 @@ class Aggregation(Private):
         names = [column.name for column in self.columns]
         return f"Aggregation(by={names}, measures={len(self.contributions)}, route={self.route!r})"
 
+    def no_keys(self) -> pl.DataFrame:
+        """Return the key columns of the aggregates without a row: they depend on schema and parameters alone."""
+        if self.public is not None:
+            return self.public.given.clear()
+        # Polars groups a column without values as one of Booleans.
+        dtypes = [pl.Boolean() if column.dtype == pl.Null else column.dtype for column in self.columns]
+        found = {f"key{i}": pl.Series([], dtype=dtype) for i, dtype in enumerate(dtypes)}
+        return label_keys(pl.DataFrame(found), self.columns)
+
     def check_source(self) -> None:
         """Refuse files that changed since they were opened, and what cannot be met; to be called before the charge.
 
