@@ -38,12 +38,13 @@ class Figures:
         rows: int | None,
         batch: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Yield the frame: filtered first, as a predicate may read columns that are not asked for."""
+        """Yield the frame, or the part of it that is asked for."""
         frame = self._read()
-        if predicate is not None:
-            frame = frame.filter(predicate)
-        if rows is not None:
-            frame = frame.head(rows)
+        if predicate is not None:  # which may read columns that are not asked for: Polars finds out which
+            asked = frame.lazy().filter(predicate).head(frame.height if rows is None else rows)
+            yield (asked if columns is None else asked.select(columns)).collect(engine="in-memory")
+            return
+        frame = frame if rows is None else frame.head(rows)
         yield frame if columns is None else frame.select(columns)
 
     def __reduce__(self) -> Any:
