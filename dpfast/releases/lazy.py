@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import polars as pl
@@ -68,8 +69,10 @@ def _of_frame(frame: pl.DataFrame) -> Figures:
 
 
 def scan_figures(figures: Figures, schema: Callable[[], pl.Schema]) -> pl.LazyFrame:
-    """Return a LazyFrame over figures, whose schema is asked for when it is needed.
+    """Return a LazyFrame over figures, whose schema is asked for once, when it is needed.
 
     It is pure: equal nodes of a plan may be read once.
     """
-    return register_io_source(figures, schema=schema, validate_schema=True, is_pure=True, explain_name=figures.name)
+    return register_io_source(
+        figures, schema=cache(schema), validate_schema=True, is_pure=True, explain_name=figures.name
+    )
