@@ -25,7 +25,8 @@ _DTYPES = [np.dtype(name) for name, _ in layout.FORMATS]
 
 def _array(address: int, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return memory of the plugin as an array, good as long as the call."""
-    return np.frombuffer((ctypes.c_char * (rows * dtype.itemsize)).from_address(address), dtype)
+    memory: Any = (ctypes.c_char * (rows * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype)
 
 
 def finish(address: int) -> int:

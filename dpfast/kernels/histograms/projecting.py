@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f45e4f9640e0d33b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

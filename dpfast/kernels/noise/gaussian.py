@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f45e4f9640e0d33b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

@@ -182,12 +182,11 @@ def _draw(operation, form, rows, values, scales, per_row, largest, bits, key, sc
     own = missing_at + block
     own += -own % 64
     listed = own + 8 * SCRATCH_ARRAYS * block + 64
-    chunk, rowwise = 0, 1 if per_row else 0
+    rowwise = 1 if per_row else 0
     for start in range(0, rows, BLOCK_ROWS):
         size = min(BLOCK_ROWS, rows - start)
         drawn = size + (size % 2 if operation == GAUSSIAN else 0)
-        fill_words(schedule, chunk << 32, words, -(-word * drawn // BATCH_BYTES))
-        chunk += 1
+        fill_words(schedule, start // BLOCK_ROWS << 32, words, -(-word * drawn // BATCH_BYTES))
         value_at, released_at = values + item * start, released + freed * start
         scale_at = scales + (8 * start if per_row else 0)
         chunk_of = operation, short, words, size, form, value_at, scale_at, rowwise, own, noise_at, released_at
@@ -235,11 +234,9 @@ def _answer(form, rows, values, parameters, bits, key, schedule, scratch, job, r
     own = words + 8 * block + BATCH_BYTES
     listed = own + 8 * block
     codes_at = listed + 8 * block
-    chunk = 0
     for start in range(0, rows, BLOCK_ROWS):
         size = min(BLOCK_ROWS, rows - start)
-        fill_words(schedule, chunk << 32, words, -(-word * size // BATCH_BYTES))
-        chunk += 1
+        fill_words(schedule, start // BLOCK_ROWS << 32, words, -(-word * size // BATCH_BYTES))
         codes, kept = i64_array(own, size), i64_array(codes_at, size)
         value_at, released_at = values + item * start, released + item * start
         if form == 0:
@@ -257,7 +254,7 @@ def _answer(form, rows, values, parameters, bits, key, schedule, scratch, job, r
             rows_of, count = i64_array(listed, size), 0
             for i in range(size):
                 if codes[i] == -1:
-                    rows_of[count], kept[count] = i, kept[i]
+                    rows_of[count] = i
                     count += 1
             store(job + 8 * layout.JOB_OPERATION, RESPONSE)
             store(job + 8 * layout.JOB_KEY, key)
@@ -288,11 +285,12 @@ def _make_key(given, key):
         for word in range(0, 32, 8):
             store(key + word, load(given + word))
         return True
-    for _ in range(1000):
-        # No signal interrupts so few bytes once the generator is ready; before, the call waits.
-        if fresh_bytes(key, 32, np.int32(0)) == 32:
-            return True
-    return False
+    written, tries = 0, 0
+    # So few bytes come whole once the generator is ready; before, the call waits, and a signal may interrupt it.
+    while written != 32 and tries < 1000:
+        written = fresh_bytes(key, 32, np.int32(0))
+        tries += 1
+    return written == 32
 
 
 @kernel
@@ -419,9 +417,7 @@ def _run_noise(operation, form, inputs, count, rows, values, bits, arguments, si
                 free(bits)
                 bits, values = spread_bits, spread
                 spread_bits = 0
-            status = _run_on(
-                operation, form, name, taller, values, scales, per_row, largest, bits, 0, given, result
-            )
+            status = _run_on(operation, form, name, taller, values, scales, per_row, largest, bits, 0, given, result)
             bits = 0
     free(bits)
     free(spread)
@@ -475,4 +471,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f45e4f9640e0d33b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

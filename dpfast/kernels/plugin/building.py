@@ -23,7 +23,7 @@ __all__ = ["can_compile", "object_code", "processor"]
 
 _WORD = types.int64
 #: Functions of so many int64, each compiled apart from those that call it.
-_COMPILED = (
+_COMPILED: tuple[tuple[Any, int], ...] = (
     (run, 7),
     (field_of, 4),
     (release_array, 1),
@@ -86,3 +86,6 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

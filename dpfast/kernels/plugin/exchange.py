@@ -295,7 +295,8 @@ def release_array(array):
 def release_series(series):
     """Free an export, of which the chunks were taken over."""
     schema, arrays = load(series + layout.SERIES_FIELD), load(series + layout.SERIES_ARRAYS)
-    release_field(schema)
+    if load(schema + layout.SCHEMA_RELEASE) != 0:
+        release_field(schema)
     free(schema)
     free(load(arrays))
     free(arrays)
@@ -303,4 +304,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f45e4f9640e0d33b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

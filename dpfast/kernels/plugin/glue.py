@@ -120,3 +120,6 @@ i64 %size) {{
   store i64 %error, ptr @dpfast_last
   ret void
 }}"""
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

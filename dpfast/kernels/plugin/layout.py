@@ -93,4 +93,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f45e4f9640e0d33b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

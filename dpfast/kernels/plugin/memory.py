@@ -158,3 +158,6 @@ of_release_series = _linked("of_release_series", 0)
 # Of drawing.py, so that the bodies are compiled without what they call.
 draw_ones, draw_multiples, draw_powers = (_linked(name, 11) for name in ("draw_ones", "draw_multiples", "draw_powers"))
 answer_chunk = _linked("answer_chunk", 4)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

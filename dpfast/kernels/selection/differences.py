@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f45e4f9640e0d33b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
