@@ -23,8 +23,8 @@ from dpfast.randomness import RandomSource
 
 __all__ = ["Blocks", "NoisyColumn", "PublicColumn", "short_name"]
 
-#: Chunks of fewer rows are joined by PyArrow: to borrow one by one costs more than to copy its rows.
-_ROWS_OF_CHUNKS = 1 << 14
+#: Chunks of fewer rows are joined by PyArrow, whose memory is used again: a kernel would copy blocks that cross two.
+_ROWS_OF_CHUNKS = 1 << 18
 
 _UNREADABLE = "the stream cannot be read to its end: what it is read from failed"
 _FORKED = "a stream belongs to the process that made it; make one in this process, of rows that no other stream reads"
