@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import charts
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.aggregation.exact import Aggregation, Grouping, prepare
+from dpfast.aggregation import Grouping, Prepared, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError, Words
@@ -55,6 +55,9 @@ class HistogramBlueprint(Blueprint):
 
     """
 
+    #: What stands in a release's frame beside what each query asks.
+    answered: ClassVar[tuple[str, ...]]
+
     workload: Workload
     charge: Charge
 
@@ -72,6 +75,10 @@ class HistogramBlueprint(Blueprint):
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the line about the cells, on which those about the strategy follow."""
         return [f"  cells         {self.workload.cells:,} public keys ({self.aggregation.route} route)"]
+
+    def schema(self) -> pl.Schema:
+        """Return the columns of what each query asks, and of its answer."""
+        return pl.Schema({**self.workload.frame().schema, **dict.fromkeys(self.answered, pl.Float64())})
 
     def release(
         self,
@@ -123,7 +130,7 @@ class Cells:
     by: str
     unit: PrivacyUnit
     budget: Budget
-    aggregation: Aggregation
+    aggregation: Prepared
 
     def blueprint(self, kind: type[_Kind], request: Request, charge: Charge, **own: Any) -> _Kind:
         """Return the blueprint of one kind, with fields of its own."""
