@@ -16,6 +16,7 @@ from dpfast.columns.compact import compact
 from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import borrow_scale
 from dpfast.errors import DataError, DpfastError, ParameterError
+from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
@@ -101,6 +102,7 @@ class Blocks:
         self._rows = rows
         self._source = source
         self._threads = threads
+        self._scratch: list[Buffers] = []
         self._waiting: deque[Any] = deque()
         self._waiting_rows = 0
         self._failure: DpfastError | None = None
@@ -200,7 +202,7 @@ class Blocks:
         draw = laplace_noise if column.kind == "laplace" else gaussian_noise
         noised: Any = None
         with suppress(DataError):
-            noised = draw(borrowed, scale, self._source, self._threads)
+            noised = draw(borrowed, scale, self._source, self._threads, kept=self._scratch)
         if noised is None:
             raise DataError(
                 f"the column {short_name(column.name)} has a NaN or an infinity; replace it first by a fixed number"
