@@ -19,10 +19,10 @@ from dpfast.errors import DataError
 from dpfast.kernels.noise import joining
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.mechanisms.noise.lattice import Lattice, Rows
-from dpfast.randomness import Keystream, Purpose, Tail, Words
+from dpfast.randomness import Keystream, Purpose, Tail
 from dpfast.threads import share, thread_count
 
-__all__ = ["Buffers", "Noise", "add_noise", "draw_chunk"]
+__all__ = ["Buffers", "Noise", "add_noise", "draw_rows"]
 
 
 class Buffers:
@@ -152,7 +152,11 @@ def add_noise(
         for chunk in numbers:
             start = chunk * BLOCK_ROWS
             stop = min(start + BLOCK_ROWS, length)
-            draw_chunk(column, noise, words, chunk, start, stop, scratch, released[start:stop], refine_all=refine_all)
+            values = column.block(start, stop)
+            missing = column.missing(start, stop) if column.null_count else None
+            chunk_words = scratch.words(noise.word_bytes(stop - start))
+            words.fill(chunk, chunk_words)
+            draw_rows(noise, chunk_words, values, missing, start, scratch, released[start:stop], refine_all=refine_all)
         if kept is not None:
             kept.append(scratch)
 
@@ -167,42 +171,39 @@ def _taken(kept: list[Buffers]) -> Buffers:
         return Buffers(BLOCK_ROWS)
 
 
-def draw_chunk(
-    column: Column,
+def draw_rows(
     noise: Noise,
-    words: Words,
-    chunk: int,
+    words: NDArray[np.uint8],
+    values: NDArray[Any],
+    missing: NDArray[np.bool_] | None,
     start: int,
-    stop: int,
     scratch: Buffers,
     released: NDArray[Any],
     *,
     refine_all: bool = False,
 ) -> None:
-    """Set ``released`` to the rows from ``start`` up to ``stop`` with noise from the first words of a chunk of the key.
+    """Set ``released`` to values with noise from words of their own, and to zeros where they are missing.
 
     Parameters
     ----------
-    column, noise, refine_all
+    noise, refine_all
         As for `add_noise`.
-    words, chunk
-        The reader of the words, and the number of the chunk, which no other rows have under this key.
-    start, stop
-        The rows, at most as many as `BLOCK_ROWS`.
+    words
+        As many bytes of the keystream as `Noise.word_bytes` says.
+    values, missing
+        The values of some rows, read-only, and where they are null, if any is.
+    start
+        The number of the first row.
     scratch
         This thread's memory, at least as long.
     released
         As many entries of the lattice's type.
 
     """
-    rows = stop - start
-    values = column.block(start, stop)
-    parameters = noise.lattice.rows(start, stop, scratch)
+    rows = values.size
+    parameters = noise.lattice.rows(start, start + rows, scratch)
     drawn = scratch("noise", np.int32)[:rows]
-    chunk_words = scratch.words(noise.word_bytes(rows))
-    words.fill(chunk, chunk_words)
-    missing = column.missing(start, stop) if column.null_count else None
-    if noise.draw(chunk_words, values, parameters, drawn, released) or refine_all:
+    if noise.draw(words, values, parameters, drawn, released) or refine_all:
         if refine_all:
             drawn[:] = UNDECIDED
         if missing is not None:
@@ -210,7 +211,7 @@ def draw_chunk(
         undecided = np.flatnonzero(drawn == UNDECIDED)
         if values.dtype.kind == "f":
             _refuse_non_finite(values, undecided, start)
-        for row, exact in noise.refine(chunk_words, values, undecided, start):
+        for row, exact in noise.refine(words, values, undecided, start):
             released[row] = noise.lattice.place(values[row], start + row, exact)
     if missing is not None:
         joining.zero_missing(missing, released)
