@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ConcentratedAmounts
+from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Flag, Numeric, Special
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
@@ -228,6 +229,7 @@ class Plan:
         process = os.getpid()
         if blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
+        refuse_lost_threads()
         blueprint.aggregation.check_source()
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
