@@ -253,6 +253,47 @@ def test_a_lazy_plan_of_a_ledger_in_memory_is_refused_in_a_fork():
     assert ledger.spent.epsilon == 0.01
 
 
+BUSY = """
+import os, threading
+import polars as pl
+import dpfast as dpf
+
+keys = pl.DataFrame({"k": [0, 1, 2]})
+plan = dpf.plan(pl.DataFrame({"k": [0, 1, 2]}), "k", keys=keys, n=dpf.count(), epsilon=0.1)
+ledger = dpf.Ledger(epsilon=1)
+begun, held = threading.Event(), threading.Event()
+
+def hold(stage):
+    begun.set()
+    held.wait()
+
+thread = threading.Thread(target=plan.run, args=(ledger,), kwargs={"progress": hold})
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    try:
+        plan.run(ledger)
+    except dpf.errors.LedgerError as error:
+        os.write(1, str(error).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+held.set()
+thread.join()
+assert plan.run(ledger).frame.height == 3
+assert ledger.spent.epsilon == 0.1
+"""
+
+
+def test_a_fork_does_not_wait_for_a_thread_of_its_parent():
+    """The thread that runs the plan, and holds its lock, is not in the fork."""
+    place = {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
+    command = [sys.executable, "-c", BUSY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, env=os.environ | place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("this plan is being run, or was when this process was forked")
+
+
 def turns_of_another_thread(work):
     """Return whether another thread had a turn while ``work`` ran.
 
