@@ -227,7 +227,7 @@ class Plan:
         LEDGER.read("ledger", ledger)
         if self._blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
-        return scan_figures(FiguresToCome(lambda: self.run(ledger).frame), self._blueprint.schema)
+        return scan_figures(FiguresToCome(lambda: self.run(ledger).frame, self._blueprint.schema))
 
     def _run(self, ledger: Ledger, progress: Callable[[str], object]) -> Release:
         blueprint = self._blueprint
