@@ -45,7 +45,9 @@ def _wrong_readers() -> list[object]:
 
 
 def _wrong_scales() -> list[object]:
-    return [*no_numbers(), 0, -1.0, 1e-300, 1e300, 10**400, "", [1.0], np.ones(3), ["s"]]
+    # A string is the name of a column.
+    numbers = [number for number in no_numbers() if not isinstance(number, str)]
+    return [*numbers, 0, -1.0, 1e-300, 1e300, 10**400, "", [1.0], np.ones(3), ["s"]]
 
 
 def _wrong_noise() -> list[object]:
