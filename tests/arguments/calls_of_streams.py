@@ -21,6 +21,7 @@ def of_stream() -> dict[str, Any]:
 CALLS = [
     Call("arrow.laplace", dpa.laplace, lambda: {"scale": 1.0}),
     Call("arrow.gaussian", dpa.gaussian, lambda: {"scale": "b"}),
+    Call("arrow.randomized_response", dpa.randomized_response, lambda: {"categories": ["a", "b"], "epsilon": 1.0}),
     Call("arrow.noisy_stream", dpa.noisy_stream, of_stream),
     Call("duckdb.register_functions", register_functions, lambda: {"connection": duckdb.connect()}),
 ]
