@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpfast.columns.compact import compact
 from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import borrow_scale
 from dpfast.errors import DataError, DpfastError, ParameterError
+from dpfast.local.responses import Weights, answer_rows
 from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
@@ -42,16 +44,20 @@ class NoisyColumn:
     kind
         The noise.
     scale, scales_place
-        Its scale; or None, and the number of the column that has the scales.
+        The scale of additive noise; or None, and the number of the column that has the scales.
+    weights, categories
+        What randomized response draws with, and the strings that it answers, None where it answers numbers.
 
     """
 
     name: str
     place: int
     released: Any
-    kind: Literal["laplace", "gaussian"]
-    scale: float | None
-    scales_place: int | None
+    kind: Literal["laplace", "gaussian", "randomized_response"]
+    scale: float | None = None
+    scales_place: int | None = None
+    weights: Weights | None = None
+    categories: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +198,19 @@ class Blocks:
             return fitting
         return self._noisy(column, given, rows)
 
+    def _answers(self, column: NoisyColumn, weights: Weights, given: Any) -> Any:
+        """Return the answers of randomized response."""
+        if column.categories is not None:
+            given = pc.index_in(given.cast(column.categories.type), column.categories)
+        borrowed = borrow_chunks(given.chunks, given.type, "values", "a column", arrow_array)
+        numbers = answer_rows(borrowed, weights, self._source, self._threads)
+        if column.categories is None:
+            return borrowed.rebuild_without_nulls(numbers)
+        return column.categories.take(pa.array(numbers)).cast(column.released)
+
     def _noisy(self, column: NoisyColumn, given: Any, rows: Any) -> Any:
+        if column.weights is not None:
+            return self._answers(column, column.weights, given)
         if given.num_chunks > 1 and len(given) < given.num_chunks * _ROWS_OF_CHUNKS:
             given = pa.chunked_array([given.combine_chunks()])
         borrowed = borrow_chunks(given.chunks, given.type, "values", "a column", arrow_array)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,6 @@ from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.mechanisms.noise.pieces import Pieces
 from dpfast.randomness import Random, RandomSource, random_source
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 __all__ = ["register_functions"]
 
 _CONNECTION = "a DuckDB connection, as duckdb.connect() returns it"
@@ -37,10 +34,18 @@ _EPSILON = "epsilon must be the same number in every row, from 1e-18 to 1e6"
 _DTYPES = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
 
 
+class Connection(Protocol):
+    """A DuckDB connection; DuckDB need not be installed to say so."""
+
+    def create_function(self, *given: Any, **named: Any) -> Any:
+        """Make a function for queries."""
+
+    def remove_function(self, *given: Any, **named: Any) -> Any:
+        """Take one away."""
+
+
 def register_functions(
-    connection: Annotated[
-        DuckDBPyConnection, Special(lambda: [1, "flights.duckdb", object(), [1], {"a": 1}, DpfastError])
-    ],
+    connection: Annotated[Connection, Special(lambda: [1, "flights.duckdb", object(), [1], {"a": 1}, DpfastError])],
     *,
     random: Random = None,
 ) -> None:
@@ -85,12 +90,16 @@ def register_functions(
 
         CREATE TABLE noisy AS SELECT station, dpf_laplace(riders, 10.0) AS riders FROM counts
 
-    A view, and a WITH that is NOT MATERIALIZED or that DuckDB inlines, draws again at every read; so does every
-    mention of the function in a query, and a filter on a noisy column of a subquery may be drawn apart from what is
-    shown. ``dpf_laplace(n, 10.0) - dpf_laplace(n, 10.0)`` is two draws.
+    Everything else draws again: a view and a WITH that is NOT MATERIALIZED at each read, a relation at each fetch, and
+    a query for each time that it mentions the function. ``SELECT dpf_laplace(n, 10.0) FROM t WHERE dpf_laplace(n, 10.0)
+    > 0`` tests one draw and shows another.
 
-    DuckDB hands over 2,048 rows at a time, which alone costs more than the noise. For whole tables
-    `dpfast.integrations.arrow.noisy_stream` over ``relation`` is many times as fast.
+    DuckDB hands over 2,048 rows at a time, which by itself takes several times as long as to draw their noise. For
+    whole tables `dpfast.integrations.arrow.noisy_stream` over a relation is many times as fast::
+
+        relation = connection.sql("SELECT station, riders FROM counts")
+        reader = arrow.noisy_stream(relation, {"riders": arrow.laplace(scale=10.0)}, public=["station"])
+        connection.cursor().execute("CREATE TABLE noisy AS SELECT * FROM reader")
 
     References
     ----------
