@@ -50,9 +50,27 @@ class Library:
 
         self.path = path
         self.functions = ctypes.CDLL(str(path))
-        set_callback = self.functions.dpfast_set_callback
-        set_callback.argtypes, set_callback.restype = [ctypes.c_int64], None
-        set_callback(ctypes.cast(CALLBACK, ctypes.c_void_p).value)
+        self._set("callback", ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
+        self._set("allocator", _allocator())
+
+    def _set(self, name: str, address: int) -> None:
+        setter = getattr(self.functions, f"dpfast_set_{name}")
+        setter.argtypes, setter.restype = [ctypes.c_int64], None
+        setter(address)
+
+
+def _allocator() -> int:
+    """Return the address of Polars' functions for memory, which it publishes for plugins; 0 without them."""
+    import polars._plr
+
+    capsule, name = getattr(polars._plr, "_allocator", None), b"polars.polars._allocator"
+    python = ctypes.pythonapi
+    python.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    if capsule is None or not python.PyCapsule_IsValid(capsule, name):
+        return 0
+    return int(python.PyCapsule_GetPointer(capsule, name) or 0)
 
 
 _made: Library | UnavailableError | None = None

@@ -27,6 +27,7 @@ from dpfast.kernels.plugin.exchange import (
 from dpfast.kernels.plugin.layout import GAUSSIAN, LAPLACE, MAGIC, RESPONSE
 from dpfast.kernels.plugin.memory import (
     allocate,
+    allocate_large,
     answer_chunk,
     call_with,
     draw_multiples,
@@ -36,6 +37,7 @@ from dpfast.kernels.plugin.memory import (
     f64_array,
     fill_words,
     free,
+    free_large,
     fresh_bytes,
     i32_array,
     i64_array,
@@ -298,11 +300,12 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
     """Draw for gathered columns and give the result back; return 0, or the number of an error."""
     block = min(rows, BLOCK_ROWS)
     beside = 32 + _SCHEDULE_BYTES + 8 * layout.JOB_WORDS + 256
-    scratch = allocate(beside + 2 * BATCH_BYTES + 64 + block * (8 * SCRATCH_ARRAYS + 32))
-    released = allocate(max(rows * released_bytes(form), 64))
+    used = beside + 2 * BATCH_BYTES + 64 + block * (8 * SCRATCH_ARRAYS + 32)
+    size = max(rows * released_bytes(form), 64)
+    scratch, released = allocate_large(used), allocate_large(size)
     if scratch == 0 or released == 0:
-        free(scratch)
-        free(released)
+        free_large(scratch, used)
+        free_large(released, size)
         return layout.NO_MEMORY
     key, job = scratch, scratch + 32
     schedule = job + 8 * layout.JOB_WORDS
@@ -321,7 +324,7 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
         else:
             status = layout.NO_KEY
     clear(scratch, beside)
-    free(scratch)
+    free_large(scratch, used)
     nulls = 0
     returned_bits = 0
     returned_form = form
@@ -331,10 +334,12 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
         returned_bits = bits
         for row in range(rows):
             nulls += 1 - ((load_byte(bits + (row >> 3)) >> (row & 7)) & 1)
-    if status == layout.OK and not return_column(result, name, returned_form, rows, nulls, returned_bits, released):
+    if status == layout.OK and not return_column(
+        result, name, returned_form, rows, nulls, returned_bits, released, size
+    ):
         status = layout.NO_MEMORY
     if status != layout.OK:
-        free(released)
+        free_large(released, size)
     if bits != 0 and (status != layout.OK or operation == RESPONSE):
         free(bits)
     return status
@@ -471,4 +476,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4

@@ -35,7 +35,7 @@ _COMPILED: tuple[tuple[Any, int], ...] = (
     (answer_chunk, 4),
 )
 #: What the library shows to others.
-_EXPORTED = re.compile("_polars_plugin_|dpfast_(set_callback|[a-z_]+_under_key)")
+_EXPORTED = re.compile("_polars_plugin_|dpfast_(set_callback|set_allocator|[a-z_]+_under_key)")
 
 
 @cache
@@ -88,4 +88,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4
