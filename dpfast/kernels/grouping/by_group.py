@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8

@@ -1,4 +1,4 @@
 """Kernels over the cells of a histogram, on whole numbers and floats."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8

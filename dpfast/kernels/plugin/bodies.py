@@ -476,4 +476,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8

@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb2bccebb51b34f4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8
