@@ -214,4 +214,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

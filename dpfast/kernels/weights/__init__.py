@@ -1,4 +1,4 @@
 """Kernels of multiplicative weights."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -294,4 +294,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

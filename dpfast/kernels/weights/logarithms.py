@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 33d561dbe65c2be8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
