@@ -1,0 +1,132 @@
+"""What executors need to draw noise: queries with their scales, the rule that selects keys, and the columns of keys.
+
+All of it is public: it can be pickled and sent about, unlike a plan or a ledger, since it can charge nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from dpfast.aggregation.exact import Aggregates
+from dpfast.errors import ParameterError
+from dpfast.integrations.spark.block_keys import BlockKeys
+from dpfast.releases.drawing import draw
+from dpfast.releases.group_blueprint import GroupBlueprint
+from dpfast.releases.key_share import KeyShare, Policy, Weights
+from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
+
+__all__ = ["KeyField", "NoiseSpecification", "can_select", "specify"]
+
+
+@dataclass(frozen=True)
+class KeyField:
+    """A column of keys: its name, its dtype as it is shown, and of bins the label of every number."""
+
+    name: str
+    dtype: pl.DataType
+    labels: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class NoiseSpecification:
+    """How the exact aggregates of a block become what is released.
+
+    Attributes
+    ----------
+    queries
+        The queries with their noise.
+    key_share
+        How keys are selected; None where they are public.
+    keys
+        The columns of keys, in order.
+
+    """
+
+    queries: tuple[PlannedQuery, ...]
+    key_share: KeyShare | None
+    keys: tuple[KeyField, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of an exact block's columns."""
+        measures = sum(len(planned.parts) for planned in self.queries)
+        return (
+            *(f"key{place}" for place in range(len(self.keys))),
+            "units",
+            *(f"measure{place}" for place in range(measures)),
+        )
+
+    def draw(self, block: Any, keys: BlockKeys) -> pl.DataFrame:
+        """Return what is released of a block, an Arrow table of `columns`.
+
+        Guarantee
+            A function of the block, its numbers and the release's key; see `dpfast.integrations.spark.block_keys`.
+            Nothing of a key that was not selected is in any buffer.
+
+        """
+        shown = {field.name: _shown(block[f"key{place}"], field) for place, field in enumerate(self.keys)}
+        frame = pl.DataFrame(shown) if shown else pl.DataFrame(height=block.num_rows)
+        measures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
+        return draw(self.queries, self.key_share, Aggregates(frame, _whole(block["units"]), measures), keys)
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The columns of what is released."""
+        fields = [pa.field(name, pa.int64()) for name in self.columns]
+        for place, field in enumerate(self.keys):
+            dtype = pl.Int64() if field.labels is not None else field.dtype
+            fields[place] = pa.field(f"key{place}", pl.Series([], dtype=dtype).to_arrow().type)
+        empty = pa.schema(fields).empty_table()
+        return self.draw(empty, BlockKeys(bytes(32), 0, 0, bytes(32))).schema
+
+
+def _shown(column: Any, field: KeyField) -> pl.Series:
+    """Return a block's keys as they are shown."""
+    keys = pl.Series(field.name, column)
+    if field.labels is None:
+        return keys.cast(field.dtype)
+    return pl.Series(field.name, field.labels, dtype=field.dtype).gather(keys)
+
+
+def _whole(column: Any) -> np.ndarray:
+    """Return a column without nulls as int64."""
+    return np.ascontiguousarray(column.to_numpy(), np.int64)
+
+
+def specify(blueprint: GroupBlueprint) -> NoiseSpecification:
+    """Return what executors need for a blueprint.
+
+    Raises
+    ------
+    ParameterError
+        A query or a rule needs more than one block's aggregates: quantiles and modes, keys selected by weights.
+
+    """
+    for planned in blueprint.queries:
+        if not all(isinstance(part, NoisyMeasure) for part in planned.parts):
+            mend = "ask for quantiles and modes of a frame on one machine: dpf.release(frame.toArrow(), ...)"
+            raise ParameterError(planned.name, planned.query, "a count, a sum or a mean for Spark", mend)
+    share = blueprint.key_share
+    if share is not None and not can_select(share):
+        allowed = '"auto", "optimal", "threshold" or "count" for Spark: each group is selected by itself'
+        raise ParameterError("key_selection", share.rule.name, allowed)
+    return NoiseSpecification(blueprint.queries, share, tuple(map(_field, blueprint.aggregation.columns)))
+
+
+def can_select(share: KeyShare) -> bool:
+    """Return whether each key is selected by itself."""
+    return not isinstance(share.rule, (Weights, Policy))
+
+
+def _field(column: Any) -> KeyField:
+    if column.bins is None:
+        return KeyField(column.name, column.dtype)
+    labels = column.bins.labels
+    whole = all(isinstance(label, int) for label in labels)
+    return KeyField(column.name, pl.Int64() if whole else pl.Float64(), labels)
