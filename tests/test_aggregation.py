@@ -592,7 +592,7 @@ def test_no_row_of_a_csv_file_changes_a_dtype_or_raises(tmp_path):
     for last in ("4,UA", "4.5,UA", "NA,UA", '"",', "99999999999999999999,UA,more,fields", "7"):
         path.write_text(f"delay,carrier,extra\n1,AA,x\n{last}\n")
         source = open_source(path, schema=schema)
-        assert source.collect_schema() == pl.Schema(schema)
+        assert source.schema() == pl.Schema(schema)
         aggregates = aggregate(source, Grouping(()), [ROWS, Measure("values", "delay")], no_words)
         assert aggregates.measures[0].tolist() == [2]
 

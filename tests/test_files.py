@@ -263,7 +263,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, suffix, damage, place):
     damage(paths[place])
     for name, data in ways(paths).items():
         if damage is folder and name.startswith("folder"):
-            assert open_source(data).collect_schema()  # an empty folder in a folder is nothing
+            assert open_source(data).schema()  # an empty folder in a folder is nothing
             continue
         assert f"{place}.{suffix}" in refused(data), name
 
@@ -305,7 +305,7 @@ def test_a_folder_holds_files_of_one_kind(tmp_path):
     write(tmp_path, [frame()], "parquet")
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / ".part.crc").touch()
-    assert open_source(tmp_path).collect_schema().names() == ["k", "x", "u"]
+    assert open_source(tmp_path).schema().names() == ["k", "x", "u"]
     (tmp_path / "sub").mkdir()
     frame().write_parquet(tmp_path / "sub" / "b.parquet")
     assert aggregate(open_source(tmp_path), Grouping(()), [ROWS], words).measures[0] == 8
@@ -371,7 +371,7 @@ def test_folders_name_columns(tmp_path, suffix, way, above):
     hive(root, suffix)
     data = root / way.format(suffix)
     source = open_source(data, schema={"year": pl.Int16})
-    assert source.collect_schema() == {
+    assert source.schema() == {
         "k": pl.String,
         "x": pl.Int64,
         "u": pl.Int64,
@@ -386,14 +386,14 @@ def test_folders_name_columns(tmp_path, suffix, way, above):
         found = aggregate(source, Grouping(("year",), years, *unit), [ROWS], words)
         assert found.measures[0].tolist() == [12, 12, 12]
     # Without a declaration no folder's name decides a dtype.
-    assert open_source(data).collect_schema()["year"] == pl.String
+    assert open_source(data).schema()["year"] == pl.String
 
 
 def test_columns_of_folders_and_files(tmp_path):
     """The path says what the column holds, with the dtype that it has in the files."""
     hive(tmp_path / "h", key=True)
     source = open_source(tmp_path / "h")
-    assert source.collect_schema()["year"] == pl.Int16
+    assert source.schema()["year"] == pl.Int16
     found = aggregate(source, Grouping(("year",), pl.DataFrame({"year": [2024, None]})), [ROWS], words)
     assert found.measures[0].tolist() == [12, 12]
     with pytest.raises(ParameterError, match="schema must be left out"):
@@ -436,7 +436,7 @@ def test_a_column_of_folders_that_files_have_differently(tmp_path):
     for year, held in ((2023, pl.lit(1)), (2024, pl.lit("s"))):
         (tmp_path / f"year={year}").mkdir()
         frame().with_columns(year=held).write_parquet(tmp_path / f"year={year}" / "a.parquet")
-    assert open_source(tmp_path).collect_schema()["year"] == pl.String
+    assert open_source(tmp_path).schema()["year"] == pl.String
     found = aggregate(open_source(tmp_path, schema={"year": pl.Int32}), Grouping(("year",)), [ROWS], words)
     assert sorted(found.keys["year"].to_list()) == [2023, 2024]
 

@@ -28,6 +28,7 @@ import polars as pl
 from dpfast.aggregation import memory
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import Contribution
+from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.guarding import check_rows
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.kept_groups import KeptGroups
@@ -39,8 +40,6 @@ from dpfast.kernels.grouping.bounding import choose_rows
 from dpfast.randomness import SystemRandom
 
 __all__ = ["UnitRows", "aggregate_by_unit"]
-
-Words = Callable[[int], np.ndarray]
 
 _PARTS = 128
 _FLUSHES = 8

@@ -10,33 +10,32 @@ is never loaded whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
-from dpfast.aggregation.coding import KeyCoder, duplicate_keys
-from dpfast.aggregation.contributions import ROWS, Contribution, plan_contributions
+from dpfast.aggregation.coding import KeyCoder
+from dpfast.aggregation.contributions import ROWS, Contribution
+from dpfast.aggregation.grouping import Aggregates, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import check_rows, read_guarded
-from dpfast.aggregation.kept_groups import KeptGroups
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of, plan_keys, prepare_keys
+from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.private import Private
+from dpfast.aggregation.protocols import Engine
+from dpfast.aggregation.pushed import PushedAggregation, push_down
+from dpfast.aggregation.reading_rows import KeptRows
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
-from dpfast.aggregation.sources import Source, missing_column, refuse_pattern
+from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
-from dpfast.aggregation.units import express_unit
-from dpfast.errors import ColumnError, DpfastError, ParameterError
-from dpfast.queries import Bins, Measure
+from dpfast.errors import DpfastError, ParameterError
+from dpfast.queries import Measure
 
-__all__ = ["Aggregates", "Aggregation", "Grouping", "aggregate", "prepare"]
-
-Words = Callable[[int], np.ndarray]
+__all__ = ["Aggregation", "Prepared", "aggregate", "prepare"]
 
 _MOST_GROUPS = 2**31 - 1
 
@@ -46,80 +45,8 @@ _LEAST_BYTES_PER_ROW, _BYTES_PER_POINT = 2, 12
 """How many times as large as their files rows in memory are taken to be, when it is judged if they fit."""
 
 
-@dataclass(frozen=True)
-class Grouping:
-    """How rows are grouped, and what one privacy unit may contribute.
-
-    Parameters
-    ----------
-    by
-        The key columns: a name, or ``Bins`` of a numeric column. None at all is one group of all rows.
-    keys
-        The public keys, one column per entry of ``by``; None for the keys that the data holds. Keys may have
-        another dtype of the same kind than the data: strings and categoricals, integers of any width.
-    privacy_unit
-        The column that names whose row it is; None if every row is a unit of its own.
-    max_groups, max_rows_per_group
-        What a unit keeps at most; both are needed with ``privacy_unit``, and mean nothing without.
-    population
-        How many units there are at most, where that is public: no more memory is asked for than they need.
-
-    Raises
-    ------
-    ParameterError
-        If ``privacy_unit`` lacks a bound (Soundness rule 15), or a bound is no whole number of at least 1.
-
-    """
-
-    by: tuple[str | Bins, ...]
-    keys: pl.DataFrame | None = None
-    privacy_unit: str | None = None
-    max_groups: int | None = None
-    max_rows_per_group: int | None = None
-    population: int | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.by, (str, Bins)):
-            object.__setattr__(self, "by", (self.by,))
-        object.__setattr__(self, "by", tuple(self.by))
-        if self.privacy_unit is None:
-            return
-        for name in ("max_groups", "max_rows_per_group"):
-            BOUND.read(name, getattr(self, name))
-
-
-@dataclass(repr=False)
-class Aggregates(Private):
-    """Exact aggregates: private until noise is added, and never to leave the process.
-
-    Attributes
-    ----------
-    keys
-        One row per group. Public keys as they were given, row by row. Otherwise the keys found in the data, in
-        no particular order: they are private, and so are the bytes behind them, which may hold keys of dropped
-        rows; keys that are released are built anew (Soundness rule 20).
-    units : int64
-        The distinct units that kept rows in each group, or the rows where the row is the unit. None where it
-        would be the rows of public keys, which ``Measure("rows")`` gives.
-    measures : int64
-        One array per measure, in order, aligned with ``keys``; to be read only, they may share memory. For points
-        ``GroupedPoints``, as long as ``keys``; for choices the same, or a row of counts for each key.
-    holdings
-        Which keys each unit holds, in parts of different units; none unless `Aggregation.lists_groups`.
-
-    """
-
-    keys: pl.DataFrame
-    units: np.ndarray | None
-    measures: list[Any]
-    holdings: KeptGroups | tuple[()] = ()
-
-    def __repr__(self) -> str:
-        return f"Aggregates({len(self.measures)} measures, private)"
-
-
 def aggregate(
-    source: Source | pl.DataFrame | pl.LazyFrame,
+    source: Source | Engine | pl.DataFrame | pl.LazyFrame,
     grouping: Grouping,
     measures: Sequence[Measure],
     words: Words,
@@ -129,8 +56,8 @@ def aggregate(
 
 
 def prepare(
-    source: Source | pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: Sequence[Measure]
-) -> Aggregation:
+    source: Source | Engine | pl.DataFrame | pl.LazyFrame, grouping: Grouping, measures: Sequence[Measure]
+) -> Prepared:
     """Check all that can be checked without reading a row, and choose a route.
 
     Guarantee: only the schema and the parameters are looked at, so this may be done before the charge; what
@@ -141,7 +68,7 @@ def prepare(
     Parameters
     ----------
     source
-        What ``open_source`` gives, or a frame.
+        What ``open_source`` or ``open_data`` gives, or a frame. An engine aggregates by itself.
     grouping
         The groups and the privacy unit.
     measures
@@ -152,33 +79,24 @@ def prepare(
     ColumnError
         If a column is missing or of a dtype that does not serve.
     ParameterError
-        If the public keys are not unique, or not values of the data's dtypes, or a measure could overflow.
+        If the public keys are not unique, or not values of the data's dtypes, or a measure could overflow; or an
+        engine cannot compute a measure.
 
     """
+    if isinstance(source, Engine):
+        return push_down(source, grouping, measures)
     if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
         source = Source(source)
     if not isinstance(source, Source):
         raise ParameterError("source", source, "what open_source gives")
-    schema = source.collect_schema()
-    if not schema:
-        raise ColumnError("the data has no columns")
+    schema = source.schema()
     source.require([*map(name_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
-    columns = plan_keys(grouping.by, schema)
-    contributions = plan_contributions(measures, schema)
-    unit = None
-    if grouping.privacy_unit is not None:
-        if grouping.privacy_unit not in schema:
-            raise missing_column(grouping.privacy_unit, schema.names(), "privacy_unit")
-        refuse_pattern(grouping.privacy_unit)
-        unit = express_unit(grouping.privacy_unit, schema[grouping.privacy_unit]).alias("unit")
-    given = grouping.keys
-    if given is None and not columns:
-        given = pl.DataFrame(height=1)
-    public = None if given is None else prepare_keys(given, columns)
+    columns = find_columns(schema, grouping, measures)
+    public = columns.public
     coder = None if public is None else _code(public)
-    if public is not None and coder is None and not public.native.is_unique().all():
-        raise duplicate_keys()
-    return Aggregation(source, grouping, columns, contributions, unit, public, coder)
+    if public is not None and coder is None:
+        public.refuse_duplicates()
+    return Aggregation(source, grouping, columns.keys, columns.contributions, columns.unit, public, coder)
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,6 +124,11 @@ class Aggregation(Private):
     public: PublicKeys | None
     coder: KeyCoder | None
     lists_groups: bool = False
+
+    @property
+    def groups(self) -> int | None:
+        """How many public groups there are."""
+        return None if self.public is None else self.public.given.height
 
     @property
     def route(self) -> str:
@@ -272,7 +195,23 @@ class Aggregation(Private):
             Of fixed words, if the data cannot be read to its end or changed: see `read_guarded`.
 
         """
-        return read_guarded(self.source, lambda: self._run(words))
+        return read_guarded(self.source, lambda: self._run_over(words))
+
+    def _run_over(self, words: Words) -> Aggregates:
+        """Return the aggregates of rows that may be read once only."""
+        if self.source.repeatable or not self._reads_twice:
+            return self._run(words)
+        named = [*map(name_of, self.grouping.by), self.grouping.privacy_unit]
+        named += [contribution.measure.column for contribution in self.contributions]
+        read = self.source.frame.lazy().select(sorted({name for name in named if name is not None}))
+        with KeptRows(read) as kept:
+            return replace(self, source=Source(kept.frame))._run(words)
+
+    @property
+    def _reads_twice(self) -> bool:
+        """Whether rows are read a second time, or may be: to find their keys, or where they outgrow memory."""
+        selects = any(contribution.measure.selects for contribution in self.contributions)
+        return self.unit is not None or (self.public is None and selects)
 
     def _run(self, words: Words) -> Aggregates:
         if self.unit is not None:
@@ -367,3 +306,7 @@ def _code(public: PublicKeys) -> KeyCoder | None:
     if public.coded is None or not KeyCoder.fits(public.coded):
         return None
     return KeyCoder(public.coded, public.given.height)
+
+
+#: An aggregation that was checked, of rows or by an engine.
+Prepared: TypeAlias = Aggregation | PushedAggregation

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
@@ -14,11 +14,14 @@ from dpfast.aggregation.footers import shorten_path
 from dpfast.aggregation.sources import Source
 from dpfast.errors import DpfastError
 
-__all__ = ["check_rows", "read_guarded"]
+__all__ = ["check_rows", "read_guarded", "without_engine_errors"]
 
 _Read = TypeVar("_Read")
 
-_UNREADABLE = "the data cannot be read to its end: a file is damaged or gone, or an expression of a LazyFrame fails"
+_UNREADABLE = (
+    "the data cannot be read to its end: a file is damaged or gone, or a reader or an expression of a LazyFrame fails"
+)
+_NO_MEMORY = "not enough memory to aggregate the data"
 
 
 def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
@@ -35,32 +38,54 @@ def read_guarded(source: Source, read: Callable[[], _Read]) -> _Read:
         If there is not enough memory; without NumPy's message, which shows a number of rows.
 
     """
-    memory = engine = False
+    made, failure = _attempt(read)
+    changed = None if failure == "memory" else source.changed()
+    if changed is not None:
+        raise _changed(changed)
+    if failure is None:
+        return made[0]
+    if failure == "memory":
+        raise MemoryError(_NO_MEMORY)
+    with _without_warnings():
+        damaged = source.damaged() if failure == "engine" else None
+    raise DpfastError(_UNREADABLE) if damaged is None else _damaged(damaged)
+
+
+def without_engine_errors(name: str, read: Callable[[], _Read]) -> _Read:
+    """Return what ``read`` makes of an engine's answer; what it raises is replaced by fixed words.
+
+    Raises
+    ------
+    DpfastError
+        If anything fails: the engine, the connection to it, or its answer.
+    MemoryError
+        If there is not enough memory.
+
+    """
+    made, failure = _attempt(read)
+    if failure is None:
+        return made[0]
+    if failure == "memory":
+        raise MemoryError(_NO_MEMORY)
+    raise DpfastError(
+        f"{name} failed to aggregate the data; what it said is not shown, as it may quote them: look for it in the "
+        "engine's own log"
+    )
+
+
+def _attempt(read: Callable[[], _Read]) -> tuple[list[_Read], Literal["memory", "engine", "other"] | None]:
+    """Return what ``read`` makes, in a list, and what failed; no traceback of it is kept (see `read_guarded`)."""
     try:
         with _without_warnings():
-            made = read()
+            return [read()], None
     except (KeyboardInterrupt, SystemExit, DpfastError):
         raise
     except MemoryError:
-        memory = True
+        return [], "memory"
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        engine = True
+        return [], "engine"
     except Exception:
-        pass
-    else:
-        changed = source.changed()
-        if changed is not None:
-            raise _changed(changed)
-        return made
-    # Out here, so that neither __cause__ nor __context__ holds the engine's error.
-    if memory:
-        raise MemoryError("not enough memory to aggregate the data")
-    changed = source.changed()
-    if changed is not None:
-        raise _changed(changed)
-    with _without_warnings():
-        damaged = source.damaged() if engine else None
-    raise DpfastError(_UNREADABLE) if damaged is None else _damaged(damaged)
+        return [], "other"
 
 
 def _changed(path: str) -> DpfastError:

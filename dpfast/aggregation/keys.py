@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.coding import CodedKeys
+from dpfast.aggregation.coding import CodedKeys, duplicate_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.dtypes import dtype_name
@@ -83,6 +83,11 @@ class PublicKeys:
     native_exprs: list[pl.Expr]
     coded: list[CodedKeys] | None
     coded_exprs: list[pl.Expr]
+
+    def refuse_duplicates(self) -> None:
+        """Refuse keys that are not unique as values of the data's dtypes (Soundness rule 19)."""
+        if not self.native.is_unique().all():
+            raise duplicate_keys()
 
 
 def name_of(entry: str | Bins) -> str:

@@ -26,7 +26,7 @@ SUFFIXES = {
     ".feather": "ipc",
 }
 _ENDINGS = ", ".join(SUFFIXES)
-_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table, or paths of " + _ENDINGS
+_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table or stream, dpf.sql(...), or paths of " + _ENDINGS
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 

@@ -6,7 +6,7 @@ before the charge; what is read of them after the charge is private, and so is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,19 +19,18 @@ __all__ = ["Database", "Engine", "GroupQuery", "Rows"]
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows that are read as Arrow batches.
+    """Rows that are read as Arrow batches."""
 
-    Attributes
-    ----------
-    repeatable
-        Whether `batches` may be called more than once.
+    @property
+    def repeatable(self) -> bool:
+        """Whether `batches` may be called more than once."""
 
-    """
-
-    repeatable: bool
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Columns that are there and cannot be used, with the line that says why."""
 
     def schema(self) -> pl.Schema:
-        """Return the names and dtypes of the columns; no row is read."""
+        """Return the names and dtypes of the columns that can be used; no row is read."""
 
     def check(self) -> None:
         """Refuse what cannot be read, or changed since it was opened; called right before the charge.
@@ -92,16 +91,11 @@ class GroupQuery:
 
 @runtime_checkable
 class Engine(Protocol):
-    """A database that aggregates by group.
+    """A database that aggregates by group."""
 
-    Attributes
-    ----------
-    name
-        What an explanation calls it, such as ``"PostgreSQL"``.
-
-    """
-
-    name: str
+    @property
+    def name(self) -> str:
+        """What an explanation calls it, such as ``"PostgreSQL"``."""
 
     def schema(self) -> pl.Schema:
         """Return the names of the columns and the dtypes in which keys come back; no row is read."""

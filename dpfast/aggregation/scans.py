@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,6 +14,8 @@ import polars as pl
 from dpfast.aggregation.footers import CommonColumns, find_partition, group_files, read_schemas, shorten_path
 from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
+from dpfast.aggregation.protocols import Rows
+from dpfast.aggregation.reading_rows import BLOCK_ROWS, frame_of_blocks, read_blocks
 from dpfast.errors import ColumnError, ParameterError
 
 __all__ = ["Source", "scan_files"]
@@ -37,6 +39,8 @@ class Source(Private):
         Columns that some files have and others lack, or have of another kind, with the line that says so.
     scan_one
         Opens one of the files by itself, with its own columns.
+    rows
+        What supplies the rows of the frame, where that is no library's frame and no file.
 
     """
 
@@ -45,13 +49,26 @@ class Source(Private):
     counted: bool = False
     refused: Mapping[str, str] = field(default_factory=dict, repr=False)
     scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
+    rows: Rows | None = field(default=None, repr=False)
 
-    def collect_schema(self) -> pl.Schema:
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Source:
+        """Return rows as a frame that is read batch by batch."""
+        schema = rows.schema()
+        frame = frame_of_blocks(partial(read_blocks, rows, schema), schema)
+        return cls(frame, refused=rows.refused, rows=rows)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the frame can be read more than once."""
+        return self.rows is None or self.rows.repeatable
+
+    def schema(self) -> pl.Schema:
         """Return the names and dtypes of the columns."""
         return self.frame.collect_schema()
 
     def check(self) -> None:
-        """Refuse files that changed since they were opened.
+        """Refuse files that changed since they were opened, and rows that cannot be read.
 
         Raises
         ------
@@ -62,6 +79,13 @@ class Source(Private):
         changed = self.changed()
         if changed is not None:
             raise ParameterError("data", changed, "a file that did not change since the plan", "plan again")
+        if self.rows is not None:
+            self.rows.check()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield Arrow record batches of these columns, in order."""
+        frames = self.frame.lazy().select(columns).collect_batches(chunk_size=BLOCK_ROWS, engine="streaming")
+        return (batch for frame in frames for batch in frame.to_arrow().to_batches())
 
     def changed(self) -> str | None:
         """Return the first file that changed since it was opened, or None."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
 
+from dpfast.aggregation.arrow_streams import ArrowStream
+from dpfast.aggregation.finding import find_database
 from dpfast.aggregation.paths import SUFFIXES, name_files
+from dpfast.aggregation.protocols import Engine, Rows
 from dpfast.aggregation.scans import Source, scan_files
-from dpfast.arguments import Special
+from dpfast.arguments import Choice, Special
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
 
-__all__ = ["Data", "Schema", "Source", "missing_column", "open_source", "refuse_pattern"]
+__all__ = ["AskedEngine", "Data", "Schema", "Source", "missing_column", "open_data", "open_source", "refuse_pattern"]
 
 #: Frames of several libraries, which need not be there: no type but object is that of all.
 Data: TypeAlias = Annotated[
@@ -28,7 +31,10 @@ Schema: TypeAlias = Annotated[
     Special(lambda: (5, True, "Int64", [pl.Int64], object(), {"a": 5}, {"a": "Int64"}, {1: pl.Int64}), optional=True),
 ]
 
-_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table, or paths of " + ", ".join(SUFFIXES)
+#: Who aggregates.
+AskedEngine: TypeAlias = Annotated[Literal["auto", "rows", "sql"], Choice(("auto", "rows", "sql"))]
+
+_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table or stream, dpf.sql(...), or paths of " + ", ".join(SUFFIXES)
 _MASKED = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "boolean"}
 
 
@@ -59,7 +65,12 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
         left out), a path, a glob pattern, a folder, or a list of these: ``.parquet``, ``.csv`` (also ``.csv.gz``,
         ``.csv.zst``), or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together are
         of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment says
-        of its store; their changes are not noticed. Streams are refused, since opening one reads its rows.
+        of its store; their changes are not noticed.
+
+        Anything with ``__arrow_c_stream__`` (readers of DuckDB and ADBC, cuDF): it is opened here, its rows are read
+        when the plan runs, and once: where they are needed a second time, as for keys that are selected, those columns
+        wait in memory, or encrypted on the disk. A relation of DuckDB, a table of Ibis, or `dpfast.sql`. Or an object
+        with the methods of `dpfast.aggregation.protocols.Rows`.
 
         Folders below the one that is given, or below a pattern's first wildcard, may name columns, as in
         ``year=2024/`` (hive partitions; not of CSV files). Such a column has the dtype that ``schema`` declares, or
@@ -86,13 +97,65 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
         has columns that cannot become Polars' without looking at their values.
 
     """
+    opened = open_data(data, schema=schema, engine="rows")
+    assert isinstance(opened, Source)
+    return opened
+
+
+def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto") -> Source | Engine:
+    """Return the data as rows, as `open_source` does, or as an engine that aggregates them where they are.
+
+    Parameters
+    ----------
+    data, schema
+        As for `open_source`.
+    engine
+        ``"rows"``: rows are read, and aggregated here. ``"sql"``: the database aggregates, and no row leaves it.
+        ``"auto"``: rows, where the database gives them as Arrow.
+
+    Raises
+    ------
+    ParameterError, ColumnError
+        What `open_source` raises, or the data cannot be used in the way that was asked for.
+
+    """
     files = name_files(data)
+    source: Source | Engine
     if files is not None:
-        return scan_files(files, schema)
-    source = _in_memory(data)
-    if schema is not None:
-        raise ParameterError("schema", schema, "left out", "it declares the columns of CSV files only")
+        source = scan_files(files, schema)
+    else:
+        source = _supplied(data, engine)
+        if schema is not None:
+            raise ParameterError("schema", schema, "left out", "it declares the columns of CSV files only")
+    if engine == "sql" and isinstance(source, Source):
+        allowed = '"auto" or "rows" for data that no database holds'
+        raise ParameterError("engine", engine, allowed, "give dpf.sql(connection, query) as data")
     return source
+
+
+def _supplied(data: object, engine: AskedEngine) -> Source | Engine:
+    """Return what is in memory, or behind an object of another library."""
+    if isinstance(data, pl.DataFrame | pl.LazyFrame) or _is_table(data):
+        return _in_memory(data)
+    database = find_database(data)
+    if database is not None:
+        rows = None if engine == "sql" else database.rows()
+        if rows is not None:
+            return Source.of_rows(rows)
+        pushed = None if engine == "rows" else database.engine()
+        if pushed is not None:
+            return pushed
+        mend = 'let the database aggregate: engine="sql"' if engine == "rows" else 'let rows be read: engine="rows"'
+        raise ParameterError("engine", engine, f"something else for {type(data).__name__}", mend)
+    if isinstance(data, Rows):
+        return Source.of_rows(data)
+    if isinstance(data, Engine):
+        return data
+    return _in_memory(data)
+
+
+def _is_table(data: object) -> bool:
+    return _is_from("pyarrow", data, "Table", "RecordBatch") or _is_from("pandas", data, "DataFrame")
 
 
 def _in_memory(data: object) -> Source:
@@ -105,10 +168,11 @@ def _in_memory(data: object) -> Source:
     if _is_from("pandas", data, "DataFrame"):
         _refuse_objects(data)
         return Source(frame_of_table(data))
-    mend = "convert it first: polars.DataFrame(data)" if hasattr(data, "__arrow_c_stream__") else ""
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, (type, pl.Series)):
+        return Source.of_rows(ArrowStream(data))
     # What was meant as data may hold rows.
     given = Words(f"a {type(data).__name__}") if isinstance(data, (list, tuple, dict, bytes)) else data
-    raise ParameterError("data", given, _ALLOWED, mend)
+    raise ParameterError("data", given, _ALLOWED)
 
 
 def refuse_pattern(name: str) -> None:

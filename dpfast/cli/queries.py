@@ -53,7 +53,7 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
         queries[given["count"]] = dpf.count()
     columns: Mapping[str, pl.DataType] = {}
     if given["modes"]:
-        columns = open_source(list(given["files"]), schema=schema).collect_schema()
+        columns = open_source(list(given["files"]), schema=schema).schema()
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum"),
         "mean": lambda text: _read_measure(text, "mean"),

@@ -112,7 +112,7 @@ def synthesize(
     domain = given.pop("domain")
     with Outputs(destination, keep=(*files, domain or "")) as outputs:
         source = open_source(list(files), schema=read_schema(schema))
-        axes = _read_domain(_names(columns), declared, domain, outside, source.collect_schema())
+        axes = _read_domain(_names(columns), declared, domain, outside, source.schema())
         queries = _read_workload(workload, axes)
         name = dataset_name(files, dataset)
         opened = axes.open(source)

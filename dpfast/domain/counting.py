@@ -35,7 +35,7 @@ class OpenRecords:
     """
 
     def __init__(self, source: Source, attributes: Sequence[Attribute], *, clamps: bool) -> None:
-        schema = source.collect_schema()
+        schema = source.schema()
         source.require(attribute.name for attribute in attributes)
         self.source = source
         self._shape = tuple(attribute.size for attribute in attributes)

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import Pure, ZeroConcentrated
-from dpfast.aggregation.exact import Aggregates
+from dpfast.aggregation.grouping import Aggregates
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
 from dpfast.exact.balls import as_written, written_below

@@ -10,7 +10,7 @@ import polars as pl
 from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.aggregation.exact import Aggregates, Aggregation
+from dpfast.aggregation import Aggregates, Prepared
 from dpfast.aggregation.keys import name_of
 from dpfast.exact.amounts import to_float
 from dpfast.ledger import Charge
@@ -38,7 +38,7 @@ class Blueprint(ABC):
 
     """
 
-    aggregation: Aggregation
+    aggregation: Prepared
     unit: PrivacyUnit
     dataset: str | None
     concentrated: bool

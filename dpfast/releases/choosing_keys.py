@@ -44,7 +44,13 @@ _PARTS = 16
 
 
 def best_apart(
-    unit: PrivacyUnit, budget: Budget, key_selection: str, mechanism: str, description: str
+    unit: PrivacyUnit,
+    budget: Budget,
+    key_selection: str,
+    mechanism: str,
+    description: str,
+    *,
+    lists_groups: bool = True,
 ) -> KeyShare | None:
     """Return the rule that needs the fewest units, of those that have a share of the budget of their own.
 
@@ -64,6 +70,8 @@ def best_apart(
         ``"auto"``, or the only noise to be used.
     description
         For the ledger.
+    lists_groups
+        Whether it is known which keys each unit holds, which weights and policies need.
 
     Returns
     -------
@@ -76,11 +84,14 @@ def best_apart(
     if key_selection in _GAUSSIAN and mechanism == "laplace":
         allowed = f"another rule with Laplace noise: {_GAUSSIAN[key_selection]}"
         raise ParameterError("key_selection", key_selection, allowed)
+    if not lists_groups and key_selection in ("weighted", "iterated", "policy"):
+        allowed = '"auto", "optimal", "threshold" or "count" where a database aggregates'
+        raise ParameterError("key_selection", key_selection, allowed, 'or let rows be read: engine="rows"')
     known: tuple[Mechanism, ...] = ("gaussian", "laplace")
     kinds = [kind for kind in known if mechanism in ("auto", kind)]
     found: list[KeyShare] = []
     refused: ParameterError | None = None
-    for plan in _plans(unit, budget, key_selection, kinds, description):
+    for plan in _plans(unit, budget, key_selection, kinds, description, lists_groups=lists_groups):
         try:
             found.append(plan())
         except ParameterError as error:
@@ -93,7 +104,13 @@ def best_apart(
 
 
 def _plans(
-    unit: PrivacyUnit, budget: Budget, key_selection: str, kinds: list[Mechanism], description: str
+    unit: PrivacyUnit,
+    budget: Budget,
+    key_selection: str,
+    kinds: list[Mechanism],
+    description: str,
+    *,
+    lists_groups: bool,
 ) -> Iterator[Callable[[], KeyShare]]:
     """Yield what makes the rules that are asked for."""
     if key_selection in ("auto", "optimal"):
@@ -106,7 +123,7 @@ def _plans(
     if wanted == "policy":
         yield partial(_policy, unit, budget, description)
     for kind in kinds:
-        if wanted == "weighted" or (wanted == "auto" and not alone):
+        if wanted == "weighted" or (wanted == "auto" and lists_groups and not alone):
             yield partial(_weights, unit, budget, kind, description)
         if wanted in ("auto", "threshold"):
             yield partial(_noisy_units, unit, budget, kind, description)

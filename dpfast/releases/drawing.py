@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.aggregation.exact import Aggregates
+from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.columns import borrow
 from dpfast.columns.candidates import as_series

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpfast import charts
-from dpfast.aggregation.exact import Aggregates
+from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
@@ -69,7 +69,7 @@ class GroupBlueprint(Blueprint):
         """How many groups are released, where that is known beforehand: the keys are public."""
         if self.key_share is not None:
             return None
-        return 1 if self.aggregation.public is None else self.aggregation.public.given.height
+        return self.aggregation.groups
 
     @property
     def threads(self) -> int | None:

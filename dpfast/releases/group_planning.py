@@ -11,7 +11,7 @@ import polars as pl
 
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.aggregation.exact import Grouping, prepare
+from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import ParameterError
 from dpfast.queries import (
@@ -40,7 +40,10 @@ _WORTH = 2 / 3
 
 @dataclass(frozen=True)
 class _Checked:
-    """What has to be planned, checked: ``groups`` says how many there are, None where keys are selected."""
+    """What has to be planned, checked: ``groups`` says how many there are, None where keys are selected.
+
+    ``lists_groups`` says whether it will be known which groups each unit holds.
+    """
 
     queries: Mapping[str, Query]
     measures: Mapping[str, list[Measure]]
@@ -51,6 +54,7 @@ class _Checked:
     key_selection: str
     budget: Budget
     split: Split
+    lists_groups: bool
 
     @property
     def count(self) -> str | None:
@@ -113,15 +117,17 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
-    columns = source.collect_schema()
+    columns = source.schema()
     measures = {name: _measures(query, columns) for name, query in queries.items()}
     grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
     by = ", ".join(map(name_of, entries)) or "nothing"
-    checked = _Checked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split)
+    lists = isinstance(aggregation, Aggregation)
+    checked = _Checked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
     planned, key_share = _plan_noise(checked)
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
+        assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
         PlannedQuery(name, query, parts, _is_whole(query, columns))
@@ -158,7 +164,8 @@ def _plan_noise(checked: _Checked) -> tuple[list[tuple[Part, ...]], KeyShare | N
     if draft.selection is None:
         return draft.parts, None
     description = f"selection of keys by {checked.by}"
-    apart = best_apart(checked.unit, draft.selection, checked.key_selection, mechanism, description)
+    unit, rule = checked.unit, checked.key_selection
+    apart = best_apart(unit, draft.selection, rule, mechanism, description, lists_groups=checked.lists_groups)
     if checked.count is None or checked.key_selection not in ("auto", "count"):
         assert apart is not None
         return draft.parts, apart

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import charts
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.aggregation.exact import Aggregation, Grouping, prepare
+from dpfast.aggregation import Grouping, Prepared, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError, Words
@@ -123,7 +123,7 @@ class Cells:
     by: str
     unit: PrivacyUnit
     budget: Budget
-    aggregation: Aggregation
+    aggregation: Prepared
 
     def blueprint(self, kind: type[_Kind], request: Request, charge: Charge, **own: Any) -> _Kind:
         """Return the blueprint of one kind, with fields of its own."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from dpfast.accounting.budget import Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors, OwnBound
-from dpfast.aggregation.sources import Data, Schema
+from dpfast.aggregation.sources import AskedEngine, Data, Schema
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
@@ -52,6 +52,7 @@ def plan(
     population: Population = None,
     dataset: OwnName = None,
     schema: Schema = None,
+    engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
     **queries: Query,
@@ -68,7 +69,8 @@ def plan(
     ----------
     data
         A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
-        columns, or a path, glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
+        columns, a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path, glob,
+        folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
         must not change until the plan is run. The footers or headers of all files are read here: columns may come in
         any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
         by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
@@ -122,6 +124,11 @@ def plan(
         The name under which the ledger knows the data; by default the path, or the ledger's own name.
     schema
         The dtypes of a CSV file's columns, or of columns that folders name.
+    engine
+        Who aggregates data that a database holds (`dpfast.sql`, relations of DuckDB, tables of Ibis): ``"rows"`` to
+        read rows and aggregate them here; ``"sql"`` to let the database do it, so that no row leaves it: for counts,
+        sums and means, and keys that are public or selected by their units one by one; ``"auto"`` for rows where the
+        database gives them as Arrow.
     workload
         Linear queries over the counts of all ``keys``, one of `dpf.workloads`, in place of other queries: cell i of
         its histogram is row i of ``keys``, of which there are as many as it has cells. Where each column in ``by`` is
@@ -199,6 +206,7 @@ def release(
     population: Population = None,
     dataset: OwnName = None,
     schema: Schema = None,
+    engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
     **queries: Query,

@@ -11,7 +11,8 @@ import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import BOUND, Neighbors, OwnBound, PrivacyUnit
-from dpfast.aggregation.sources import Data, Schema, Source, open_source
+from dpfast.aggregation.protocols import Engine
+from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data
 from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
@@ -60,6 +61,7 @@ class Request:
     population: Population
     dataset: OwnName
     schema: Schema
+    engine: AskedEngine
     workload: OwnQueries
     strategy: AskedStrategy
     queries: Mapping[str, Query]
@@ -103,9 +105,9 @@ class Request:
         """The name under which the ledger knows the data; None for the ledger's own."""
         return self.dataset or _path_of(self.data)
 
-    def open(self) -> Source:
+    def open(self) -> Source | Engine:
         """Return the data, of which nothing but the schema was read."""
-        return open_source(self.data, schema=self.schema)
+        return open_data(self.data, schema=self.schema, engine=self.engine)
 
 
 def _path_of(data: object) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from dpfast.accounting.sensitivity import Sensitivity
-from dpfast.aggregation.exact import Aggregates
+from dpfast.aggregation.grouping import Aggregates
 from dpfast.errors import ParameterError
 from dpfast.randomness import SystemRandom
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells

@@ -1,0 +1,105 @@
+"""Anything that exports an Arrow stream, as rows that are read once: readers of DuckDB and ADBC, cuDF, and others."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from dpfast.aggregation.private import Private
+from dpfast.errors import ColumnError, ParameterError, Words
+
+__all__ = ["ArrowStream", "polars_schema"]
+
+#: Readers that a release has begun to read; another one would find nothing, or the rest, in them.
+_read: weakref.WeakSet[Any] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+class ArrowStream(Private):
+    """The rows of an Arrow stream, which is opened here and of which no row is read before `batches`.
+
+    Parameters
+    ----------
+    data
+        A ``pyarrow.RecordBatchReader``, or an object with ``__arrow_c_stream__``.
+
+    Raises
+    ------
+    ColumnError
+        If it cannot be opened, has no columns, or two of one name.
+
+    """
+
+    repeatable = False
+
+    def __init__(self, data: object) -> None:
+        import pyarrow as pa
+
+        self._kind = type(data).__name__
+        self._reader = None
+        try:
+            reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+            schema = reader.schema
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except Exception:
+            schema = None
+        if schema is None:
+            # Out here no traceback holds the library's error, which may quote values.
+            raise ColumnError(f"the {self._kind} cannot be opened as an Arrow stream of columns")
+        self._reader = reader
+        self._schema, self.refused = polars_schema(schema, self._kind)
+
+    def schema(self) -> pl.Schema:
+        """Return the columns that Polars can hold."""
+        return self._schema
+
+    def check(self) -> None:
+        """Refuse a stream that a release has read."""
+        if self._reader is None or self._reader in _read:
+            mend = "open a new one, or give a table"
+            raise ParameterError("data", Words(f"a {self._kind} that was read"), "a stream that nobody has read", mend)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the batches, once."""
+        with _lock:
+            self.check()
+            reader, self._reader = self._reader, None
+            assert reader is not None
+            _read.add(reader)
+        for batch in reader:
+            yield batch.select(list(columns))
+
+
+def polars_schema(schema: Any, kind: str) -> tuple[pl.Schema, dict[str, str]]:
+    """Return the columns of an Arrow schema that Polars can hold, and a line for each of the others.
+
+    Raises
+    ------
+    ColumnError
+        If there are no columns, or two have one name.
+
+    """
+    import pyarrow as pa
+
+    twice = [name for place, name in enumerate(schema.names) if name in schema.names[:place]]
+    if twice:
+        raise ColumnError(
+            f"the {kind} has more than one column of the name {twice[0][:60]!r}; rename or drop all but one"
+        )
+    held, refused = {}, {}
+    for field in schema:
+        try:
+            held[field.name] = pl.DataFrame(pa.schema([field]).empty_table()).schema[field.name]
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except (Exception, pl.exceptions.PanicException):
+            refused[field.name] = (
+                f"the column {field.name[:60]!r} of the {kind} is of the Arrow type {str(field.type)[:60]}, which "
+                "Polars cannot take over; cast it first"
+            )
+    return pl.Schema(held), refused
