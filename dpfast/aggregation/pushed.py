@@ -85,19 +85,23 @@ class PushedAggregation(Private):
             Of fixed words, if the engine fails, or its answer is not of the form that was asked for.
 
         """
-        query = GroupQuery(self.grouping.by, self.measures)
-        if self.grouping.privacy_unit is not None:
-            public = self.columns.public
-            query = GroupQuery(
-                self.grouping.by,
-                self.measures,
-                self.grouping.privacy_unit,
-                BOUND.read("max_groups", self.grouping.max_groups),
-                BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
-                None if public is None or not self.columns.keys else public.native,
-                words(_SALT_WORDS).astype("<u8").tobytes(),
-            )
+        query = self.ask(words)
         return without_engine_errors(self.engine.name, lambda: self._read(self.engine.aggregate(query)))
+
+    def ask(self, words: Words) -> GroupQuery:
+        """Return what the engine is asked, with a fresh salt."""
+        if self.grouping.privacy_unit is None:
+            return GroupQuery(self.grouping.by, self.measures)
+        public = self.columns.public
+        return GroupQuery(
+            self.grouping.by,
+            self.measures,
+            self.grouping.privacy_unit,
+            BOUND.read("max_groups", self.grouping.max_groups),
+            BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
+            None if public is None or not self.columns.keys else public.native,
+            words(_SALT_WORDS).astype("<u8").tobytes(),
+        )
 
     def _read(self, table: Any) -> Aggregates:
         """Return the aggregates of an engine's answer."""

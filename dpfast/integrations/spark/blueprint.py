@@ -2,50 +2,73 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 import polars as pl
 
-from dpfast.aggregation.exact import Aggregates, Aggregation
+from dpfast.aggregation.grouping import Aggregates, Words
+from dpfast.aggregation.protocols import GroupQuery
+from dpfast.aggregation.pushed import PushedAggregation
 from dpfast.errors import ParameterError
 from dpfast.integrations.spark.cluster import Cluster
-from dpfast.integrations.spark.queries import group_query, public_keys
 from dpfast.integrations.spark.schemas import empty_frame
-from dpfast.integrations.spark.specification import can_select, specify
+from dpfast.integrations.spark.specification import specify
 from dpfast.integrations.spark.storage import Folder
+from dpfast.queries import Query
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.release import Release
-from dpfast.releases.request import AskedRule, Request
+from dpfast.releases.request import Request
 
-__all__ = ["ClusterBlueprint", "draw_up"]
+__all__ = ["ClusterBlueprint", "PlannedSpark", "draw_up"]
 
-#: The rules by which each group is selected by itself.
-_RULES: tuple[AskedRule, ...] = ("optimal", "threshold", "count")
 _PLAINTEXT = (
     "spark.io.encryption.enabled is off: until the application ends, files of shuffles on the local disks of executors "
     "hold private rows in the clear, and may hold the keys of the noise"
 )
 
 
+@dataclass(frozen=True)
+class PlannedSpark:
+    """Spark as far as planning goes: a name and a schema."""
+
+    columns: pl.Schema
+    name: str = "Spark"
+
+    def schema(self) -> pl.Schema:
+        """Return the columns."""
+        return self.columns
+
+    def check(self) -> None:
+        """Leave it to the cluster."""
+
+    def aggregate(self, query: GroupQuery) -> NoReturn:
+        """Leave it to the cluster."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
-class _ClusterAggregation(Aggregation):
-    """An aggregation that a cluster does, and keeps: what is exact stays there, and the noise is drawn there too."""
+class _ClusterAggregation(PushedAggregation):
+    """An aggregation whose figures stay in the cluster, as the noise is drawn there too."""
 
     cluster: Cluster
 
-    @property
-    def route(self) -> str:
-        return "Spark"
-
     def check_source(self) -> None:
-        self.cluster.check()
+        """Refuse what would fail in Spark, as far as that is known without reading data."""
+        self.cluster.check(self.ask(_no_words))
 
-    def run(self, words: object) -> Aggregates:
-        self.cluster.run()
+    def run(self, words: Words) -> Aggregates:
+        """Aggregate, draw and write; what is returned holds nothing."""
+        self.cluster.run(self.ask(words))
         return Aggregates(pl.DataFrame(), None, [])
+
+
+def _no_words(count: int) -> np.ndarray:
+    """Return words for a query that is planned by Spark, and not run."""
+    return np.zeros(count, np.uint64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +85,7 @@ class ClusterBlueprint(GroupBlueprint):
         return f"{self.groups} public keys, each shown, zeros included; {where}"
 
     def draw(self, exact: Aggregates, entry: int) -> Release:
-        """Return what was drawn by the cluster."""
+        """Return what the cluster drew."""
         return self.released(self._collect, entry)
 
     def _collect(self) -> pl.DataFrame:
@@ -73,29 +96,27 @@ class ClusterBlueprint(GroupBlueprint):
 
 def draw_up(frame: Any, folder: Folder, files: int, asked: dict[str, Any]) -> ClusterBlueprint:
     """Return the blueprint of what is asked of a Spark frame; no job is run."""
-    request = Request(data=empty_frame(frame), schema=None, workload=None, strategy="auto", **asked)
-    blueprint = _draw_up(request)
-    specification = specify(blueprint)
-    cluster = Cluster(frame, folder, files, specification, group_query(blueprint), public_keys(blueprint))
-    aggregation = _ClusterAggregation(**_fields(blueprint.aggregation), cluster=cluster)
+    _refuse_selections(asked["queries"])
+    planned = PlannedSpark(empty_frame(frame).schema)
+    request = Request(data=planned, schema=None, engine="auto", workload=None, strategy="auto", **asked)
+    blueprint = draw_up_groups(request)
+    aggregation = blueprint.aggregation
+    assert isinstance(aggregation, PushedAggregation)
+    public = aggregation.columns.public
+    cluster = Cluster(frame, folder, files, specify(blueprint), None if public is None else public.native)
+    aggregation = _ClusterAggregation(**_fields(aggregation), cluster=cluster)
     drawn_up = ClusterBlueprint(**{**_fields(blueprint), "aggregation": aggregation}, cluster=cluster)
     if frame.sparkSession.sparkContext.getConf().get("spark.io.encryption.enabled", "false") != "true":
         drawn_up = replace(drawn_up, warnings=(*drawn_up.warnings, _PLAINTEXT))
     return drawn_up
 
 
-def _draw_up(request: Request) -> GroupBlueprint:
-    """Return a blueprint that selects each key by itself, by the rule that needs the fewest units if none is asked."""
-    blueprint = draw_up_groups(request)
-    if request.key_selection != "auto" or blueprint.key_share is None or can_select(blueprint.key_share):
-        return blueprint
-    found: list[tuple[float, GroupBlueprint]] = []
-    for rule in _RULES:
-        with suppress(ParameterError):
-            drawn_up = draw_up_groups(replace(request, key_selection=rule))
-            assert drawn_up.key_share is not None
-            found.append((drawn_up.key_share.needed.typical, drawn_up))
-    return min(found, key=lambda pair: pair[0])[1] if found else blueprint
+def _refuse_selections(queries: Mapping[str, Query]) -> None:
+    """Refuse what takes all values of a group at once."""
+    for name, query in queries.items():
+        if isinstance(query, Query) and query.kind not in ("count", "sum", "mean"):
+            mend = "read what is needed into one machine's memory, and call dpf.release"
+            raise ParameterError(name, query, "a count, a sum or a mean for Spark", mend)
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.guarding import without_engine_errors
 from dpfast.aggregation.protocols import GroupQuery
-from dpfast.errors import DpfastError, ParameterError
+from dpfast.errors import DpfastError
 from dpfast.integrations.spark.aggregating import exact_groups
-from dpfast.integrations.spark.jobs import SEALED_COLUMNS, DrawNoise, SealBlocks
-from dpfast.integrations.spark.schemas import spark_columns
+from dpfast.integrations.spark.jobs import SEALED_COLUMNS, DrawNoise, SealBlocks, TryOut
+from dpfast.integrations.spark.schemas import quoted, spark_columns
 from dpfast.integrations.spark.specification import NoiseSpecification
 from dpfast.integrations.spark.storage import Folder
 from dpfast.randomness import SystemRandom
 
 __all__ = ["Cluster"]
-
-_FAILED = (
-    "a job of Spark failed after the charge, which stays spent; Spark's own log says why, and may quote the data. What "
-    "the job may have left at the path is noise"
-)
-_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,6 @@ class Cluster:
         In how many files at most.
     specification
         How noise is drawn.
-    query
-        What is aggregated, without a salt.
     public
         The public keys; None if keys are selected.
 
@@ -52,7 +46,6 @@ class Cluster:
     folder: Folder
     files: int
     specification: NoiseSpecification
-    query: GroupQuery
     public: pl.DataFrame | None
     exact: Folder = field(init=False)
 
@@ -66,23 +59,51 @@ class Cluster:
         """The Spark session."""
         return self.folder.session
 
-    def check(self) -> None:
+    @property
+    def columns(self) -> str:
+        """What is written, in the words of Spark."""
+        return spark_columns(self.specification.schema)
+
+    def check(self, query: GroupQuery) -> None:
         """Refuse what would fail, as far as that is known without reading data; to be called before the charge."""
         self.folder.refuse_existing()
-        self.exact.make()
-        if not self.exact.delete():
-            raise ParameterError("path", self.folder.path, "in a folder from which files can be deleted")
-        _check_executors(self.session)
-        # Spark checks names and types as it plans.
-        self._groups(bytes(32))
+        failure = None
+        try:
+            self._try_out()
+            # Spark checks names and types as it plans.
+            exact_groups(self.frame, query, self.public)
+        except DpfastError:
+            raise
+        except Exception as error:
+            failure = _line_of(error)
+        finally:
+            self.exact.delete()
+        if failure is not None:
+            raise DpfastError(
+                f"a job over no data failed in Spark, so that the release would: {failure}. dpfast {version('dpfast')} "
+                "must be on every executor, and the path in a folder that they can write to"
+            )
 
-    def run(self) -> None:
+    def _try_out(self) -> None:
+        """Run a job like those of a release, over no data, on about as many executors as there are."""
+        tasks = self.session.range(self.session.sparkContext.defaultParallelism)
+        nothing = tasks.mapInArrow(TryOut(self.specification, version("dpfast")), self.columns)
+        self._write(nothing, self.exact)
+
+    def run(self, query: GroupQuery) -> None:
         """Aggregate, draw and write; to be called once, after the charge.
 
         The exact blocks are gone when this returns or fails.
         """
+        random = SystemRandom()
+        sealing_key, release_key = random.key(), random.key()
+
+        def work() -> None:
+            self.write_exact(query, sealing_key)
+            self.write_noise(release_key, sealing_key)
+
         try:
-            _guarded(self._run)
+            without_engine_errors("Spark", work)
         finally:
             deleted = self.exact.delete()
         if not deleted:
@@ -90,71 +111,38 @@ class Cluster:
                 f"sealed exact figures, whose key is gone, could not be deleted: delete {self.exact.path}"
             )
 
-    def _groups(self, salt: bytes) -> Any:
-        """Return the frame of exact groups, of which nothing is computed yet."""
-        return exact_groups(self.frame, replace(self.query, salt=salt), self.public)
-
-    def _run(self) -> None:
-        random = SystemRandom()
-        sealing_key, release_key = random.key(), random.key()
-        names = [name for name in self.specification.columns if name.startswith("key")]
-        exact = self._groups(random.key())
-        exact = exact.sortWithinPartitions(*names) if names else exact
+    def write_exact(self, query: GroupQuery, sealing_key: bytes) -> None:
+        """Write the exact blocks, once: one file for each partition."""
+        exact = exact_groups(self.frame, query, self.public)
+        keys = [name for name in self.specification.columns if name.startswith("key")]
+        exact = exact.sortWithinPartitions(*keys) if keys else exact
         sealed = exact.mapInArrow(SealBlocks(sealing_key), SEALED_COLUMNS)
         options = {"compression": "uncompressed", "maxRecordsPerFile": 0}
         sealed.write.mode("errorifexists").options(**options).parquet(self.exact.path)
 
+    def write_noise(self, release_key: bytes, sealing_key: bytes) -> None:
+        """Draw the noise of the exact blocks and write what is released, in one job."""
         # These files and no others, one of each partition: what failed attempts left is not read.
         blocks = self.session.read.schema(SEALED_COLUMNS).parquet(*self.exact.parts())
         draw = DrawNoise(self.specification, release_key, sealing_key)
-        noisy = blocks.mapInArrow(draw, spark_columns(self.specification.schema))
-        # What is in a file, and in what order, must not tell of keys that were not selected, as the blocks do.
-        shown = [field.name for field in self.specification.keys]
-        columns = [noisy[_quoted(name)] for name in shown]
-        placed = noisy.repartition(self.files, *columns).sortWithinPartitions(*columns) if shown else noisy.coalesce(1)
-        placed.write.mode("errorifexists").parquet(self.folder.path)
+        self._write(blocks.mapInArrow(draw, self.columns), self.folder)
+
+    def _write(self, noisy: Any, folder: Folder) -> None:
+        """Write what is released: what is in a file, and in which order, tells of nothing but the rows themselves.
+
+        Blocks, and so partitions, are cut by keys that were not selected too.
+        """
+        keys = [noisy[quoted(field.name)] for field in self.specification.keys]
+        placed = noisy.repartition(self.files, *keys).sortWithinPartitions(*keys) if keys else noisy.coalesce(1)
+        placed.write.mode("errorifexists").parquet(folder.path)
 
     def read(self) -> Any:
         """Return a Spark frame that reads what was written."""
-        return self.session.read.schema(spark_columns(self.specification.schema)).parquet(self.folder.path)
+        return self.session.read.schema(self.columns).parquet(self.folder.path)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _guarded(run: Callable[[], _Made]) -> _Made:
-    """Return what ``run`` returns, or fail with fixed words: Spark's quote data (Soundness rule 3)."""
-    try:
-        return run()
-    except (KeyboardInterrupt, SystemExit, DpfastError):
-        raise
-    except Exception:
-        pass
-    # Out here, so that neither __cause__ nor __context__ holds the engine's error.
-    raise DpfastError(_FAILED)
-
-
-def _check_executors(session: Any) -> None:
-    """Refuse a cluster whose workers lack dpfast, or have another version; a job over no data is run."""
-    own = importlib.metadata.version("dpfast")
-    try:
-        probe = session.range(session.sparkContext.defaultParallelism).mapInArrow(_versions, "`version` string")
-        found = {row.version for row in probe.distinct().collect()}
-    except Exception:
-        found = set()
-    if found != {own}:
-        raise DpfastError(
-            f"dpfast {own} must be installed for Python on every executor of the cluster, with pyarrow; a job that "
-            f"looked for it found {', '.join(sorted(found)) or 'none'}"
-        )
-
-
-def _versions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the version of dpfast that a task would use; what it needs is imported here."""
-    import pyarrow as pa
-
-    import dpfast.integrations.spark.jobs  # noqa: F401
-
-    for _ in batches:
-        yield pa.record_batch({"version": [importlib.metadata.version("dpfast")]})
+def _line_of(error: Exception) -> str:
+    """Return the line of an error that says most; it is of a job that saw no data."""
+    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
+    return (telling[-1] if telling else lines[0] if lines else type(error).__name__)[:200]

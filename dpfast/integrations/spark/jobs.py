@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import polars as pl
@@ -20,7 +21,7 @@ from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.integrations.spark.sealing import Sealed, blocks_of, pack, seal, unpack, unseal
 from dpfast.integrations.spark.specification import NoiseSpecification
 
-__all__ = ["SEALED_COLUMNS", "DrawNoise", "SealBlocks"]
+__all__ = ["SEALED_COLUMNS", "DrawNoise", "SealBlocks", "TryOut"]
 
 #: The columns of sealed blocks, as Spark reads them.
 SEALED_COLUMNS = "`partition` bigint, `block` bigint, `payload` binary"
@@ -73,6 +74,22 @@ class DrawNoise:
         table = shown.to_arrow(compat_level=pl.CompatLevel.oldest())
         small = [pa.string() if pa.types.is_large_string(column.type) else column.type for column in table.schema]
         return table.cast(pa.schema(list(zip(table.column_names, small, strict=True))))
+
+
+@dataclass(frozen=True)
+class TryOut:
+    """Fails where `DrawNoise` would: on an executor without this version of dpfast."""
+
+    specification: NoiseSpecification
+    version: str
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield nothing."""
+        for _ in batches:
+            found = version("dpfast")
+            if found != self.version:
+                raise DpfastError(f"an executor has dpfast {found}, the driver {self.version}")
+        yield from ()
 
 
 def _partition() -> int:

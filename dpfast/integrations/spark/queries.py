@@ -1,37 +1,15 @@
-"""What a cluster aggregates for a blueprint, with columns by their places: their names may be anything."""
+"""What is asked of Spark, with columns by their places: their names may be anything."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
-
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.queries import Bins
-from dpfast.releases.group_blueprint import GroupBlueprint
 
-__all__ = ["group_query", "place_columns", "public_keys"]
-
-
-def group_query(blueprint: GroupBlueprint) -> GroupQuery:
-    """Return what is aggregated, without a salt."""
-    aggregation, unit = blueprint.aggregation, blueprint.unit
-    return GroupQuery(
-        keys=aggregation.grouping.by,
-        measures=tuple(contribution.measure for contribution in aggregation.contributions),
-        unit=unit.column,
-        max_groups=unit.max_groups,
-        max_rows_per_group=unit.max_rows_per_group,
-        public=public_keys(blueprint) if unit.column is not None and aggregation.columns else None,
-    )
-
-
-def public_keys(blueprint: GroupBlueprint) -> pl.DataFrame | None:
-    """Return the public keys as ``key0``, ``key1``, ..., of bins their numbers; None if keys are selected."""
-    public = blueprint.aggregation.public
-    return None if public is None else public.native
+__all__ = ["place_columns"]
 
 
 def place_columns(frame: Any, query: GroupQuery) -> tuple[Any, GroupQuery]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from dpfast.errors import ColumnError, ParameterError
 
-__all__ = ["empty_frame", "read_frame", "spark_columns"]
+__all__ = ["empty_frame", "quoted", "read_frame", "spark_columns"]
 
 _DTYPES: dict[str, pl.DataType] = {
     "byte": pl.Int8(),
@@ -84,10 +84,11 @@ def spark_columns(schema: pl.Schema) -> str:
     '`city` string, `n` bigint'
 
     """
-    return ", ".join(f"{_quoted(name)} {_type(name, dtype)}" for name, dtype in schema.items())
+    return ", ".join(f"{quoted(name)} {_type(name, dtype)}" for name, dtype in schema.items())
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a column's name as Spark takes any."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -13,15 +13,16 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from dpfast.aggregation.exact import Aggregates
-from dpfast.errors import ParameterError
+from dpfast.aggregation.grouping import Aggregates
+from dpfast.aggregation.keys import KeyColumn
+from dpfast.aggregation.pushed import PushedAggregation
 from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.releases.drawing import draw
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
 
-__all__ = ["KeyField", "NoiseSpecification", "can_select", "specify"]
+__all__ = ["KeyField", "NoiseSpecification", "specify"]
 
 
 @dataclass(frozen=True)
@@ -100,31 +101,15 @@ def _whole(column: Any) -> np.ndarray:
 
 
 def specify(blueprint: GroupBlueprint) -> NoiseSpecification:
-    """Return what executors need for a blueprint.
-
-    Raises
-    ------
-    ParameterError
-        A query or a rule needs more than one block's aggregates: quantiles and modes, keys selected by weights.
-
-    """
-    for planned in blueprint.queries:
-        if not all(isinstance(part, NoisyMeasure) for part in planned.parts):
-            mend = "ask for quantiles and modes of a frame on one machine: dpf.release(frame.toArrow(), ...)"
-            raise ParameterError(planned.name, planned.query, "a count, a sum or a mean for Spark", mend)
-    share = blueprint.key_share
-    if share is not None and not can_select(share):
-        allowed = '"auto", "optimal", "threshold" or "count" for Spark: each group is selected by itself'
-        raise ParameterError("key_selection", share.rule.name, allowed)
-    return NoiseSpecification(blueprint.queries, share, tuple(map(_field, blueprint.aggregation.columns)))
+    """Return what executors need for a blueprint whose figures an engine makes, and so each group by itself."""
+    aggregation, share = blueprint.aggregation, blueprint.key_share
+    assert isinstance(aggregation, PushedAggregation)
+    assert all(isinstance(part, NoisyMeasure) for part in blueprint.parts)
+    assert share is None or not isinstance(share.rule, (Weights, Policy))
+    return NoiseSpecification(blueprint.queries, share, tuple(map(_field, aggregation.columns.keys)))
 
 
-def can_select(share: KeyShare) -> bool:
-    """Return whether each key is selected by itself."""
-    return not isinstance(share.rule, (Weights, Policy))
-
-
-def _field(column: Any) -> KeyField:
+def _field(column: KeyColumn) -> KeyField:
     if column.bins is None:
         return KeyField(column.name, column.dtype)
     labels = column.bins.labels

@@ -64,16 +64,6 @@ class Folder:
         if exists:
             raise ParameterError("path", self.path, "a folder that does not exist yet", "give another path")
 
-    def make(self) -> None:
-        """Make the folder, and refuse a place where nothing can be written."""
-        try:
-            system, path = self._system()
-            made = bool(system.mkdirs(path))
-        except Exception:
-            made = False
-        if not made:
-            raise ParameterError("path", self.path, "in a folder that this Spark session can write to")
-
     def delete(self) -> bool:
         """Delete the folder with all that is in it; return whether it is gone."""
         try:
