@@ -26,10 +26,9 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
 
 def _grouped(placed: Any, query: GroupQuery) -> Any:
     from pyspark.sql import functions as F
-
-    return placed.groupBy(*[F.col(k).alias(f"key{i}") for i, k in enumerate(query.keys)]).agg(
-        F.count(F.lit(1)).alias("units"), *[F.count(F.lit(1)).alias(f"measure{i}") for i in range(len(query.measures))]
-    )
+    def m(x):
+        return F.count(F.lit(1)) if x.kind=="rows" else F.sum((F.col(x.column)*2**-x.step_exponent).cast("bigint")-x.centre)
+    return placed.groupBy(*[F.col(k).alias(f"key{i}") for i,k in enumerate(query.keys)]).agg(F.count(F.lit(1)).alias("units"), *[m(x).alias(f"measure{i}") for i,x in enumerate(query.measures)])
 
 
 def _complete(groups: Any, query: GroupQuery, public: pl.DataFrame | None) -> Any:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dpfast.errors import DpfastError
 from dpfast.integrations.spark.block_keys import BlockKeys
-from dpfast.integrations.spark.sealing import Sealed, blocks_of, pack, seal, unpack, unseal
+from dpfast.integrations.spark.sealing import BLOCK_GROUPS, Sealed, blocks_of, pack, seal, unpack, unseal
 from dpfast.integrations.spark.specification import NoiseSpecification
 
 __all__ = ["SEALED_COLUMNS", "DrawNoise", "SealBlocks", "TryOut"]
@@ -34,11 +34,12 @@ class SealBlocks:
     """Turns the exact aggregates of one partition, in order, into sealed blocks, one a row."""
 
     sealing_key: bytes = field(repr=False)
+    groups: int = BLOCK_GROUPS
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield a batch for each block."""
         partition = _partition()
-        blocks = enumerate(blocks_of(batches))
+        blocks = enumerate(blocks_of(batches, self.groups))
         # The engine's own errors, raised while a batch is awaited, pass as they are: they are its to tell.
         for number, block in blocks:
             sealed = _silently(self._seal, block, partition, number)
