@@ -81,14 +81,14 @@ class NoiseSpecification:
         """The columns of what is released."""
         fields = [pa.field(name, pa.int64()) for name in self.columns]
         for place, field in enumerate(self.keys):
-            dtype = pl.Int64() if field.labels is not None else field.dtype
-            fields[place] = pa.field(f"key{place}", pl.Series([], dtype=dtype).to_arrow().type)
+            if field.dtype == pl.String:
+                fields[place] = pa.field(f"key{place}", pa.binary())
         empty = pa.schema(fields).empty_table()
         return self.draw(empty, BlockKeys(bytes(32), 0, 0, bytes(32))).schema
 
 
 def _shown(column: Any, field: KeyField) -> pl.Series:
-    """Return a block's keys as they are shown."""
+    """Return a block's keys as they are shown: strings come as their bytes, all others as whole numbers."""
     keys = pl.Series(field.name, column)
     if field.labels is None:
         return keys.cast(field.dtype)

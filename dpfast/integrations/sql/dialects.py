@@ -39,6 +39,8 @@ class Dialect:
         A bound parameter, by its number from 1.
     quote
         The character around an identifier, doubled inside.
+    joins
+        What follows SELECT where rows are joined to the public keys, in the table ``dpf_public``.
     bigint, double, text
         The names of int64, float64 and of strings.
     values
@@ -85,6 +87,7 @@ class Dialect:
     materialized: str
     public: Literal["duckdb", "postgresql", "sqlite", "spark"]
     quote: str = '"'
+    joins: str = ""
 
     def identifier(self, name: str) -> str:
         """Return a quoted identifier."""
@@ -199,6 +202,8 @@ SPARK = Dialect(
     materialized="",
     public="spark",
     quote="`",
+    # Else the rows might be collected by the driver, to be sent to all.
+    joins=" /*+ BROADCAST(dpf_public) */",
 )
 
 DIALECTS = (DUCKDB, POSTGRESQL, SQLITE, SPARK)

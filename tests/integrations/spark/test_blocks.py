@@ -55,7 +55,7 @@ def block(rows: int, start: int = 0):
     units = np.where(numbers % 2, 1, 1000)
     return pa.table(
         {
-            "key0": [f"city {number}" for number in numbers],
+            "key0": pa.array([f"city {number}".encode() for number in numbers], pa.binary()),
             "key1": pa.array(numbers % 2, pa.int64()),
             "units": units,
             "measure0": units,
