@@ -44,7 +44,7 @@ def footers(size: int) -> Prepared:
     def baseline() -> Any:
         return [pl.read_parquet_schema(path) for path in paths]
 
-    return Prepared(ours, baseline, agree=lambda mine, theirs: mine.collect_schema() == theirs[0])
+    return Prepared(ours, baseline, agree=lambda mine, theirs: mine.schema() == theirs[0])
 
 
 def outgrown(size: int) -> Prepared:

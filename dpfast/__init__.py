@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from dpfast.synthesis.histograms.adaptive_hierarchy import adaptive_hierarchy as adaptive_hierarchy
     from dpfast.synthesis.histograms.ahp import ahp as ahp
     from dpfast.synthesis.histograms.dawa import dawa as dawa
+    from dpfast.synthesis.synthesizing import synthesize as synthesize
     from dpfast.weights.multiplicative_weights import multiplicative_weights as multiplicative_weights
 
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
@@ -94,6 +95,7 @@ _NAMES_BY_HOME = {
     "synthesis.histograms.adaptive_hierarchy": "adaptive_hierarchy",
     "synthesis.histograms.ahp": "ahp",
     "synthesis.histograms.dawa": "dawa",
+    "synthesis.synthesizing": "synthesize",
     "weights.multiplicative_weights": "multiplicative_weights",
 }
 _HOMES = {name: home for home, names in _NAMES_BY_HOME.items() for name in names.split()}

@@ -6,19 +6,32 @@
 #   sh scripts/test.sh            all of it
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
 #
-# Ledgers in PostgreSQL are tested against a real server. Where there is none, root and apt-get install it;
-# DPFAST_TEST_POSTGRESQL=0 turns both the installation and those tests off.
+# Ledgers in PostgreSQL are tested against a real server, and releases by Spark with a real Spark, which needs Java.
+# Where they are missing, root and apt-get install them; DPFAST_TEST_POSTGRESQL=0 and DPFAST_TEST_SPARK=0 turn off both
+# the installation and the tests.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 [ -x .venv-test/bin/python ] || "$python" -m venv .venv-test
 .venv-test/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,demo]'
 bin=.venv-test/bin
+# install WHAT PACKAGE: with apt-get, where we may.
+install() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        (timeout 1200 sh -c "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y $2" \
+            >/dev/null 2>&1) || echo "$1 could not be installed; its tests will be skipped"
+    fi
+}
 if [ "${DPFAST_TEST_POSTGRESQL:-1}" != 0 ] &&
     ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        (timeout 1200 sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql' \
-            >/dev/null 2>&1) || echo "PostgreSQL could not be installed; its tests will be skipped"
+    install PostgreSQL postgresql
+fi
+if [ "${DPFAST_TEST_SPARK:-1}" != 0 ]; then
+    command -v java >/dev/null || install Java default-jre-headless
+    # Half a gigabyte, for the tests of one integration: only where they can run.
+    if command -v java >/dev/null; then
+        $bin/python -m pip install --quiet --disable-pip-version-check -e '.[spark]' ||
+            echo "PySpark could not be installed; its tests will be skipped"
     fi
 fi
 if [ $# -gt 0 ]; then

@@ -82,10 +82,24 @@ def test_arguments_are_pytests(run):
     assert run("pytest", "-k", "this")[0].returncode == 3
 
 
-def test_the_installation_of_postgresql_can_be_turned_off(run):
-    assert "apt-get" in run()[1]
-    assert "apt-get" in run(DPFAST_TEST_POSTGRESQL="1")[1]
-    assert "apt-get" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
+def test_installations_can_be_turned_off(run):
+    both = "postgresql", "default-jre-headless"
+    for settings in ({}, {"DPFAST_TEST_POSTGRESQL": "1", "DPFAST_TEST_SPARK": "1"}):
+        assert all(package in run(**settings)[1] for package in both)
+    assert "postgresql" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
+    assert "default-jre-headless" not in run(DPFAST_TEST_SPARK="0")[1]
+    assert "apt-get" not in run(DPFAST_TEST_POSTGRESQL="0", DPFAST_TEST_SPARK="0")[1]
+
+
+def test_spark_is_installed_where_there_is_java(run, tmp_path):
+    assert ".[spark]" not in run()[1]
+    java = tmp_path / "path" / "java"
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    called = run()[1]
+    assert "pip install --quiet --disable-pip-version-check -e .[spark]" in called
+    assert "default-jre" not in called
+    assert ".[spark]" not in run(DPFAST_TEST_SPARK="0")[1]
 
 
 def test_what_needs_postgresql_is_skipped_where_it_is_turned_off():

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.integrations.polars import Expressions, Frames
 from dpfast.releases.plan import Plan
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
@@ -22,6 +23,24 @@ def test_plan_and_release_have_the_same_parameters_but_for_the_ledger():
     released = dict(RELEASE.parameters)
     assert released.pop("ledger").default is inspect.Parameter.empty
     assert list(released.values()) == list(PLAN.parameters.values())
+
+
+@pytest.mark.parametrize("name", ["plan", "release", "answer", "synthesize"])
+def test_a_namespace_has_the_parameters_of_the_function_but_for_the_data(name):
+    _, *of_function = inspect.signature(getattr(dpf, name)).parameters.values()
+    _, *of_method = inspect.signature(getattr(Frames, name)).parameters.values()
+    assert of_method == of_function
+    functions, methods = (typing.get_type_hints(getattr(where, name), include_extras=True) for where in (dpf, Frames))
+    assert {one.name: methods[one.name] for one in of_method} == {one.name: functions[one.name] for one in of_method}
+
+
+@pytest.mark.parametrize("name", ["count", "sum", "mean", "quantile", "mode", "bins"])
+def test_a_specification_has_the_parameters_of_the_function_but_for_the_column(name):
+    asked = [one for one in inspect.signature(getattr(dpf, name)).parameters.values() if one.name != "column"]
+    function, method = getattr(dpf, name), getattr(Expressions, name)
+    assert list(inspect.signature(method).parameters.values())[1:] == asked
+    functions, methods = (typing.get_type_hints(one, include_extras=True) for one in (function, method))
+    assert methods == {name: hint for name, hint in functions.items() if name != "column"}
 
 
 @pytest.mark.parametrize("function", [dpf.plan, dpf.release])

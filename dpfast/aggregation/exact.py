@@ -20,7 +20,7 @@ import polars as pl
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
-from dpfast.aggregation.grouping import Aggregates, Grouping, Words, find_columns
+from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of
 from dpfast.aggregation.memory import check_memory, room_for_rows
@@ -140,6 +140,10 @@ class Aggregation(Private):
     def __repr__(self) -> str:
         names = [column.name for column in self.columns]
         return f"Aggregation(by={names}, measures={len(self.contributions)}, route={self.route!r})"
+
+    def no_keys(self) -> pl.DataFrame:
+        """Return the key columns of the aggregates without a row: they depend on schema and parameters alone."""
+        return Columns(self.columns, self.contributions, self.unit, self.public).no_keys()
 
     def check_source(self) -> None:
         """Refuse files that changed since they were opened, and what cannot be met; to be called before the charge.

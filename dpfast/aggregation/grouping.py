@@ -12,7 +12,7 @@ import polars as pl
 from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.contributions import Contribution, plan_contributions
 from dpfast.aggregation.kept_groups import KeptGroups
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, plan_keys, prepare_keys
+from dpfast.aggregation.keys import KeyColumn, PublicKeys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.units import express_unit
@@ -114,6 +114,15 @@ class Columns:
     contributions: list[Contribution]
     unit: pl.Expr | None
     public: PublicKeys | None
+
+    def no_keys(self) -> pl.DataFrame:
+        """Return the key columns of aggregates without a row: they depend on schema and parameters alone."""
+        if self.public is not None:
+            return self.public.given.clear()
+        # Polars groups a column without values as one of Booleans.
+        dtypes = [pl.Boolean() if column.dtype == pl.Null else column.dtype for column in self.keys]
+        found = {f"key{i}": pl.Series([], dtype=dtype) for i, dtype in enumerate(dtypes)}
+        return label_keys(pl.DataFrame(found), self.keys)
 
 
 def find_columns(schema: pl.Schema, grouping: Grouping, measures: Sequence[Measure]) -> Columns:

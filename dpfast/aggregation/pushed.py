@@ -67,6 +67,10 @@ class PushedAggregation(Private):
     def __repr__(self) -> str:
         return f"PushedAggregation(by={[key.name for key in self.columns.keys]}, measures={len(self.measures)})"
 
+    def no_keys(self) -> pl.DataFrame:
+        """Return the key columns of the aggregates without a row."""
+        return self.columns.no_keys()
+
     def check_source(self) -> None:
         """Refuse an engine that does not answer, or computes otherwise than it must; to be called before the charge."""
         self.engine.check()

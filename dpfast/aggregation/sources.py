@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,7 +19,17 @@ from dpfast.arguments import Choice, Special
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
 
-__all__ = ["AskedEngine", "Data", "Schema", "Source", "missing_column", "open_data", "open_source", "refuse_pattern"]
+__all__ = [
+    "AskedEngine",
+    "Data",
+    "Schema",
+    "Source",
+    "missing_column",
+    "open_data",
+    "open_source",
+    "path_of",
+    "refuse_pattern",
+]
 
 #: Frames of several libraries, which need not be there: no type but object is that of all.
 Data: TypeAlias = Annotated[
@@ -173,6 +184,15 @@ def _in_memory(data: object) -> Source:
     # What was meant as data may hold rows.
     given = Words(f"a {type(data).__name__}") if isinstance(data, (list, tuple, dict, bytes)) else data
     raise ParameterError("data", given, _ALLOWED)
+
+
+def path_of(data: object) -> str | None:
+    """Return a path as the data's name; what is in memory has none."""
+    if isinstance(data, (str, os.PathLike)):
+        return os.fspath(data) if isinstance(os.fspath(data), str) else None
+    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
+        return ", ".join(str(os.fspath(path)) for path in data)
+    return None
 
 
 def refuse_pattern(name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -23,7 +23,7 @@ from dpfast.ledger.payment import LEDGER, Payment
 from dpfast.mechanisms.parameters import MONOTONIC, Monotonic
 from dpfast.threads import thread_count
 
-__all__ = ["answer"]
+__all__ = ["MISSING", "TEXT", "OwnMechanism", "answer"]
 
 _Table = TypeVar("_Table", bound=ArrowStream)
 
@@ -31,6 +31,8 @@ _TYPES = (
     pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
     pl.Boolean, pl.Float32, pl.Float64,
 )  # fmt: skip
+#: One for all rows, or a column of them.
+OwnMechanism: TypeAlias = Annotated[str, Special(lambda: (5, True, b"auto", ["auto"], object(), "", "cauchy"))]
 MISSING, TEXT = Number(), Text("a string", blank=True)
 #: Integers that stay what they are; all others become Int64.
 _RANGES: dict[Any, tuple[int, int]] = {pl.Int32: (-(2**31), 2**31 - 1), pl.UInt32: (0, 2**32 - 1)}
@@ -51,7 +53,7 @@ def answer(
     rho: OwnAmount = None,
     delta: OwnDelta = None,
     weight: OwnColumnName = None,
-    mechanism: Annotated[str, Special(lambda: (5, True, b"auto", ["auto"], object(), "", "cauchy"))] = "auto",
+    mechanism: OwnMechanism = "auto",
     missing: Annotated[Numeric, MISSING] = 0,
     monotonic: Monotonic = False,
     candidates: OwnColumnName = None,

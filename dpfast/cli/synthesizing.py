@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,10 @@ from dpfast.cli.terminal import Progress
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
+    from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
     from dpfast.synthesis.estimate import Estimate
+    from dpfast.synthesis.synthesizing import Synthesis
     from dpfast.workloads import Workload
 
 __all__ = ["synthesize"]
@@ -119,30 +121,24 @@ def synthesize(
         account = open_or_create(destination, name)
         place = shown_path(destination.ledger)
         source.check()
-        exact: list[Any] = []
-
-        def count() -> Any:
-            exact.append(opened.count())
-            return exact[0]
-
-        given |= {"ledger": account, "dataset": name, "privacy_unit": "row"}
+        given |= {"rows": rows, "ledger": account, "dataset": name}
         with Progress() as progress:
-            estimate = _estimated(count, queries, place, given, progress)
+            made = _synthesized(source, axes, queries, place, given, progress)
+            estimate, records = made.estimate, made.frame
             progress("writing")
-            records = axes.records(estimate, rows)
             outputs.save_frame(records, "the records were paid for, and are")
-            outputs.save_chart(lambda path: estimate.plot(path, exact[0] if public else None), "the records were")
+            outputs.save_chart(lambda path: estimate.plot(path, opened.count() if public else None), "the records were")
         content = f"{records.height:,} records of {records.width} columns"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
         click.echo("\n".join(lines), err=outputs.frame is None)
 
 
-def _estimated(
-    count: Callable[[], Any], queries: Workload, place: str, given: dict[str, Any], progress: Progress
-) -> Estimate:
-    """Charge, count and measure; from the count on, an interrupt ends the rounds and keeps what was measured."""
-    import dpfast as dpf
+def _synthesized(
+    source: Source, axes: Domain, queries: Workload | None, place: str, given: dict[str, Any], progress: Progress
+) -> Synthesis:
+    """Charge, count, measure and draw; from the count on, an interrupt ends the rounds and keeps what was measured."""
+    from dpfast.synthesis.synthesizing import READING, synthesize
 
     interrupted = False
 
@@ -150,33 +146,22 @@ def _estimated(
         nonlocal interrupted
         interrupted = True
 
-    def counted() -> Any:
-        progress("reading the data")
-        with suppress(ValueError):  # not in the main thread, which alone is interrupted
-            signal.signal(signal.SIGINT, interrupt)
-        return count()
-
-    def measured(number: int) -> bool:
-        progress(f"{number} of {min(given['rounds'], _groups(queries))} rounds")
+    def show(stage: str) -> bool:
+        progress(stage)
+        if stage == READING:
+            with suppress(ValueError):  # not in the main thread, which alone is interrupted
+                signal.signal(signal.SIGINT, interrupt)
         return not interrupted
 
-    def run() -> Estimate:
-        progress("charging the ledger")
-        return dpf.mwem(counted, queries, progress=measured, **given)
-
     cost = f"epsilon {given['epsilon']:.12g}" if given["rho"] is None else f"rho {given['rho']:.12g}"
-    return run_charged(run, cost, place, progress)
-
-
-def _groups(workload: Workload) -> int:
-    """Return how many queries there are, or groups of them that are measured at once."""
-    groups = workload.groups
-    return len(workload) if groups is None else len(groups) - 1
+    return run_charged(lambda: synthesize(source, axes, queries, progress=show, **given), cost, place, progress)
 
 
 def _described(estimate: Estimate, axes: Domain) -> list[str]:
     """Return what was done, in lines; they depend on the data only through what was paid for."""
-    measured, number = estimate.rounds.height, _groups(estimate.workload)
+    from dpfast.synthesis.synthesizing import groups_of
+
+    measured, number = estimate.rounds.height, groups_of(estimate.workload)
     kind = "queries" if estimate.workload.groups is None else "marginals"
     reach = estimate.rounds["error95"][0] if measured else 0
     shape = " x ".join(map(str, axes.shape))
@@ -265,14 +250,15 @@ def _read_domain_file(path: str, names: list[str]) -> dict[str, Any]:
     return {name: axis for name, axis in declared.items() if name in names}
 
 
-def _read_workload(text: str | None, axes: Domain) -> Workload:
-    """Return the workload that is named."""
+def _read_workload(text: str | None, axes: Domain) -> Workload | None:
+    """Return the workload that is named, None for the usual one."""
     import dpfast as dpf
     from dpfast.synthesis.cell_weights import check_cells
 
     shape = axes.shape
     check_cells(math.prod(shape), "columns")
-    text = f"marginals:{min(2, len(shape))}" if text is None else text
+    if text is None:
+        return None
     kind, _, number = text.partition(":")
     mend = "write marginals:2, cells, or for one column prefix or ranges"
     if kind == "marginals":

@@ -122,6 +122,8 @@ class Domain:
         How many there are in all.
     by
         The key columns of a plan over these cells, beside `frame`.
+    outside
+        As it was given.
 
     Raises
     ------
@@ -150,7 +152,7 @@ class Domain:
     def __init__(self, attributes: Attributes, outside: Outside = "drop") -> None:
         if not isinstance(attributes, Mapping) or not attributes:
             raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
-        OUTSIDE.read("outside", outside)
+        self.outside = OUTSIDE.read("outside", outside)
         self._attributes = [read_attribute(name, values, null=outside == "null") for name, values in attributes.items()]
         self._clamps = outside == "clamp"
         self.names = tuple(attribute.name for attribute in self._attributes)

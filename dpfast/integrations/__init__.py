@@ -1,1 +1,4 @@
-"""Other libraries and engines as sources of data, thin and above the same plan, ledger and release."""
+"""Other people's pipelines: thin ways to the one plan, the one ledger and the one release.
+
+Nothing here is imported by `import dpfast`. A package that need not be installed is imported when it is used.
+"""

@@ -49,6 +49,8 @@ class AdaptiveBlueprint(HistogramBlueprint):
 
     """
 
+    answered = ("answer",)
+
     steps: int
     step_units: int
 

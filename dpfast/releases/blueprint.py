@@ -67,6 +67,10 @@ class Blueprint(ABC):
         """Return what `Plan.error` shows."""
 
     @abstractmethod
+    def schema(self) -> pl.Schema:
+        """Return the schema of a release's frame, which depends on that of the data and on parameters alone."""
+
+    @abstractmethod
     def draw(self, exact: Aggregates, entry: int) -> Release:
         """Draw the noise for exact aggregates, and return what can be read.
 

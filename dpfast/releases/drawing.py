@@ -36,7 +36,7 @@ from dpfast.releases.planned_queries import (
     PlannedQuery,
 )
 
-__all__ = ["Sources", "draw"]
+__all__ = ["Sources", "draw", "frame_of_no_groups"]
 
 #: Gives what one measure of one query draws from, called once for each; of the selection of keys by itself the query
 #: is "", a name that no query has.
@@ -94,6 +94,33 @@ def draw(
     return pl.DataFrame({column.name: column for column in columns})
 
 
+def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, selected: bool) -> pl.DataFrame:
+    """Return what a release of no groups shows: the columns of every release, known before any data are read.
+
+    Parameters
+    ----------
+    queries
+        What is released.
+    keys
+        The key columns of the aggregates, without a row.
+    selected
+        Whether keys are selected, and so written anew.
+
+    """
+    columns = (_as_shown(keys) if selected else keys).get_columns()
+    for planned in queries:
+        columns.extend(_answer(planned, [_no_figures(part) for part in planned.parts]))
+    return pl.DataFrame({column.name: column for column in columns})
+
+
+def _no_figures(part: Part) -> NDArray[np.int64]:
+    if isinstance(part, DrawnQuantiles):
+        return np.empty((0, len(part.tree.parts)), np.int64)
+    if isinstance(part, DrawnTogether):
+        return np.empty((0, len(part.calibration.parts)), np.int64)
+    return np.empty(0, np.int64)
+
+
 def _selected(
     key_share: KeyShare, parts: Sequence[Part], exact: Aggregates, source: RandomSource
 ) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
@@ -127,7 +154,7 @@ def _ranks(keys: pl.DataFrame) -> NDArray[np.int32]:
 
     The codes of categoricals are numbered as the data happen to come, so that these are compared as strings.
     """
-    places = _sorted_places(keys.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)))
+    places = _sorted_places(_as_shown(keys))
     ranks = np.empty(places.size, np.int32)
     ranks[places] = np.arange(places.size, dtype=np.int32)
     return ranks
@@ -147,10 +174,15 @@ def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.Data
     the numbering of the one and the dtype of the other tell of keys that were not selected.
     """
     rows = np.flatnonzero(shown)
-    chosen = keys[rows].with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    chosen = _as_shown(keys[rows])
     places = _sorted_places(chosen)
     chosen = chosen[places]
     return pl.DataFrame({series.name: _fresh(series) for series in chosen.get_columns()}), rows[places]
+
+
+def _as_shown(keys: pl.DataFrame) -> pl.DataFrame:
+    """Return keys that were found in the data in the dtypes that are released."""
+    return keys.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
 def _fresh(series: pl.Series) -> pl.Series:

@@ -16,7 +16,7 @@ from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery
 from dpfast.releases.blueprint import Blueprint
-from dpfast.releases.drawing import draw
+from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_query, measure_frame
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.planned_queries import Part, PlannedQuery
@@ -99,6 +99,10 @@ class GroupBlueprint(Blueprint):
     def error(self, alpha: float) -> pl.DataFrame:
         """Return bounds of the noise of every measure."""
         return error_frame(self.queries, self.groups, alpha)
+
+    def schema(self) -> pl.Schema:
+        """Return the columns of keys and queries."""
+        return frame_of_no_groups(self.queries, self.aggregation.no_keys(), selected=self.key_share is not None).schema
 
     def draw(self, exact: Aggregates, entry: int) -> Release:
         """Select keys, draw all noise, and return what is shown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -55,6 +55,9 @@ class HistogramBlueprint(Blueprint):
 
     """
 
+    #: What stands in a release's frame beside what each query asks.
+    answered: ClassVar[tuple[str, ...]]
+
     workload: Workload
     charge: Charge
 
@@ -72,6 +75,10 @@ class HistogramBlueprint(Blueprint):
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the line about the cells, on which those about the strategy follow."""
         return [f"  cells         {self.workload.cells:,} public keys ({self.aggregation.route} route)"]
+
+    def schema(self) -> pl.Schema:
+        """Return the columns of what each query asks, and of its answer."""
+        return pl.Schema({**self.workload.frame().schema, **dict.fromkeys(self.answered, pl.Float64())})
 
     def release(
         self,

@@ -20,6 +20,7 @@ from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
 from dpfast.randomness import Keystream, Purpose, Random, SystemRandom
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
+from dpfast.releases.lazy import FiguresToCome, scan_figures
 from dpfast.releases.release import Release
 
 __all__ = ["Plan"]
@@ -178,6 +179,49 @@ class Plan:
                 finally:
                     self._running = False
             return self._release
+
+    def lazy(self, ledger: Annotated[Ledger, LEDGER]) -> pl.LazyFrame:
+        """Return the release's frame as a LazyFrame, which runs the plan when it is first collected.
+
+        Guarantee
+            That of `run`, which it calls: the first collect charges the ledger, reads the data and draws, and all
+            others, whatever the engine does, read what was drawn. ``explain`` and ``collect_schema`` charge nothing
+            and read no row. What `run` raises, a collect raises.
+
+        Parameters
+        ----------
+        ledger
+            As for `run`.
+
+        Returns
+        -------
+        polars.LazyFrame
+            The frame of the release, of which `run` with the same ledger returns the rest. It cannot be pickled or
+            serialized, as a copy would draw noise for the same charge; `Release.lazy` can.
+
+        Raises
+        ------
+        ParameterError
+            ``ledger`` is no ledger, or adds up epsilons where the plan was made with rho.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> trips = pl.LazyFrame({"city": ["Rome", "Oslo"] * 50})
+        >>> cities = pl.DataFrame({"city": ["Rome", "Oslo"]})
+        >>> ledger = dpf.Ledger(epsilon=1.0)
+        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, epsilon=0.5).lazy(ledger)
+        >>> rides.collect_schema().names(), ledger.remaining.epsilon
+        (['city', 'n', 'n_scale', 'n_lower', 'n_upper'], 1.0)
+        >>> twice = pl.concat([rides, rides]).collect()
+        >>> twice["n"].n_unique() <= 2, ledger.remaining.epsilon
+        (True, 0.5)
+
+        """
+        LEDGER.read("ledger", ledger)
+        if self._blueprint.concentrated:
+            refuse_rho(ledger.accountant, self.rho)
+        return scan_figures(FiguresToCome(lambda: self.run(ledger).frame), self._blueprint.schema)
 
     def _run(self, ledger: Ledger, progress: Callable[[str], object]) -> Release:
         blueprint = self._blueprint

@@ -14,6 +14,7 @@ from dpfast.arguments import Special
 from dpfast.charts.drawing import ChartPath
 from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
+from dpfast.releases.lazy import Figures, scan_figures
 from dpfast.synthesis.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -119,8 +120,28 @@ class Release:
         return self._estimate
 
     def lazy(self) -> pl.LazyFrame:
-        """Return the frame as a LazyFrame; collecting it reads what was drawn once."""
-        return self.frame.lazy()
+        """Return the frame as a LazyFrame: whatever an engine does with it reads what was drawn once.
+
+        Guarantee
+            Post-processing: collecting it, joining it and writing it cost nothing, however often.
+
+        Notes
+        -----
+        It is an IO source of Polars, which takes filters, columns and slices over. A workload's answers are worked out
+        when it is first collected. Its bytes (`polars.LazyFrame.serialize`, for which Polars needs cloudpickle) hold
+        the released frame alone.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 50})
+        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), epsilon=0.5)
+        >>> release = asked.run(dpf.Ledger(epsilon=1.0))
+        >>> release.lazy().filter(pl.col("city") == "Rome").select("rides_scale").collect().item()
+        2.0
+
+        """
+        return scan_figures(Figures(lambda: self.frame), lambda: self._frame.schema)
 
     def explain(self) -> str:
         """Return what was done and why, as text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
@@ -12,7 +11,7 @@ import polars as pl
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import BOUND, Neighbors, OwnBound, PrivacyUnit
 from dpfast.aggregation.protocols import Engine
-from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data
+from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
 from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
@@ -103,17 +102,8 @@ class Request:
     @property
     def known_as(self) -> str | None:
         """The name under which the ledger knows the data; None for the ledger's own."""
-        return self.dataset or _path_of(self.data)
+        return self.dataset or path_of(self.data)
 
     def open(self) -> Source | Engine:
         """Return the data, of which nothing but the schema was read."""
         return open_data(self.data, schema=self.schema, engine=self.engine)
-
-
-def _path_of(data: object) -> str | None:
-    """Return a path as the data's name; what is in memory has none."""
-    if isinstance(data, (str, os.PathLike)):
-        return os.fspath(data) if isinstance(os.fspath(data), str) else None
-    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
-        return ", ".join(str(os.fspath(path)) for path in data)
-    return None

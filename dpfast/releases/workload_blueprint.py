@@ -38,6 +38,8 @@ class WorkloadBlueprint(HistogramBlueprint):
 
     """
 
+    answered = ("answer", "scale", "answer_lower", "answer_upper")
+
     choice: Choice
     sensitivity: Sensitivity
 

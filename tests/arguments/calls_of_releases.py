@@ -59,6 +59,7 @@ RELEASES = [
     of_plan("error"),
     of_plan("explain"),
     Call("Plan.run", type(dpf.plan(**ASKED["groups"])).run, lambda: {**of_plan("run").given(), "ledger": a_ledger()}),
+    Call("Plan.lazy", type(dpf.plan(**ASKED["groups"])).lazy, lambda: {**of_plan("run").given(), "ledger": a_ledger()}),
     of("Release.plot", RELEASE.plot, query="m", top=3),
     of("Release.plot of a workload", WORKLOAD.plot),
 ]

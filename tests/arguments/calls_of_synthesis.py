@@ -125,6 +125,11 @@ SYNTHESIS = [
         ]
         for budget in [BUDGET, {"workload": LINE, "rho": 0.5}]
     ],
+    Call(
+        "synthesize",
+        dpf.synthesize,
+        lambda: {"data": RECORDS, "domain": DOMAIN, "epsilon": 0.1, "rounds": 1, "ledger": dpf.Ledger(epsilon=1000)},
+    ),
     of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),
     of("PrivateMultiplicativeWeights", dpf.PrivateMultiplicativeWeights, histogram=COUNTS, epsilon=1.0),
     of("PrivateMultiplicativeWeights.answer", ONLINE.answer, query=[1, 0, 0, 1]),

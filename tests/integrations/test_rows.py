@@ -259,3 +259,32 @@ def test_columns_that_cannot_be_used_are_refused_where_they_are_used():
 def test_histograms_of_streams(frame):
     domain = dpf.Domain({"k": [str(key) for key in range(40)]})
     assert (domain.count(reader(frame)) == domain.count(frame)).all()
+
+
+def test_readers_of_duckdb_and_adbc(frame):
+    duckdb = pytest.importorskip("duckdb")
+    grouping = GROUPINGS["units of keys found"]
+    with duckdb.connect() as connection:
+        connection.register("rows", frame.to_arrow())
+        found = figures(connection.sql("SELECT * FROM rows").to_arrow_reader(10_000), grouping, MEASURES)
+    assert found.equals(figures(frame.lazy(), grouping, MEASURES))
+    driver = pytest.importorskip("adbc_driver_sqlite.dbapi")
+    few = frame.head(20_000)
+    with driver.connect() as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("rows", few.to_arrow())
+        cursor.execute("SELECT * FROM rows")
+        found = figures(cursor.fetch_record_batch(), grouping, MEASURES)
+    assert found.equals(figures(few.lazy(), grouping, MEASURES))
+
+
+def test_a_slice_before_a_filter_and_after_one():
+    frame = pl.DataFrame({"n": range(1000)})
+    lazy = open_source(Batches(frame, 64)).frame.lazy()
+    for query in (
+        lambda data: data.head(10).filter(pl.col("n") % 2 == 0),
+        lambda data: data.filter(pl.col("n") % 2 == 0).head(10),
+        lambda data: data.filter(pl.col("n") > 500).select(pl.len()),
+        lambda data: data.slice(100, 50).select(pl.col("n").sum()),
+    ):
+        for engine in ("in-memory", "streaming"):
+            assert query(lazy).collect(engine=engine).equals(query(frame.lazy()).collect())

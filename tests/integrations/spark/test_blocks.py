@@ -13,9 +13,10 @@ import pytest
 from cryptography.exceptions import InvalidTag
 
 import dpfast as dpf
-from dpfast.aggregation.exact import Aggregates
-from dpfast.errors import DpfastError, ParameterError
+from dpfast.aggregation.grouping import Aggregates
+from dpfast.errors import DpfastError
 from dpfast.integrations.spark.block_keys import BlockKeys, encode
+from dpfast.integrations.spark.blueprint import PlannedSpark
 from dpfast.integrations.spark.jobs import DrawNoise, SealBlocks
 from dpfast.integrations.spark.sealing import Sealed, blocks_of, pack, seal, unpack, unseal
 from dpfast.integrations.spark.specification import specify
@@ -23,7 +24,7 @@ from dpfast.releases.drawing import draw
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.request import Request
 
-FRAME = pl.DataFrame(schema={"city": pl.String, "hour": pl.Int32, "x": pl.Float64, "who": pl.Int64})
+COLUMNS = PlannedSpark(pl.Schema({"city": pl.String, "hour": pl.Int32, "x": pl.Float64, "who": pl.Int64}))
 QUERIES = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 8)), "m": dpf.mean("x", bounds=(0, 8))}
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
@@ -46,7 +47,7 @@ def request(**asked):
         "dataset": None,
         "queries": QUERIES,
     }
-    return Request(data=FRAME, schema=None, workload=None, strategy="auto", **{**given, **asked})
+    return Request(data=COLUMNS, schema=None, engine="auto", workload=None, strategy="auto", **{**given, **asked})
 
 
 def block(rows: int, start: int = 0):
@@ -221,21 +222,12 @@ class TestDrawing:
         for asked in (PUBLIC, *RULES):
             assert specify(draw_up_groups(asked)).schema == drawn(asked, block(50)).schema
 
-    def test_what_needs_more_than_one_group_is_refused(self):
-        unit = {"privacy_unit": "who", "max_groups": 4, "max_rows_per_group": 1}
-        for rule in ("weighted", "iterated", "policy"):
-            with pytest.raises(ParameterError, match="key_selection must be"):
-                specify(draw_up_groups(request(key_selection=rule, **unit)))
-        for query in (dpf.quantile("x", 0.5, bounds=(0, 8)), dpf.mode("city", candidates=["a", "b"])):
-            with pytest.raises(ParameterError, match="q must be a count, a sum or a mean for Spark"):
-                specify(draw_up_groups(request(queries={"q": query})))
-
     def test_it_draws_what_a_release_in_memory_draws(self):
         """The same code: with the same sources, the same figures."""
         blueprint = draw_up_groups(PUBLIC)
         table = block(100)
         keys = BlockKeys(KEY, 0, 0, hashlib.sha256(pack(table)).digest())
-        frame = pl.DataFrame({"city": table["key0"].to_pylist(), "hour": [0, 6] * 50})
+        frame = pl.DataFrame({"city": [name.decode() for name in table["key0"].to_pylist()], "hour": [0, 6] * 50})
         exact = Aggregates(frame, None, [table[f"measure{place}"].to_numpy() for place in range(4)])
         assert draw(blueprint.queries, None, exact, keys).equals(drawn(PUBLIC, table))
 

@@ -1,0 +1,130 @@
+"""The namespace ``dpf`` of Polars expressions."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpfast import queries
+from dpfast.columns.candidates import Candidates
+from dpfast.columns.grid import Bounds, Grid
+from dpfast.columns.ranks import Quantiles
+from dpfast.errors import ParameterError, Words
+from dpfast.queries import Bins, Edges, ModeQuery, QuantileQuery, Query
+
+__all__ = ["Expressions"]
+
+
+class Expressions:
+    """What ``pl.col("x").dpf`` offers: specifications of what to ask of a column.
+
+    Guarantee
+        A specification is no expression. It cannot be evaluated, so no engine can evaluate it twice, and it cannot
+        stand in ``over`` or ``when``. Nothing of it reads the data: `dpfast.release` does, after its charge.
+
+    Parameters
+    ----------
+    expr
+        A bare column, such as ``pl.col("x")``. What is computed gets a name first:
+        ``lf.with_columns(y=pl.col("x") + 1)``, then ``pl.col("y")``. An alias is refused, since a query is named by
+        its keyword: ``release(y=pl.col("x").dpf.sum(bounds=(0, 1)))``.
+
+    Notes
+    -----
+    Type checkers know nothing of registered namespaces. A program that is checked calls the functions themselves:
+    ``dpf.sum("x", bounds=(0, 1))`` is what ``pl.col("x").dpf.sum(bounds=(0, 1))`` returns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import dpfast as dpf
+    >>> Expressions(pl.col("x")).sum(bounds=(0, 1)) == dpf.sum("x", bounds=(0, 1))
+    True
+
+    """
+
+    def __init__(self, expr: pl.Expr) -> None:
+        self._expr = expr
+
+    def count(self) -> Query:
+        """Return `dpfast.count`: the number of rows in every group.
+
+        Rows where the column is null count too, as they do for ``pl.len()``.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("x")).count()
+        Query(kind='count', column=None, bounds=None)
+
+        """
+        self._column()
+        return queries.count()
+
+    def sum(self, *, bounds: Bounds) -> Query:
+        """Return `dpfast.sum` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).sum(bounds=(0, 600))
+        Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
+
+        """
+        return queries.sum(self._column(), bounds=bounds)
+
+    def mean(self, *, bounds: Bounds) -> Query:
+        """Return `dpfast.mean` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).mean(bounds=(-60, 600))
+        Query(kind='mean', column='dep_delay', bounds=(-60.0, 600.0))
+
+        """
+        return queries.mean(self._column(), bounds=bounds)
+
+    def quantile(self, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
+        """Return `dpfast.quantile` of the column, which has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).quantile([0.25, 0.5], bounds=(-60, 600)).labels
+        ('_p25', '_p50')
+
+        """
+        return queries.quantile(self._column(), q, bounds=bounds, grid=grid)
+
+    def mode(self, *, candidates: Candidates) -> ModeQuery:
+        """Return `dpfast.mode` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dest")).mode(candidates=["IAH", "MIA"]).candidates
+        ('IAH', 'MIA')
+
+        """
+        return queries.mode(self._column(), candidates=candidates)
+
+    def bins(self, edges: Edges) -> Bins:
+        """Return `dpfast.bins` of the column, for ``by``; it has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("distance")).bins([0, 500, 1000]).labels
+        (0, 500)
+
+        """
+        return queries.bins(self._column(), edges)
+
+    def _column(self) -> str:
+        """Return the column's name, or refuse the expression; its text may hold values, and is not shown."""
+        expr = self._expr
+        if expr.meta.is_column():
+            return expr.meta.output_name()
+        mend = 'name what is computed first: lf.with_columns(y=...), then pl.col("y").dpf'
+        if expr.meta.undo_aliases().meta.is_column():
+            given = "one with an alias"
+            mend = 'name the query by its keyword: y=pl.col("x").dpf'
+        elif expr.meta.is_column_selection():
+            given, mend = "a selection of columns", 'write a query for each: pl.col("x").dpf'
+        else:
+            given = "an expression" + "".join(f" of {name[:60]!r}" for name in expr.meta.root_names()[:1])
+        raise ParameterError("column", Words(given), 'a bare column such as pl.col("x")', mend)

@@ -1,0 +1,74 @@
+"""Released figures as a LazyFrame: engines may ask for them as often as they like, and get what was drawn once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from dpfast.errors import LedgerError
+
+__all__ = ["Figures", "FiguresToCome", "scan_figures"]
+
+
+class Figures:
+    """What an engine calls for figures that are released: the rows and columns that it needs.
+
+    It can be pickled: the bytes hold the released frame, which is public, and nothing else.
+
+    Parameters
+    ----------
+    read
+        Returns the frame, the same one at every call.
+
+    """
+
+    #: What ``LazyFrame.explain`` calls it.
+    name = "dpfast release"
+
+    def __init__(self, read: Callable[[], pl.DataFrame]) -> None:
+        self._read = read
+
+    def __call__(
+        self,
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        rows: int | None,
+        batch: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the frame: filtered first, as a predicate may read columns that are not asked for."""
+        frame = self._read()
+        if predicate is not None:
+            frame = frame.filter(predicate)
+        if rows is not None:
+            frame = frame.head(rows)
+        yield frame if columns is None else frame.select(columns)
+
+    def __reduce__(self) -> Any:
+        return _of_frame, (self._read(),)
+
+
+class FiguresToCome(Figures):
+    """What an engine calls for figures of a plan, which the first call charges and draws."""
+
+    name = "dpfast plan"
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError(
+            "a LazyFrame of a plan cannot be pickled or serialized: each copy would draw noise for the same charge; "
+            "run the plan, and take the release's lazy()"
+        )
+
+
+def _of_frame(frame: pl.DataFrame) -> Figures:
+    return Figures(lambda: frame)
+
+
+def scan_figures(figures: Figures, schema: Callable[[], pl.Schema]) -> pl.LazyFrame:
+    """Return a LazyFrame over figures, whose schema is asked for when it is needed.
+
+    It is pure: equal nodes of a plan may be read once.
+    """
+    return register_io_source(figures, schema=schema, validate_schema=True, is_pure=True, explain_name=figures.name)

@@ -1,0 +1,212 @@
+"""From rows and a public domain to synthetic records: charge once, count, measure, draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.accounting.budget import Epsilon, Rho, ShownAmounts
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
+from dpfast.arguments import Instance, Special
+from dpfast.domain.domain import RECORDS, Domain, Records
+from dpfast.errors import ParameterError, Words
+from dpfast.ledger import Ledger
+from dpfast.ledger.account import OwnName
+from dpfast.ledger.payment import LEDGER
+from dpfast.synthesis.cell_weights import check_cells
+from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.fitted.mwem import mwem
+from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
+from dpfast.workloads import marginals
+from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
+
+__all__ = ["DOMAIN", "READING", "Progress", "Synthesis", "groups_of", "synthesize"]
+
+#: The stage of which the first row is read, after the charge.
+READING = "reading the data"
+DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f", "m"]}})')
+Progress: TypeAlias = Annotated[
+    Callable[[str], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
+]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """Synthetic records, and the estimate that they were drawn from.
+
+    Guarantee
+        Both are post-processing of what was measured: they are as private as `spent` says, however often they are read.
+
+    Attributes
+    ----------
+    frame
+        The records, one a row.
+    estimate
+        Of every cell of the domain: its ``answers``, its ``rounds``, and whether it is ``complete``. More records cost
+        nothing: ``domain.records(estimate, 1_000)``.
+
+    """
+
+    frame: pl.DataFrame
+    estimate: Estimate
+
+    @property
+    def spent(self) -> ShownAmounts:
+        """What was charged."""
+        return self.estimate.spent
+
+    @property
+    def entry(self) -> int | None:
+        """The number of the first charge in the ledger."""
+        return self.estimate.entry
+
+    def __repr__(self) -> str:
+        """Show the records and what they cost."""
+        return f"Synthesis of {self.frame.width} columns; spent {self.spent}\n{self.frame}"
+
+
+def synthesize(
+    data: Data,
+    domain: Annotated[Domain, DOMAIN],
+    workload: OwnQueries = None,
+    *,
+    ledger: Annotated[Ledger, LEDGER],
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    rows: Records = None,
+    rounds: Annotated[int, ROUNDS] = 30,
+    selection: Annotated[str, SELECTION] = "exponential",
+    neighbors: Neighbors = "add_remove",
+    dataset: OwnName = None,
+    schema: Schema = None,
+    progress: Progress = None,
+) -> Synthesis:
+    """Make records that answer queries nearly as the data do, by private measurements of them.
+
+    Guarantee
+        The records, and the estimate that they are drawn from, are together epsilon-differentially private, or
+        rho-zCDP, where neighbouring data differ in one row. The ledger is charged before any row is read, whatever the
+        data (an empty frame is charged too), and a charge is never given back. No error after the charge depends on
+        values. It is `dpfast.mwem` over the counts of `dpfast.Domain`, whose guarantees are proved there.
+
+    Parameters
+    ----------
+    data
+        As for `dpfast.plan`: a frame, an Arrow table, or paths of files. Each row is a privacy unit.
+    domain
+        The public values of the columns that the records shall have; nothing of it is read from the data.
+    workload
+        What shall be answered well, over the domain's cells: one of `dpfast.workloads`. By default the counts of all
+        pairs of columns, or of the only one.
+    ledger
+        The budget.
+    epsilon, rho
+        The whole budget of the records, one of the two; rho for ledgers with the accountant "zcdp" or "rdp".
+    rows
+        How many records. By default about as many as the data have: the estimate's total.
+    rounds
+        How many queries, or sets of columns, are measured.
+    selection
+        "exponential" or "permute_and_flip": how the next one to be measured is selected.
+    neighbors
+        "add_remove"; or "replace", where the number of rows is public, and the domain must leave none of them out.
+    dataset
+        The name under which the ledger knows the data; by default the path, or the ledger's own name.
+    schema
+        The dtypes of a CSV file's columns, or of columns that folders name.
+    progress
+        Called with the name of each stage as it begins. If it returns False after a round, no more rounds are run, and
+        the records are those of what was measured (`Estimate.complete`); all of it is paid for.
+
+    Returns
+    -------
+    Synthesis
+        With ``frame``, ``estimate``, ``spent`` and ``entry``.
+
+    Raises
+    ------
+    ParameterError, ColumnError
+        An argument is of another kind or range, or a column is missing or of a type that does not serve; nothing is
+        charged.
+    BudgetExceededError, LedgerError
+        The charge does not fit, or the ledger is about something else; nothing is charged.
+    DpfastError
+        The data cannot be read to their end, after the charge; the message shows nothing of them.
+
+    References
+    ----------
+    Hardt, Ligett, McSherry (2012); see `dpfast.mwem`.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 500, "age": [20, 40, 60, 80] * 250})
+    >>> domain = dpf.Domain({"sex": ["f", "m"], "age": dpf.bins("age", [0, 30, 60, 120])})
+    >>> ledger = dpf.Ledger(epsilon=1.0)
+    >>> made = dpf.synthesize(people, domain, epsilon=0.5, rows=200, ledger=ledger)
+    >>> made.frame.columns, made.frame.height, made.spent.epsilon, ledger.remaining.epsilon
+    (['sex', 'age'], 200, 0.5, 0.5)
+
+    """
+    DOMAIN.read("domain", domain)
+    LEDGER.read("ledger", ledger)
+    RECORDS.read_optional("rows", rows)
+    queries = _read_workload(workload, domain)
+    if read_neighbors(neighbors) == "replace" and domain.outside != "null":
+        left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
+        raise ParameterError("neighbors", left_out, '"add_remove"', 'or write dpf.Domain(..., outside="null")')
+    if progress is not None and not callable(progress):
+        raise ParameterError("progress", progress, "a function of the name of a stage, or None")
+    show = progress or _silent
+    number = groups_of(queries)
+    source = data if isinstance(data, Source) else open_source(data, schema=schema)
+    opened = domain.open(source)
+    source.check()
+
+    def count() -> NDArray[np.int64]:
+        show(READING)
+        return opened.count()
+
+    show("charging the ledger")
+    estimate = mwem(
+        count,
+        queries,
+        epsilon=epsilon,
+        rho=rho,
+        rounds=rounds,
+        selection=selection,
+        neighbors=neighbors,
+        ledger=ledger,
+        dataset=path_of(data) if dataset is None else dataset,
+        privacy_unit="row",
+        progress=lambda done: show(f"{done} of {min(rounds, number)} rounds"),
+    )
+    return Synthesis(domain.records(estimate, rows), estimate)
+
+
+def groups_of(workload: Workload) -> int:
+    """Return how many queries there are, or groups of them that are measured at once."""
+    groups = workload.groups
+    return len(workload) if groups is None else len(groups) - 1
+
+
+def _read_workload(workload: OwnQueries, domain: Domain) -> Workload:
+    """Return what was asked, over the cells of the domain."""
+    check_cells(domain.cells, "domain")
+    if workload is None:
+        return marginals(domain.shape, min(2, len(domain.shape)))
+    asked = WORKLOAD.read("workload", workload)
+    if asked.shape != domain.shape:
+        mend = f"make it over {domain.shape}, the domain's shape"
+        raise ParameterError("workload", Words(f"of shape {asked.shape}"), "over the cells of the domain", mend)
+    return asked
+
+
+def _silent(stage: str) -> None:
+    pass

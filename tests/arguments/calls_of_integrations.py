@@ -1,0 +1,33 @@
+"""Right calls of what stands in other people's pipelines."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import dpfast as dpf
+from dpfast.integrations.polars import Expressions, Frames
+
+from .calls import Call
+from .calls_of_releases import FRAME, KEYS, NUMBERS, QUERIES, UNIT, a_ledger, of
+
+COLUMN = Expressions(pl.col("v"))
+PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES}
+DOMAIN = dpf.Domain({"k": ["a", "b"]})
+
+CALLS = [
+    of("lf.dpf.plan", Frames(FRAME.lazy()).plan, **PUBLIC),
+    of("df.dpf.plan of units", Frames(FRAME).plan, by="k", epsilon=1.0, delta=1e-6, **UNIT, **QUERIES),
+    Call("lf.dpf.release", Frames(FRAME.lazy()).release, lambda: {**PUBLIC, "ledger": a_ledger()}),
+    Call("df.dpf.answer", Frames(NUMBERS).answer, lambda: {"value": "count", "epsilon": 0.1, "ledger": a_ledger()}),
+    Call(
+        "lf.dpf.synthesize",
+        Frames(FRAME.lazy()).synthesize,
+        lambda: {"domain": DOMAIN, "epsilon": 0.1, "rounds": 2, "rows": 3, "ledger": a_ledger()},
+    ),
+    of("col.dpf.count", COLUMN.count),
+    of("col.dpf.sum", COLUMN.sum, bounds=(0, 1)),
+    of("col.dpf.mean", COLUMN.mean, bounds=(0, 1)),
+    of("col.dpf.quantile", COLUMN.quantile, q=0.5, bounds=(0, 1)),
+    of("col.dpf.mode", Expressions(pl.col("k")).mode, candidates=["a", "b"]),
+    of("col.dpf.bins", COLUMN.bins, edges=[0, 1]),
+]
