@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
 from dpfast.integrations.spark.block_keys import BlockKeys
-from dpfast.releases.drawing import draw
+from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
@@ -79,12 +78,8 @@ class NoiseSpecification:
     @cached_property
     def schema(self) -> pl.Schema:
         """The columns of what is released."""
-        fields = [pa.field(name, pa.int64()) for name in self.columns]
-        for place, field in enumerate(self.keys):
-            if field.dtype == pl.String:
-                fields[place] = pa.field(f"key{place}", pa.binary())
-        empty = pa.schema(fields).empty_table()
-        return self.draw(empty, BlockKeys(bytes(32), 0, 0, bytes(32))).schema
+        keys = pl.DataFrame(schema={field.name: field.dtype for field in self.keys})
+        return frame_of_no_groups(self.queries, keys, selected=self.key_share is not None).schema
 
 
 def _shown(column: Any, field: KeyField) -> pl.Series:

@@ -75,12 +75,12 @@ def session(spark):
 @pytest.fixture
 def setting(session):
     """Return a function that changes a setting of the session for one test."""
-    before: dict[str, str] = {}
+    before: dict[str, str | None] = {}
 
     def change(name, value):
-        before.setdefault(name, session.conf.get(name))
+        before.setdefault(name, session.conf.get(name, None))
         session.conf.set(name, value)
 
     yield change
     for name, value in before.items():
-        session.conf.set(name, value)
+        session.conf.unset(name) if value is None else session.conf.set(name, value)
