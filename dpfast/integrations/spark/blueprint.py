@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
@@ -100,10 +100,12 @@ def draw_up(frame: Any, folder: Folder, files: int, asked: dict[str, Any]) -> Cl
     planned = PlannedSpark(empty_frame(frame).schema)
     request = Request(data=planned, schema=None, engine="auto", workload=None, strategy="auto", **asked)
     blueprint = draw_up_groups(request)
+    specification = specify(blueprint)
+    _refuse_equal_names(specification.schema.names())
     aggregation = blueprint.aggregation
     assert isinstance(aggregation, PushedAggregation)
     public = aggregation.columns.public
-    cluster = Cluster(frame, folder, files, specify(blueprint), None if public is None else public.native)
+    cluster = Cluster(frame, folder, files, specification, None if public is None else public.native)
     aggregation = _ClusterAggregation(**_fields(aggregation), cluster=cluster)
     drawn_up = ClusterBlueprint(**{**_fields(blueprint), "aggregation": aggregation}, cluster=cluster)
     if frame.sparkSession.sparkContext.getConf().get("spark.io.encryption.enabled", "false") != "true":
@@ -117,6 +119,16 @@ def _refuse_selections(queries: Mapping[str, Query]) -> None:
         if isinstance(query, Query) and query.kind not in ("count", "sum", "mean"):
             mend = "read what is needed into one machine's memory, and call dpf.release"
             raise ParameterError(name, query, "a count, a sum or a mean for Spark", mend)
+
+
+def _refuse_equal_names(names: Sequence[str]) -> None:
+    """Refuse columns of a release whose names differ in case alone, which Spark takes for equal."""
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(name.lower(), name)
+        if other is not name:
+            allowed = f"a name that Spark can tell from {other[:60]!r}: not by case alone"
+            raise ParameterError("queries", name, allowed, "give the query another name")
 
 
 def _fields(record: Any) -> dict[str, Any]:

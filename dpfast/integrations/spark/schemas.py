@@ -49,11 +49,11 @@ def read_frame(frame: object) -> Any:
     """
     names = {f"{kind.__module__}.{kind.__name__}" for kind in type(frame).__mro__}
     if not any(name.startswith("pyspark.sql.") and name.endswith(".DataFrame") for name in names):
-        raise ParameterError("frame", frame, "a pyspark.sql.DataFrame", "use dpf.release for what is not in Spark")
+        raise ParameterError("data", frame, "a pyspark.sql.DataFrame", "use dpf.release for what is not in Spark")
     session = frame.sparkSession  # type: ignore[attr-defined]
     if any(".connect." in name for name in names) or not hasattr(session, "_jsc"):
         allowed = "a DataFrame of a session with a driver of its own, not of Spark Connect"
-        raise ParameterError("frame", frame, allowed, "run the release in the driver's process")
+        raise ParameterError("data", frame, allowed, "run the release in the driver's process")
     return frame
 
 
