@@ -23,8 +23,13 @@ def pytest_collection_modifyitems(config, items):
     skip = pytest.mark.skip(reason="needs pyspark and Java")
     here = Path(__file__).parent
     for item in items:
-        if item.path.parent == here and {"spark", "session"} & set(getattr(item, "fixturenames", ())):
+        if item.path.parent == here and {"spark", "needs_spark"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(skip)
+
+
+@pytest.fixture
+def needs_spark():
+    """Mark a test that starts Spark by itself."""
 
 
 @dataclass(frozen=True)
