@@ -73,7 +73,7 @@ class PushedAggregation(Private):
 
     def check_source(self) -> None:
         """Refuse an engine that does not answer, or computes otherwise than it must; to be called before the charge."""
-        self.engine.check()
+        self.engine.check(self._query(b""))
 
     def run(self, words: Words) -> Aggregates:
         """Return the exact aggregates.
@@ -89,11 +89,11 @@ class PushedAggregation(Private):
             Of fixed words, if the engine fails, or its answer is not of the form that was asked for.
 
         """
-        query = self.ask(words)
+        salted = self.grouping.privacy_unit is not None
+        query = self._query(words(_SALT_WORDS).astype("<u8").tobytes() if salted else b"")
         return without_engine_errors(self.engine.name, lambda: self._read(self.engine.aggregate(query)))
 
-    def ask(self, words: Words) -> GroupQuery:
-        """Return what the engine is asked, with a fresh salt."""
+    def _query(self, salt: bytes) -> GroupQuery:
         if self.grouping.privacy_unit is None:
             return GroupQuery(self.grouping.by, self.measures)
         public = self.columns.public
@@ -104,7 +104,7 @@ class PushedAggregation(Private):
             BOUND.read("max_groups", self.grouping.max_groups),
             BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
             None if public is None or not self.columns.keys else public.native,
-            words(_SALT_WORDS).astype("<u8").tobytes(),
+            salt,
         )
 
     def _read(self, table: Any) -> Aggregates:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import polars as pl
 
 from dpfast import queries
+from dpfast.arguments import Instance
 from dpfast.columns.candidates import Candidates
 from dpfast.columns.grid import Bounds, Grid
 from dpfast.columns.ranks import Quantiles
@@ -12,6 +15,8 @@ from dpfast.errors import ParameterError, Words
 from dpfast.queries import Bins, Edges, ModeQuery, QuantileQuery, Query
 
 __all__ = ["Expressions"]
+
+EXPRESSION = Instance(pl.Expr, "a Polars expression", mend='write for example pl.col("x")')
 
 
 class Expressions:
@@ -42,8 +47,8 @@ class Expressions:
 
     """
 
-    def __init__(self, expr: pl.Expr) -> None:
-        self._expr = expr
+    def __init__(self, expr: Annotated[pl.Expr, EXPRESSION]) -> None:
+        self._expr = EXPRESSION.read("expr", expr)
 
     def count(self) -> Query:
         """Return `dpfast.count`: the number of rows in every group.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import polars as pl
@@ -38,12 +39,13 @@ class Figures:
         rows: int | None,
         batch: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Yield the frame: filtered first, as a predicate may read columns that are not asked for."""
+        """Yield the frame, or the part of it that is asked for."""
         frame = self._read()
-        if predicate is not None:
-            frame = frame.filter(predicate)
-        if rows is not None:
-            frame = frame.head(rows)
+        if predicate is not None:  # which may read columns that are not asked for: Polars finds out which
+            asked = frame.lazy().filter(predicate).head(frame.height if rows is None else rows)
+            yield (asked if columns is None else asked.select(columns)).collect(engine="in-memory")
+            return
+        frame = frame if rows is None else frame.head(rows)
         yield frame if columns is None else frame.select(columns)
 
     def __reduce__(self) -> Any:
@@ -67,8 +69,10 @@ def _of_frame(frame: pl.DataFrame) -> Figures:
 
 
 def scan_figures(figures: Figures, schema: Callable[[], pl.Schema]) -> pl.LazyFrame:
-    """Return a LazyFrame over figures, whose schema is asked for when it is needed.
+    """Return a LazyFrame over figures, whose schema is asked for once, when it is needed.
 
     It is pure: equal nodes of a plan may be read once.
     """
-    return register_io_source(figures, schema=schema, validate_schema=True, is_pure=True, explain_name=figures.name)
+    return register_io_source(
+        figures, schema=cache(schema), validate_schema=True, is_pure=True, explain_name=figures.name
+    )

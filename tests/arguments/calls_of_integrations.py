@@ -15,6 +15,8 @@ PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES}
 DOMAIN = dpf.Domain({"k": ["a", "b"]})
 
 CALLS = [
+    of("Frames", Frames, frame=FRAME),
+    of("Expressions", Expressions, expr=pl.col("v")),
     of("lf.dpf.plan", Frames(FRAME.lazy()).plan, **PUBLIC),
     of("df.dpf.plan of units", Frames(FRAME).plan, by="k", epsilon=1.0, delta=1e-6, **UNIT, **QUERIES),
     Call("lf.dpf.release", Frames(FRAME.lazy()).release, lambda: {**PUBLIC, "ledger": a_ledger()}),

@@ -12,13 +12,17 @@ from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ParameterError
 from dpfast.integrations.spark.schemas import empty_frame
+from dpfast.integrations.sql.checking import check_figures
 from dpfast.integrations.sql.dialects import SPARK, Kind
 from dpfast.integrations.sql.encoding import MOST_PUBLIC_KEYS
-from dpfast.integrations.sql.template import write
+from dpfast.integrations.sql.template import Statement, write
 from dpfast.queries import Bins
 from dpfast.randomness import SystemRandom
 
-__all__ = ["exact_groups"]
+__all__ = ["check_session", "exact_groups"]
+
+#: Sessions, with their settings, that were seen to compute as dpfast does.
+_CHECKED: set[int] = set()
 
 
 def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> Any:
@@ -37,14 +41,33 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
     placed.createTempView(view)
     try:
         statement = write(SPARK, view, {place: schema[name] for name, place in places.items()}, asked)
-        arguments = {f"p{number}": value for number, value in enumerate(statement.parameters, 1)}
-        groups = frame.sparkSession.sql(statement.sql, args=arguments)
+        groups = _evaluated(frame.sparkSession, statement)
     finally:
         # What is planned holds the view's own plan.
         frame.sparkSession.catalog.dropTempView(view)
     if query.keys and public is None:
         return groups.where("units > 0")
     return _complete(groups, statement.kinds, len(query.measures), public)
+
+
+def check_session(session: Any) -> None:
+    """Refuse a session that computes otherwise than dpfast, on a table of constants: once for all its settings."""
+    settings = hash((session.sparkContext.applicationId, tuple(sorted(session.conf.getAll.items()))))
+    if settings in _CHECKED:
+        return
+
+    def ask(source: str, schema: pl.Schema, query: GroupQuery) -> pl.DataFrame:
+        found = pl.DataFrame(_evaluated(session, write(SPARK, source, schema, query)).toArrow())
+        return found.with_columns(pl.col(pl.Binary).cast(pl.String))
+
+    check_figures(SPARK, ask)
+    _CHECKED.add(settings)
+
+
+def _evaluated(session: Any, statement: Statement) -> Any:
+    """Return the frame of a statement, of which nothing is computed yet."""
+    arguments = {f"p{number}": value for number, value in enumerate(statement.parameters, 1)}
+    return session.sql(statement.sql, args=arguments)
 
 
 def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
-import numpy as np
 import polars as pl
 
 from dpfast.aggregation.grouping import Aggregates, Words
@@ -25,6 +24,7 @@ from dpfast.releases.request import Request
 
 __all__ = ["ClusterBlueprint", "PlannedSpark", "draw_up"]
 
+_SALT_BYTES = 32
 _PLAINTEXT = (
     "spark.io.encryption.enabled is off: until the application ends, files of shuffles on the local disks of executors "
     "hold private rows in the clear, and may hold the keys of the noise"
@@ -42,7 +42,7 @@ class PlannedSpark:
         """Return the columns."""
         return self.columns
 
-    def check(self) -> None:
+    def check(self, query: GroupQuery) -> None:
         """Leave it to the cluster."""
 
     def aggregate(self, query: GroupQuery) -> NoReturn:
@@ -58,17 +58,13 @@ class _ClusterAggregation(PushedAggregation):
 
     def check_source(self) -> None:
         """Refuse what would fail in Spark, as far as that is known without reading data."""
-        self.cluster.check(self.ask(_no_words))
+        self.cluster.check(self._query(bytes(_SALT_BYTES)))
 
     def run(self, words: Words) -> Aggregates:
         """Aggregate, draw and write; what is returned holds nothing."""
-        self.cluster.run(self.ask(words))
+        salt: bytes = words(_SALT_BYTES // 8).astype("<u8").tobytes()
+        self.cluster.run(self._query(salt))
         return Aggregates(pl.DataFrame(), None, [])
-
-
-def _no_words(count: int) -> np.ndarray:
-    """Return words for a query that is planned by Spark, and not run."""
-    return np.zeros(count, np.uint64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import polars as pl
 from dpfast.aggregation.guarding import without_engine_errors
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import DpfastError
-from dpfast.integrations.spark.aggregating import exact_groups
+from dpfast.integrations.spark.aggregating import check_session, exact_groups
 from dpfast.integrations.spark.jobs import SEALED_COLUMNS, DrawNoise, SealBlocks, TryOut
 from dpfast.integrations.spark.schemas import quoted, spark_columns
 from dpfast.integrations.spark.specification import NoiseSpecification
@@ -70,6 +70,7 @@ class Cluster:
         failure = None
         try:
             self._try_out()
+            check_session(self.session)
             # Spark checks names and types as it plans.
             exact_groups(self.frame, query, self.public)
         except DpfastError:

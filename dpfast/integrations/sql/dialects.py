@@ -55,6 +55,10 @@ class Dialect:
         From such a string to what the result holds.
     empty
         Such a string without bytes.
+    constant
+        From hexadecimal digits to the string whose UTF-8 they are.
+    folds_case
+        Whether names of columns that differ by case alone are one name.
     is_nan
         Whether a float64 is NaN; empty where NaN is null.
     floor
@@ -80,12 +84,14 @@ class Dialect:
     length: str
     shown: str
     empty: str
+    constant: str
     is_nan: str
     floor: str
     divided: str
     hashed: str
     materialized: str
     public: Literal["duckdb", "postgresql", "sqlite", "spark"]
+    folds_case: bool = True
     quote: str = '"'
     joins: str = ""
 
@@ -117,6 +123,7 @@ DUCKDB = Dialect(
     length="octet_length({0})",
     shown="decode({0})",
     empty="encode('')",
+    constant="decode(unhex('{0}'))",
     is_nan="isnan({0})",
     floor="CAST(floor({0}) AS BIGINT)",
     divided="({0}) // ({1})",
@@ -144,12 +151,14 @@ POSTGRESQL = Dialect(
     length="octet_length({0})",
     shown="{0}",
     empty="''",
+    constant="convert_from(decode('{0}', 'hex'), 'UTF8')",
     is_nan="{0} = CAST('NaN' AS double precision)",
     floor="CAST(floor({0}) AS bigint)",
     divided="({0}) / ({1})",
     hashed="CAST(CAST('x0' || substr(md5({0}), 1, 15) AS bit(64)) AS bigint)",
     materialized=" MATERIALIZED",
     public="postgresql",
+    folds_case=False,
 )
 
 SQLITE = Dialect(
@@ -169,6 +178,7 @@ SQLITE = Dialect(
     length="length({0})",
     shown="{0}",
     empty="x''",
+    constant="CAST(x'{0}' AS TEXT)",
     is_nan="",
     floor="(CAST({0} AS INTEGER) - ({0} < CAST({0} AS INTEGER)))",
     divided="({0}) / ({1})",
@@ -195,6 +205,7 @@ SPARK = Dialect(
     length="octet_length({0})",
     shown="{0}",
     empty="X''",
+    constant="CAST(unhex('{0}') AS STRING)",
     is_nan="isnan({0})",
     floor="CAST(floor({0}) AS BIGINT)",
     divided="({0}) div ({1})",

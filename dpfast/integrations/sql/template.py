@@ -37,15 +37,32 @@ class Statement:
     kinds
         What each key is: dates are days and timestamps microseconds since 1970, Booleans 0 and 1, strings text or
         their UTF-8.
+    figures
+        How many columns follow the keys.
 
     """
 
     sql: str
     parameters: list[Any]
     kinds: tuple[Kind, ...]
+    figures: int = 1
+
+    def frame(self, rows: Sequence[tuple[Any, ...]], *, strings: pl.DataType) -> pl.DataFrame:
+        """Return the rows of the result as a frame, strings being of this dtype."""
+        columns = list(zip(*rows, strict=True)) or [() for _ in range(len(self.kinds) + self.figures)]
+        dtypes = [strings if kind == "string" else pl.Int64() for kind in self.kinds] + [pl.Int64()] * self.figures
+        names = [
+            *(f"key{i}" for i in range(len(self.kinds))),
+            "units",
+            *(f"measure{i}" for i in range(self.figures - 1)),
+        ]
+        series = zip(names, columns, dtypes, strict=True)
+        return pl.DataFrame([pl.Series(name, column, dtype=dtype) for name, column, dtype in series])
 
 
-def write(dialect: Dialect, source: str, schema: Mapping[str, pl.DataType], query: GroupQuery) -> Statement:
+def write(
+    dialect: Dialect, source: str, schema: Mapping[str, pl.DataType], query: GroupQuery, *, written: bool = False
+) -> Statement:
     """Return the statement that computes a `GroupQuery`.
 
     Parameters
@@ -58,6 +75,8 @@ def write(dialect: Dialect, source: str, schema: Mapping[str, pl.DataType], quer
         The dtypes of the source's columns, at least of those that the query names.
     query
         What is computed.
+    written
+        Whether values are written into the statement, and not bound to it; see `Parameters`.
 
     Raises
     ------
@@ -67,7 +86,7 @@ def write(dialect: Dialect, source: str, schema: Mapping[str, pl.DataType], quer
         If there are too many public keys or edges.
 
     """
-    parameters = Parameters(dialect)
+    parameters = Parameters(dialect, written=written)
     values: dict[str, str] = {}
 
     def use(name: str) -> tuple[str, Kind]:
@@ -142,4 +161,4 @@ def _finish(
     for i, measure in enumerate(query.measures):
         shown.append(f"CAST({'n' if measure.kind == 'rows' else f'm{i}'} AS {dialect.bigint}) AS measure{i}")
     sql = f"WITH {written}\nSELECT {', '.join(shown)}\nFROM {tables[-1][0]}"
-    return Statement(sql, parameters.values, tuple(kinds[: len(query.keys)]))
+    return Statement(sql, parameters.values, tuple(kinds[: len(query.keys)]), 1 + len(query.measures))

@@ -21,6 +21,7 @@ import polars as pl
 import pyspark
 
 import dpfast as dpf
+from dpfast.aggregation.protocols import GroupQuery
 from dpfast.integrations.spark import cluster as cluster_module
 from dpfast.integrations.spark.blueprint import draw_up
 from dpfast.integrations.spark.jobs import DrawNoise, SealBlocks
@@ -149,9 +150,9 @@ def run(folder: Path, master: str) -> dict[str, object]:
         "dataset": None,
         "queries": {"s": dpf.sum("x", bounds=(0, 2**20))},
     }
-    cluster = draw_up(rows, Folder.of(session, str(folder / "calm")), 2, asked).cluster
     blueprint = draw_up(rows, Folder.of(session, str(folder / "calm")), 2, asked)
-    cluster.write_exact(blueprint.aggregation.ask(lambda count: None), SEALING)
+    cluster = blueprint.cluster
+    cluster.write_exact(GroupQuery(("city",), blueprint.aggregation.measures), SEALING)
     cluster.write_noise(RELEASE, SEALING)
     (folder / "seen").mkdir()
     cluster_module.DrawNoise = partial(Disturbed, folder=str(folder / "seen"))

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.aggregation.protocols import GroupQuery
 from dpfast.integrations.spark import cluster as cluster_module
 from dpfast.integrations.spark.blueprint import draw_up
 from dpfast.integrations.spark.jobs import DrawNoise, SealBlocks
@@ -65,7 +66,7 @@ def clusters(session, rows, folder, **asked):
     }
     given |= {name: asked.pop(name) for name in list(asked) if name in given}
     blueprint = draw_up(rows, Folder.of(session, str(folder)), 3, {**given, "queries": asked})
-    return blueprint.cluster, blueprint.aggregation.ask(lambda count: pl.zeros(count, pl.UInt64, eager=True).to_numpy())
+    return blueprint.cluster, GroupQuery(("city",), blueprint.aggregation.measures)
 
 
 def written(folder: Path) -> pl.DataFrame:
