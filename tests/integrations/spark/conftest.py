@@ -18,7 +18,8 @@ HAS_SPARK = importlib.util.find_spec("pyspark") is not None and (
 
 
 def pytest_collection_modifyitems(config, items):
-    if HAS_SPARK or os.environ.get("DPFAST_TEST_SPARK") == "1":
+    asked = os.environ.get("DPFAST_TEST_SPARK")
+    if asked == "1" or (HAS_SPARK and asked != "0"):
         return
     skip = pytest.mark.skip(reason="needs pyspark and Java")
     here = Path(__file__).parent

@@ -100,7 +100,7 @@ class TestNoise:
         batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
         changes = [
             {batch: "1", "spark.sql.shuffle.partitions": "5", "spark.sql.adaptive.enabled": "false"},
-            {batch: "7", "spark.sql.files.maxPartitionBytes": "4096", "spark.sql.files.openCostInBytes": "1"},
+            {batch: "7", "spark.sql.files.maxPartitionBytes": "16384", "spark.sql.files.openCostInBytes": "1"},
         ]
         for number, changed in enumerate(changes):
             for name, value in changed.items():

@@ -51,8 +51,19 @@ def files_of(folder: Path) -> bytes:
 
 
 class TestFigures:
-    @pytest.mark.parametrize("rule", ["auto", "optimal", "threshold", "count", "public", "one group"])
-    @pytest.mark.parametrize("unit", [{}, UNIT], ids=["rows", "unit"])
+    @pytest.mark.parametrize(
+        ("rule", "unit"),
+        [
+            ("auto", {}),
+            ("auto", UNIT),
+            ("optimal", UNIT),
+            ("threshold", {}),
+            ("count", UNIT),
+            ("public", {}),
+            ("public", UNIT),
+            ("one group", UNIT),
+        ],
+    )
     def test_they_have_the_schema_and_the_values_of_a_release_in_memory(self, trips, tmp_path, rule, unit):
         """At an epsilon of 300 the noise is below 1 in all but a part of 1e-20 of runs."""
         own = {"auto": {}, "public": {"keys": KEYS}, "one group": {"by": None}}
