@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from dpfast import workloads as workloads
     from dpfast.answering import answer as answer
     from dpfast.domain import Domain as Domain
+    from dpfast.integrations.sql.databases import sql as sql
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
     from dpfast.ledger import Ledger as Ledger
+    from dpfast.local.randomized_response import randomized_response as randomized_response
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
     from dpfast.mechanisms.noise.laplace import laplace as laplace
     from dpfast.mechanisms.quantiles.quantiles import quantiles as quantiles
@@ -65,9 +67,11 @@ if TYPE_CHECKING:
 _NAMES_BY_HOME = {
     "answering": "answer",
     "domain": "Domain",
+    "integrations.sql.databases": "sql",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
     "ledger": "Ledger",
+    "local.randomized_response": "randomized_response",
     "mechanisms.noise.gaussian": "gaussian",
     "mechanisms.noise.laplace": "laplace",
     "mechanisms.quantiles.quantiles": "quantiles",

@@ -254,4 +254,3 @@ def _arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 pl.api.register_dataframe_namespace(_NAME)(Frames)
 pl.api.register_lazyframe_namespace(_NAME)(Frames)
-pl.api.register_expr_namespace(_NAME)(Expressions)

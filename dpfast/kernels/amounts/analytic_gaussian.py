@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d30a4aafe102450b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7

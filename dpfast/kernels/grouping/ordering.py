@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d30a4aafe102450b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
