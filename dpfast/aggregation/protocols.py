@@ -100,8 +100,10 @@ class Engine(Protocol):
     def schema(self) -> pl.Schema:
         """Return the names of the columns and the dtypes in which keys come back; no row is read."""
 
-    def check(self) -> None:
-        """Refuse an engine that cannot be reached, or computes otherwise than it must; called right before the charge.
+    def check(self, query: GroupQuery) -> None:
+        """Refuse an engine that cannot be reached, computes otherwise than it must, or cannot be asked this query.
+
+        It is called right before the charge, with the query that follows, but for the salt.
 
         Raises
         ------

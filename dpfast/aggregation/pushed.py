@@ -73,7 +73,7 @@ class PushedAggregation(Private):
 
     def check_source(self) -> None:
         """Refuse an engine that does not answer, or computes otherwise than it must; to be called before the charge."""
-        self.engine.check()
+        self.engine.check(self._query(b""))
 
     def run(self, words: Words) -> Aggregates:
         """Return the exact aggregates.
@@ -89,19 +89,23 @@ class PushedAggregation(Private):
             Of fixed words, if the engine fails, or its answer is not of the form that was asked for.
 
         """
-        query = GroupQuery(self.grouping.by, self.measures)
-        if self.grouping.privacy_unit is not None:
-            public = self.columns.public
-            query = GroupQuery(
-                self.grouping.by,
-                self.measures,
-                self.grouping.privacy_unit,
-                BOUND.read("max_groups", self.grouping.max_groups),
-                BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
-                None if public is None or not self.columns.keys else public.native,
-                words(_SALT_WORDS).astype("<u8").tobytes(),
-            )
+        salted = self.grouping.privacy_unit is not None
+        query = self._query(words(_SALT_WORDS).astype("<u8").tobytes() if salted else b"")
         return without_engine_errors(self.engine.name, lambda: self._read(self.engine.aggregate(query)))
+
+    def _query(self, salt: bytes) -> GroupQuery:
+        if self.grouping.privacy_unit is None:
+            return GroupQuery(self.grouping.by, self.measures)
+        public = self.columns.public
+        return GroupQuery(
+            self.grouping.by,
+            self.measures,
+            self.grouping.privacy_unit,
+            BOUND.read("max_groups", self.grouping.max_groups),
+            BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
+            None if public is None or not self.columns.keys else public.native,
+            salt,
+        )
 
     def _read(self, table: Any) -> Aggregates:
         """Return the aggregates of an engine's answer."""

@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

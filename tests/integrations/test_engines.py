@@ -41,7 +41,7 @@ class PolarsEngine:
     def schema(self) -> pl.Schema:
         return self.frame.schema
 
-    def check(self) -> None:
+    def check(self, query: GroupQuery) -> None:
         self.checked += 1
 
     def aggregate(self, query: GroupQuery) -> Any:
@@ -114,7 +114,7 @@ def test_the_charge_comes_between_the_check_and_the_question():
 
 def test_a_failing_check_spends_nothing():
     class Wrong(PolarsEngine):
-        def check(self) -> None:
+        def check(self, query: GroupQuery) -> None:
             raise ParameterError("data", "half rounds up", "another engine")
 
     ledger = dpf.Ledger(epsilon=1)

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

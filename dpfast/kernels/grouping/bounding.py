@@ -196,4 +196,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

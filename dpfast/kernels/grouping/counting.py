@@ -171,4 +171,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

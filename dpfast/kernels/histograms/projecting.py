@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

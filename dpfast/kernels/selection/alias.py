@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

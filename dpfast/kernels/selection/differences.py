@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

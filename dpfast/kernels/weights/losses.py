@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -229,4 +229,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3632f20eb4ba1718
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

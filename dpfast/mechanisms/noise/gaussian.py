@@ -18,7 +18,7 @@ from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
-__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_on"]
+__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_words"]
 
 #: Up to this scale 32-bit words leave fewer than one value in 2**19 undecided.
 _SHORT_WORDS_UP_TO = 2.0**7
@@ -143,12 +143,12 @@ def gaussian_noise(
     kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
     """Return a borrowed column's values with Gaussian noise; see `gaussian`, and `add_noise` for the rest."""
-    noise = gaussian_on(column.dtype, scale, Keystream(source.key()))
+    noise = gaussian_words(column.dtype, scale, Keystream(source.key()))
     return add_noise(column, noise, threads, refine_all=refine_all, kept=kept)
 
 
-def gaussian_on(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
-    """Return Gaussian noise on columns of a type."""
+def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
+    """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
     lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
     short = isinstance(lattice, Ones) and lattice.largest_scale <= _SHORT_WORDS_UP_TO
     return _Gaussian(lattice, keystream, short=short)

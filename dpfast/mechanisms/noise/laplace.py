@@ -18,7 +18,7 @@ from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
-__all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_on"]
+__all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_words"]
 
 
 _REST = 0x7FFFFFFF
@@ -134,12 +134,12 @@ def laplace_noise(
     kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
     """Return a borrowed column's values with Laplace noise; see `laplace`, and `add_noise` for the rest."""
-    noise = laplace_on(column.dtype, scale, Keystream(source.key()))
+    noise = laplace_words(column.dtype, scale, Keystream(source.key()))
     return add_noise(column, noise, threads, refine_all=refine_all, kept=kept)
 
 
-def laplace_on(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
-    """Return Laplace noise on columns of a type."""
+def laplace_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
+    """Return how a keystream's words become Laplace noise of this scale for a column of this type."""
     lattice = lattice_for(dtype, scale, discrete=True, narrow_up_to=LARGEST_SCALE_F32)
     short = isinstance(lattice, Ones) and lattice.precision is np.float32
     return _Laplace(lattice, keystream, short=short)

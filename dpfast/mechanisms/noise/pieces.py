@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS
 from dpfast.mechanisms.noise.additive import Buffers, Noise, draw_rows
-from dpfast.mechanisms.noise.gaussian import gaussian_on
+from dpfast.mechanisms.noise.gaussian import gaussian_words
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
-from dpfast.mechanisms.noise.laplace import laplace_on
+from dpfast.mechanisms.noise.laplace import laplace_words
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
 __all__ = ["BYTES_OF_A_KEY", "Pieces"]
@@ -142,7 +142,7 @@ class _Words:
             if noise is not None:
                 return noise
         # The keystream is set when the noise takes words.
-        made = (laplace_on if kind == "laplace" else gaussian_on)(dtype, scale, Keystream(bytes(32)))
+        made = (laplace_words if kind == "laplace" else gaussian_words)(dtype, scale, Keystream(bytes(32)))
         if isinstance(scale, float):
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()

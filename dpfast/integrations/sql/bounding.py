@@ -1,0 +1,221 @@
+"""Which groups and which rows a privacy unit keeps, in SQL.
+
+Guarantee: let the salt be any fixed text. The rows that a unit keeps are a function of this unit's own rows and of the
+salt:
+
+- its groups are numbered from 0 by their keys, and group p of g is kept if g is at most G, or ``(p * G + h) mod g``
+  is below G, where h is a hash of the salt and the unit. Of g consecutive p exactly G fulfil this: the multiples of g
+  that ``p * G + h`` passes are counted one by one, and there are G of them in the way of length ``g * G``;
+- its rows in a group are numbered from 0 by their contributions, and are kept by the same rule, with R for G and a
+  hash of the salt, the unit and the keys for h. Rows with equal contributions change places without a trace.
+
+So the units that two neighbouring data share keep the same rows in both, and the figures differ by what the changed
+unit keeps: at most G groups with at most R rows in each. These are the sensitivities of `Measure.sensitivity`, for
+every salt; that the hash is md5, known, or badly distributed, touches none of them. It decides about utility alone:
+with h uniform, each group is kept with probability G / g and each row with R / n, and the rows that are kept are spread
+over the values that the unit has.
+
+The salt and the public keys may stand in the server's log. That hurts no guarantee, as the sensitivities hold for every
+salt, known or not, and public keys are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dpfast.integrations.sql.dialects import Dialect, Kind
+from dpfast.integrations.sql.encoding import encoded
+
+__all__ = ["Bounding"]
+
+# A place below 2**38 times a number below this stays below 2**62, and a hash is below 2**60.
+_SPREAD = 2**24
+_MOST = 2**62
+
+
+@dataclass(frozen=True)
+class Bounding:
+    """The tables between the rows and the groups.
+
+    Attributes
+    ----------
+    dialect
+        The engine's words.
+    keys, kinds, sums
+        The columns of rows that are keys, what they hold, and those that are summed.
+    unit_kind
+        What names a unit; the column is ``u``.
+    salt
+        The salt's marker.
+    max_groups, max_rows
+        What a unit keeps at most.
+
+    """
+
+    dialect: Dialect
+    keys: Sequence[str]
+    kinds: Sequence[Kind]
+    sums: Sequence[str]
+    unit_kind: Kind
+    salt: str
+    max_groups: int
+    max_rows: int
+
+    def tables(self, public: str | None) -> Iterator[tuple[str, str, bool]]:
+        """Yield tables as their name, their query and whether they are read twice; the last are the groups.
+
+        Parameters
+        ----------
+        public
+            The query of the public keys, or None if all keys may be kept.
+
+        """
+        pairs = "dpf_pairs" if public is None else "dpf_all_pairs"
+        once = not self.dialect.materialized
+        if once and self.sums:
+            yield "dpf_ordered", self._ordered("dpf_rows", "*", ""), False
+            yield pairs, self._pairs_of_kept_rows(), False
+        else:
+            yield pairs, self._pairs(), public is None
+        if public is not None:
+            yield "dpf_public", f"  SELECT {self._plain()} FROM ({public}) AS dpf_given", False
+            same = self._same(pairs, "dpf_public")
+            joined = f"  SELECT{self.dialect.joins} {pairs}.* FROM {pairs} JOIN dpf_public ON {same}"
+            yield "dpf_pairs", joined, True
+        if once:
+            yield "dpf_chosen", self._chosen_by_windows(), False
+        else:
+            yield "dpf_large", self._units_with_more_groups(), True
+            yield "dpf_chosen", self._chosen(), bool(self.sums)
+        if once or not self.sums:
+            yield "dpf_groups", self._groups("  SELECT *, 1 AS one FROM dpf_chosen"), False
+            return
+        yield "dpf_crowded", self._pairs_with_more_rows(), False
+        joined = f"dpf_rows JOIN dpf_crowded ON dpf_rows.u = dpf_crowded.u AND {self._same('dpf_rows', 'dpf_crowded')}"
+        yield "dpf_ordered", self._ordered(joined, "dpf_rows.*, dpf_crowded.n, dpf_crowded.h", "dpf_rows."), False
+        yield "dpf_groups", self._groups_of_both(), False
+
+    @property
+    def _shown(self) -> str:
+        return ", ".join(self.keys)
+
+    def _list(self, pattern: str) -> str:
+        """Return the pattern for every sum, each after a comma."""
+        return "".join(", " + pattern.format(name) for name in self.sums)
+
+    def _plain(self) -> str:
+        """Return the keys as columns without null, which every engine joins by."""
+        return ", ".join(
+            f"COALESCE({key}, {self._nothing(kind)}) AS p{i}, {key} IS NULL AS q{i}"
+            for i, (key, kind) in enumerate(zip(self.keys, self.kinds, strict=True))
+        )
+
+    def _nothing(self, kind: Kind) -> str:
+        return self.dialect.empty if kind == "string" else "0"
+
+    def _same(self, table: str, plain: str) -> str:
+        """Return the condition that a table's keys are those of one with plain keys."""
+        return " AND ".join(
+            f"{plain}.p{i} = COALESCE({table}.{key}, {self._nothing(kind)}) AND {plain}.q{i} = ({table}.{key} IS NULL)"
+            for i, (key, kind) in enumerate(zip(self.keys, self.kinds, strict=True))
+        )
+
+    def _hash(self, label: str, keys: Sequence[str] = ()) -> str:
+        """Return the hash of a unit, or of a unit and keys: other texts are hashed wherever one of them differs."""
+        terms = [f"{self.salt} || '{label}'", encoded("u", self.unit_kind, self.dialect)]
+        terms += [encoded(key, kind, self.dialect) for key, kind in zip(keys, self.kinds, strict=False)]
+        return self.dialect.hashed.format(" || ".join(terms))
+
+    def _keeps(self, most: int, number: str, hashed: str) -> str:
+        """Return the condition that of so many places this one is kept."""
+        step = most if most < _SPREAD else 1
+        return f"(place * {step} + {hashed}) % {number} < {min(most, _MOST)}"
+
+    def _place(self, window: str) -> str:
+        return f"CAST(ROW_NUMBER() OVER ({window}) AS {self.dialect.bigint}) - 1 AS place"
+
+    def _at_most(self, column: str) -> str:
+        rows = min(self.max_rows, _MOST)
+        return f"CASE WHEN {column} > {rows} THEN {rows} ELSE {column} END"
+
+    def _pairs(self) -> str:
+        """Return the query of units and keys, with their rows and sums of all of them."""
+        sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}")
+        return f"  SELECT u, {self._shown}, COUNT(*) AS n{sums} FROM dpf_rows GROUP BY u, {self._shown}"
+
+    def _ordered(self, table: str, columns: str, prefix: str) -> str:
+        """Return the query of rows numbered within their unit and keys."""
+        within = f"PARTITION BY {', '.join(prefix + name for name in ('u', *self.keys))}"
+        order = ", ".join(prefix + name for name in self.sums)
+        counted = f", COUNT(*) OVER ({within}) AS n" if not prefix else ""
+        return f"  SELECT {columns}, {self._place(f'{within} ORDER BY {order}')}{counted} FROM {table}"
+
+    def _pairs_of_kept_rows(self) -> str:
+        """Return the query of units and keys, with the sums of the rows that are kept."""
+        rows = min(self.max_rows, _MOST)
+        sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}")
+        kept = self._keeps(self.max_rows, "n", self._hash("r", self.keys))
+        return (
+            f"  SELECT u, {self._shown}, n{sums} FROM dpf_ordered\n"
+            f"  WHERE CASE WHEN n > {rows} THEN {kept} ELSE 1 = 1 END GROUP BY u, {self._shown}, n"
+        )
+
+    def _units_with_more_groups(self) -> str:
+        most = min(self.max_groups, _MOST)
+        return (
+            f"  SELECT u, g, {self._hash('g')} AS h\n"
+            f"  FROM (SELECT u, COUNT(*) AS g FROM dpf_pairs GROUP BY u HAVING COUNT(*) > {most}) AS dpf_counted"
+        )
+
+    def _numbered(self, more: str, table: str, prefix: str) -> str:
+        """Return the query of pairs numbered within their unit."""
+        order = ", ".join(f"{prefix}{key} NULLS FIRST" for key in self.keys)
+        place = self._place(f"PARTITION BY {prefix}u ORDER BY {order}")
+        return f"SELECT {prefix}*{more}, {place} FROM {table}"
+
+    def _chosen(self) -> str:
+        """Return the query of the pairs that are kept: only the groups of units with too many are numbered."""
+        columns = f"u, {self._shown}, n{self._list('{0}')}"
+        numbered = self._numbered(
+            ", dpf_large.g, dpf_large.h", "dpf_pairs JOIN dpf_large ON dpf_large.u = dpf_pairs.u", "dpf_pairs."
+        )
+        all_columns = ", ".join(f"dpf_pairs.{column}" for column in columns.split(", "))
+        return (
+            f"  SELECT {all_columns} FROM dpf_pairs LEFT JOIN dpf_large ON dpf_large.u = dpf_pairs.u\n"
+            f"  WHERE dpf_large.u IS NULL\n  UNION ALL\n  SELECT {columns} FROM ({numbered}) AS dpf_numbered\n"
+            f"  WHERE {self._keeps(self.max_groups, 'g', 'h')}"
+        )
+
+    def _chosen_by_windows(self) -> str:
+        most = min(self.max_groups, _MOST)
+        numbered = self._numbered(", COUNT(*) OVER (PARTITION BY dpf_pairs.u) AS g", "dpf_pairs", "dpf_pairs.")
+        kept = self._keeps(self.max_groups, "g", self._hash("g"))
+        return (
+            f"  SELECT u, {self._shown}, n{self._list('{0}')} FROM ({numbered}) AS dpf_numbered\n"
+            f"  WHERE CASE WHEN g > {most} THEN {kept} ELSE 1 = 1 END"
+        )
+
+    def _pairs_with_more_rows(self) -> str:
+        rows = min(self.max_rows, _MOST)
+        return (
+            f"  SELECT u, {self._plain()}, n, {self._hash('r', self.keys)} AS h\n"
+            f"  FROM (SELECT u, {self._shown}, n FROM dpf_chosen WHERE n > {rows}) AS dpf_counted"
+        )
+
+    def _groups(self, pairs: str) -> str:
+        sums = self._list("SUM({0}) AS {0}")
+        return (
+            f"  SELECT {self._shown}, SUM(one) AS units, SUM({self._at_most('n')}) AS n{sums}\n"
+            f"  FROM ({pairs}) AS dpf_added GROUP BY {self._shown}"
+        )
+
+    def _groups_of_both(self) -> str:
+        """Return the query of the groups: pairs that keep all their rows, and the rows that the others keep."""
+        rows = min(self.max_rows, _MOST)
+        whole = self._list(f"CASE WHEN n > {rows} THEN 0 ELSE {{0}} END AS {{0}}")
+        return self._groups(
+            f"  SELECT {self._shown}, 1 AS one, n{whole} FROM dpf_chosen\n  UNION ALL\n"
+            f"  SELECT {self._shown}, 0 AS one, 0 AS n{self._list('{0}')} FROM dpf_ordered\n"
+            f"  WHERE {self._keeps(self.max_rows, 'n', 'h')}"
+        )

@@ -1,0 +1,164 @@
+"""One query for every engine: what each privacy unit contributes is bounded (`bounding`), then groups are summed.
+
+Values never meet the statement's text: column names are quoted, and keys, floats and the salt are bound. Only integers
+that are computed here from public parameters are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dpfast.aggregation.protocols import GroupQuery
+from dpfast.errors import ColumnError
+from dpfast.integrations.sql.bounding import Bounding
+from dpfast.integrations.sql.contributions import bin_number, contribution
+from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
+from dpfast.integrations.sql.encoding import public_keys
+from dpfast.integrations.sql.parameters import Parameters
+from dpfast.queries import Bins
+
+__all__ = ["Statement", "write"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A query with the values that are bound to it.
+
+    Attributes
+    ----------
+    sql
+        One statement. Its result has the columns ``key0``, ..., ``units``, ``measure0``, ...
+    parameters
+        What is bound, in the order of the markers' numbers.
+    kinds
+        What each key is: dates are days and timestamps microseconds since 1970, Booleans 0 and 1, strings text or
+        their UTF-8.
+    figures
+        How many columns follow the keys.
+
+    """
+
+    sql: str
+    parameters: list[Any]
+    kinds: tuple[Kind, ...]
+    figures: int = 1
+
+    def frame(self, rows: Sequence[tuple[Any, ...]], *, strings: pl.DataType) -> pl.DataFrame:
+        """Return the rows of the result as a frame, strings being of this dtype."""
+        columns = list(zip(*rows, strict=True)) or [() for _ in range(len(self.kinds) + self.figures)]
+        dtypes = [strings if kind == "string" else pl.Int64() for kind in self.kinds] + [pl.Int64()] * self.figures
+        names = [
+            *(f"key{i}" for i in range(len(self.kinds))),
+            "units",
+            *(f"measure{i}" for i in range(self.figures - 1)),
+        ]
+        series = zip(names, columns, dtypes, strict=True)
+        return pl.DataFrame([pl.Series(name, column, dtype=dtype) for name, column, dtype in series])
+
+
+def write(
+    dialect: Dialect, source: str, schema: Mapping[str, pl.DataType], query: GroupQuery, *, written: bool = False
+) -> Statement:
+    """Return the statement that computes a `GroupQuery`.
+
+    Parameters
+    ----------
+    dialect
+        The engine's words.
+    source
+        SQL that may follow FROM, without a name: a quoted table, or a query in parentheses.
+    schema
+        The dtypes of the source's columns, at least of those that the query names.
+    query
+        What is computed.
+    written
+        Whether values are written into the statement, and not bound to it; see `Parameters`.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing or of a dtype that the engine cannot be asked about.
+    ParameterError
+        If there are too many public keys or edges.
+
+    """
+    parameters = Parameters(dialect, written=written)
+    values: dict[str, str] = {}
+
+    def use(name: str) -> tuple[str, Kind]:
+        """Return the column of values of this name, and what it holds."""
+        kind = kind_of(schema[name]) if name in schema else None
+        if kind is None or kind not in dialect.values:
+            raise ColumnError(
+                f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a "
+                "double precision number, a Boolean, text, a date or a timestamp of microseconds"
+            )
+        values.setdefault(name, f"v{len(values)}")
+        return values[name], kind
+
+    columns, kinds, sums = [], [], []
+    for i, key in enumerate(query.keys):
+        column, kind = use(key.column if isinstance(key, Bins) else key)
+        columns.append(f"{bin_number(key, column, dialect, parameters) if isinstance(key, Bins) else column} AS k{i}")
+        kinds.append("integer" if isinstance(key, Bins) else kind)
+    for i, measure in enumerate(query.measures):
+        if measure.kind != "rows":
+            column, kind = use(str(measure.column))
+            columns.append(f"{contribution(measure, column, kind, dialect, parameters)} AS m{i}")
+            sums.append(f"m{i}")
+    if not query.keys:
+        columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")
+        kinds.append("integer")
+    unit_kind: Kind | None = None
+    condition = ""
+    if query.unit is not None:
+        column, unit_kind = use(query.unit)
+        columns.append(f"{column} AS u")
+        condition = f"\n  WHERE {column} IS NOT NULL"
+    inner = [
+        f"{dialect.values[use(name)[1]].format(f'dpf_source.{dialect.identifier(name)}')} AS {alias}"
+        for name, alias in values.items()
+    ]
+    selected = ", ".join(inner) or "1 AS v0"
+    values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
+    rows = f"  SELECT {', '.join(columns)}\n  FROM {values_of_source}{condition}"
+    names = [f"k{i}" for i in range(len(kinds))]
+    if query.unit is None or unit_kind is None:
+        tables = [("dpf_rows", rows, False), ("dpf_groups", _group(names, sums), False)]
+        return _finish(dialect, query, parameters, kinds, tables)
+    salt = parameters.bind(query.salt.hex(), "text")
+    bounding = Bounding(dialect, names, kinds, sums, unit_kind, salt, query.max_groups, query.max_rows_per_group)
+    public = None if query.public is None else public_keys(query.public, kinds, dialect, parameters)
+    tables = [("dpf_rows", rows, bool(sums)), *bounding.tables(public)]
+    return _finish(dialect, query, parameters, kinds, tables)
+
+
+def _group(keys: Sequence[str], sums: Sequence[str]) -> str:
+    """Return the query of the groups where each row is a unit."""
+    added = "".join(f", SUM({name}) AS {name}" for name in sums)
+    shown = ", ".join(keys)
+    return f"  SELECT {shown}, COUNT(*) AS units, COUNT(*) AS n{added} FROM dpf_rows GROUP BY {shown}"
+
+
+def _finish(
+    dialect: Dialect,
+    query: GroupQuery,
+    parameters: Parameters,
+    kinds: Sequence[Kind],
+    tables: Sequence[tuple[str, str, bool]],
+) -> Statement:
+    """Return the statement whose last table is that of the groups."""
+    written = ",\n".join(f"{name} AS{dialect.materialized if twice else ''} (\n{sql}\n)" for name, sql, twice in tables)
+    shown = [
+        f"{dialect.shown.format(f'k{i}') if kinds[i] == 'string' else f'k{i}'} AS key{i}"
+        for i in range(len(query.keys))
+    ]
+    shown.append(f"CAST(units AS {dialect.bigint}) AS units")
+    for i, measure in enumerate(query.measures):
+        shown.append(f"CAST({'n' if measure.kind == 'rows' else f'm{i}'} AS {dialect.bigint}) AS measure{i}")
+    sql = f"WITH {written}\nSELECT {', '.join(shown)}\nFROM {tables[-1][0]}"
+    return Statement(sql, parameters.values, tuple(kinds[: len(query.keys)]), 1 + len(query.measures))
