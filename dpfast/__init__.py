@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
     from dpfast.ledger import Ledger as Ledger
+    from dpfast.local.randomized_response import randomized_response as randomized_response
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
     from dpfast.mechanisms.noise.laplace import laplace as laplace
     from dpfast.mechanisms.quantiles.quantiles import quantiles as quantiles
@@ -70,6 +71,7 @@ _NAMES_BY_HOME = {
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
     "ledger": "Ledger",
+    "local.randomized_response": "randomized_response",
     "mechanisms.noise.gaussian": "gaussian",
     "mechanisms.noise.laplace": "laplace",
     "mechanisms.quantiles.quantiles": "quantiles",

@@ -19,6 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import dpfast as dpf
+from dpfast.integrations.polars import Expressions, Frames
+from dpfast.releases.plan import Plan
+from dpfast.releases.release import Release
 from dpfast.testing import SeededRandom
 
 Places = NDArray[np.int64]
@@ -73,7 +76,18 @@ assert_type(dpf.above_threshold(row, 5, 1.0, numeric=0.5), tuple[Places, NDArray
 assert_type(dpf.exponential_draws(series, 1.0, 3), Places)
 assert_type(dpf.select_price(series, range(1, 9), 1.0), int)
 
+lazy = Frames(pl.LazyFrame({"x": [1]}))
+asked = Expressions(pl.col("x")).sum(bounds=(0, 1))
+assert_type(lazy.plan(s=asked, epsilon=1.0), Plan)
+assert_type(lazy.release(s=asked, epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)), Release)
+assert_type(lazy.plan(s=asked, epsilon=1.0).lazy(dpf.Ledger(epsilon=1.0)), pl.LazyFrame)
+assert_type(Frames(pl.DataFrame()).answer(value="x", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)), pl.DataFrame)
+
 dpf.laplace("text", 1.0)  # refused
+lazy.plan(s=pl.col("x"), epsilon=1.0)  # refused
+lazy.release(s=asked, epsilon=1.0)  # refused
+lazy.answer(value="x", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0))  # refused
+pl.LazyFrame().dpf.plan(epsilon=1.0)  # refused
 dpf.laplace(series, "text")  # refused
 dpf.laplace(series, 1.0, random=5)  # refused
 dpf.exponential(series, None)  # refused

@@ -19,7 +19,7 @@ __all__ = ["LARGEST_NUMBER", "Candidates", "as_series", "read_candidates"]
 LARGEST_NUMBER = 2**16
 
 _ALLOWED = "a list of different strings, integers, Booleans or dates, all of one kind, and None for null if it counts"
-_MEND = 'write for example candidates=["AA", "UA"]'
+_MEND = 'write for example {}=["AA", "UA"]'
 
 
 def _no_candidates() -> Iterator[object]:
@@ -32,13 +32,15 @@ def _no_candidates() -> Iterator[object]:
 Candidates: TypeAlias = Annotated[Sequence[Any] | TypedColumn, Special(_no_candidates)]
 
 
-def read_candidates(candidates: Candidates) -> tuple[Any, ...]:
+def read_candidates(candidates: Candidates, argument: str = "candidates") -> tuple[Any, ...]:
     """Return candidates as plain Python values, checked.
 
     Parameters
     ----------
     candidates
         A list, tuple, or one-dimensional array or Series.
+    argument
+        The name that an error gives to them.
 
     Raises
     ------
@@ -54,17 +56,17 @@ def read_candidates(candidates: Candidates) -> tuple[Any, ...]:
     convert = getattr(candidates, "to_list", None) or getattr(candidates, "tolist", None)
     listed = convert() if callable(convert) else candidates
     if not isinstance(listed, (list, tuple)):
-        raise ParameterError("candidates", candidates, _ALLOWED, _MEND)
+        raise ParameterError(argument, candidates, _ALLOWED, _MEND.format(argument))
     values = [value.item() if isinstance(value, np.generic) else value for value in listed]
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) != 1 or not kinds <= {str, int, bool, datetime.date}:
-        raise ParameterError("candidates", values[:8], _ALLOWED, _MEND)
+        raise ParameterError(argument, values[:8], _ALLOWED, _MEND.format(argument))
     if len(set(values)) < len(values):
-        raise ParameterError("candidates", values[:8], "different from each other", "leave repeated ones out")
+        raise ParameterError(argument, values[:8], "different from each other", "leave repeated ones out")
     if len(values) > LARGEST_NUMBER:
-        raise ParameterError("candidates", Words(f"{len(values)} values"), f"at most {LARGEST_NUMBER}", "take fewer")
+        raise ParameterError(argument, Words(f"{len(values)} values"), f"at most {LARGEST_NUMBER}", "take fewer")
     if kinds == {int} and _dtype(values) is None:
-        raise ParameterError("candidates", values[:8], "integers that Int64 or UInt64 holds, all of them")
+        raise ParameterError(argument, values[:8], "integers that Int64 or UInt64 holds, all of them")
     return tuple(values)
 
 

@@ -178,10 +178,18 @@ class Column:
             ``noised`` does not have one entry per row, or is not contiguous: a mistake of the caller.
 
         """
+        self._check(noised)
+        return self._give_back(noised, self._fresh_validity(), self.null_count)
+
+    def rebuild_without_nulls(self, noised: NDArray[Any]) -> Any:
+        """Wrap fresh values as `rebuild` does, where a row that was null has a value as well."""
+        self._check(noised)
+        return self._give_back(noised, None, 0)
+
+    def _check(self, noised: NDArray[Any]) -> None:
         if noised.shape != (self.length,) or not noised.flags.c_contiguous or noised.dtype not in NATIVE_DTYPES:
             message = f"noised must be a contiguous native array of {self.length} rows"
             raise ValueError(message)
-        return self._give_back(noised, self._fresh_validity(), self.null_count)
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Yield (chunk, first row, last row + 1), rows counted in the chunk, for every chunk in the range."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import polars as pl
 
 from dpfast import queries
@@ -9,11 +11,15 @@ from dpfast.columns.candidates import Candidates
 from dpfast.columns.grid import Bounds, Grid
 from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
+from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
+from dpfast.local.categories import Categories
+from dpfast.mechanisms.parameters import Epsilon
 from dpfast.queries import Bins, Edges, ModeQuery, QuantileQuery, Query
 
 __all__ = ["Expressions"]
 
 
+@pl.api.register_expr_namespace("dpf")
 class Expressions:
     """What ``pl.col("x").dpf`` offers: specifications of what to ask of a column.
 
@@ -42,8 +48,8 @@ class Expressions:
 
     """
 
-    def __init__(self, expr: pl.Expr) -> None:
-        self._expr = expr
+    def __init__(self, expr: Annotated[pl.Expr, EXPRESSION]) -> None:
+        self._expr = EXPRESSION.read("expr", expr)
 
     def count(self) -> Query:
         """Return `dpfast.count`: the number of rows in every group.
@@ -113,6 +119,40 @@ class Expressions:
 
         """
         return queries.bins(self._column(), edges)
+
+    def laplace(self, scale: ScaleExpression) -> pl.Expr:
+        """Return the column with Laplace noise, an expression: see `dpfast.integrations.polars_plugin.laplace`.
+
+        Examples
+        --------
+        >>> pl.DataFrame({"n": [3, 5]}).select(Expressions(pl.col("n")).laplace(scale=2.0)).dtypes
+        [Int64]
+
+        """
+        return laplace(self._expr, scale)
+
+    def gaussian(self, scale: ScaleExpression) -> pl.Expr:
+        """Return the column with Gaussian noise, an expression: see `dpfast.integrations.polars_plugin.gaussian`.
+
+        Examples
+        --------
+        >>> pl.DataFrame({"n": [3, 5]}).select(Expressions(pl.col("n")).gaussian(scale=2.0)).dtypes
+        [Int64]
+
+        """
+        return gaussian(self._expr, scale)
+
+    def randomized_response(self, categories: Categories, epsilon: Epsilon) -> pl.Expr:
+        """Return answers in place of categories, an expression: see `dpfast.integrations.polars_plugin`.
+
+        Examples
+        --------
+        >>> frame = pl.DataFrame({"n": [0, 1]})
+        >>> frame.select(Expressions(pl.col("n")).randomized_response(2, epsilon=1.0)).dtypes
+        [Int64]
+
+        """
+        return randomized_response(self._expr, categories, epsilon)
 
     def _column(self) -> str:
         """Return the column's name, or refuse the expression; its text may hold values, and is not shown."""

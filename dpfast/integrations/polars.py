@@ -23,6 +23,7 @@ same: ``dpf.release(trips, by="city", rides=dpf.count(), ...)``; or it names the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Generic, TypeVar
 
 import polars as pl
@@ -34,9 +35,10 @@ from dpfast.answering import answer
 from dpfast.answering.calibration import ColumnName, OwnAmount, OwnColumnName, OwnDelta, PerQuery
 from dpfast.answering.choosing import WINNERS
 from dpfast.answering.table import MISSING, TEXT, OwnMechanism
-from dpfast.arguments import Numeric, Threads
+from dpfast.arguments import Numeric, Special, Threads
 from dpfast.domain import Domain
 from dpfast.domain.domain import Records
+from dpfast.errors import ParameterError
 from dpfast.integrations.expressions import Expressions
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
@@ -66,6 +68,10 @@ _NAME = "dpf"
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
+def _no_frames() -> Iterator[object]:
+    yield from (5, True, "frame.parquet", [1], {"a": [1]}, object(), pl.Series([1]), pl.col("x"), pl.DataFrame)
+
+
 class Frames(Generic[_Frame]):
     """What ``df.dpf`` and ``lf.dpf`` offer: dpfast's functions, with the frame as their first argument.
 
@@ -90,7 +96,9 @@ class Frames(Generic[_Frame]):
 
     """
 
-    def __init__(self, frame: _Frame) -> None:
+    def __init__(self, frame: Annotated[_Frame, Special(_no_frames)]) -> None:
+        if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+            raise ParameterError("frame", frame, "a Polars DataFrame or LazyFrame", "dpf.release takes other data")
         self._own = frame
 
     @property
@@ -246,4 +254,3 @@ def _arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 pl.api.register_dataframe_namespace(_NAME)(Frames)
 pl.api.register_lazyframe_namespace(_NAME)(Frames)
-pl.api.register_expr_namespace(_NAME)(Expressions)

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d30a4aafe102450b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

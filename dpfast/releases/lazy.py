@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import polars as pl
@@ -22,14 +23,16 @@ class Figures:
     ----------
     read
         Returns the frame, the same one at every call.
+    schema
+        Returns the frame's schema, without reading it where it is not there yet.
 
     """
 
     #: What ``LazyFrame.explain`` calls it.
     name = "dpfast release"
 
-    def __init__(self, read: Callable[[], pl.DataFrame]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], pl.DataFrame], schema: Callable[[], pl.Schema]) -> None:
+        self._read, self._schema = read, cache(schema)
 
     def __call__(
         self,
@@ -38,13 +41,18 @@ class Figures:
         rows: int | None,
         batch: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Yield the frame: filtered first, as a predicate may read columns that are not asked for."""
+        """Yield the frame, or the part of it that is asked for."""
         frame = self._read()
-        if predicate is not None:
-            frame = frame.filter(predicate)
-        if rows is not None:
-            frame = frame.head(rows)
+        if predicate is not None:  # which may read columns that are not asked for: Polars finds out which
+            asked = frame.lazy().filter(predicate).head(frame.height if rows is None else rows)
+            yield (asked if columns is None else asked.select(columns)).collect(engine="in-memory")
+            return
+        frame = frame if rows is None else frame.head(rows)
         yield frame if columns is None else frame.select(columns)
+
+    def schema(self) -> pl.Schema:
+        """Return the frame's schema, which is asked for once."""
+        return self._schema()
 
     def __reduce__(self) -> Any:
         return _of_frame, (self._read(),)
@@ -63,12 +71,11 @@ class FiguresToCome(Figures):
 
 
 def _of_frame(frame: pl.DataFrame) -> Figures:
-    return Figures(lambda: frame)
+    return Figures(lambda: frame, lambda: frame.schema)
 
 
-def scan_figures(figures: Figures, schema: Callable[[], pl.Schema]) -> pl.LazyFrame:
-    """Return a LazyFrame over figures, whose schema is asked for when it is needed.
-
-    It is pure: equal nodes of a plan may be read once.
-    """
-    return register_io_source(figures, schema=schema, validate_schema=True, is_pure=True, explain_name=figures.name)
+def scan_figures(figures: Figures) -> pl.LazyFrame:
+    """Return a LazyFrame over figures; it is pure, so that equal nodes of a plan may be read once."""
+    return register_io_source(
+        figures, schema=figures.schema, validate_schema=True, is_pure=True, explain_name=figures.name
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, TypeAlias
 
 import numpy as np
@@ -36,25 +37,32 @@ Progress: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Synthesis:
-    """Synthetic records, and the estimate that they were drawn from.
+    """Synthetic records, and the estimate that they are drawn from.
 
     Guarantee
         Both are post-processing of what was measured: they are as private as `spent` says, however often they are read.
 
     Attributes
     ----------
-    frame
-        The records, one a row.
     estimate
-        Of every cell of the domain: its ``answers``, its ``rounds``, and whether it is ``complete``. More records cost
-        nothing: ``domain.records(estimate, 1_000)``.
+        Of every cell of the domain: its ``answers``, its ``rounds``, and whether it is ``complete``.
+    domain
+        The public values of the records' columns. More records cost nothing: ``domain.records(estimate, 1_000)``.
+    rows
+        How many records were asked for; None for about as many as the data have.
 
     """
 
-    frame: pl.DataFrame
     estimate: Estimate
+    domain: Domain
+    rows: int | None
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The records, one a row: drawn when they are first asked for, and kept."""
+        return self.domain.records(self.estimate, self.rows)
 
     @property
     def spent(self) -> ShownAmounts:
@@ -68,7 +76,7 @@ class Synthesis:
 
     def __repr__(self) -> str:
         """Show the records and what they cost."""
-        return f"Synthesis of {self.frame.width} columns; spent {self.spent}\n{self.frame}"
+        return f"Synthesis over {self.domain}; spent {self.spent}\n{self.frame}"
 
 
 def synthesize(
@@ -156,7 +164,7 @@ def synthesize(
     """
     DOMAIN.read("domain", domain)
     LEDGER.read("ledger", ledger)
-    RECORDS.read_optional("rows", rows)
+    rows = RECORDS.read_optional("rows", rows)
     queries = _read_workload(workload, domain)
     if read_neighbors(neighbors) == "replace" and domain.outside != "null":
         left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
@@ -187,7 +195,7 @@ def synthesize(
         privacy_unit="row",
         progress=lambda done: show(f"{done} of {min(rounds, number)} rounds"),
     )
-    return Synthesis(domain.records(estimate, rows), estimate)
+    return Synthesis(estimate, domain, rows)
 
 
 def groups_of(workload: Workload) -> int:

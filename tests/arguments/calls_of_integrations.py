@@ -7,6 +7,7 @@ import sqlite3
 import polars as pl
 
 import dpfast as dpf
+from dpfast.integrations import polars_plugin
 from dpfast.integrations.polars import Expressions, Frames
 
 from .calls import Call
@@ -19,6 +20,8 @@ DOMAIN = dpf.Domain({"k": ["a", "b"]})
 CONNECTION = sqlite3.connect(":memory:")
 
 CALLS = [
+    of("Frames", Frames, frame=FRAME),
+    of("Expressions", Expressions, expr=pl.col("v")),
     of("sql", dpf.sql, connection=CONNECTION, query="SELECT 1 AS x", schema={"x": pl.Int64}),
     of("lf.dpf.plan", Frames(FRAME.lazy()).plan, **PUBLIC),
     of("df.dpf.plan of units", Frames(FRAME).plan, by="k", epsilon=1.0, delta=1e-6, **UNIT, **QUERIES),
@@ -35,4 +38,16 @@ CALLS = [
     of("col.dpf.quantile", COLUMN.quantile, q=0.5, bounds=(0, 1)),
     of("col.dpf.mode", Expressions(pl.col("k")).mode, candidates=["a", "b"]),
     of("col.dpf.bins", COLUMN.bins, edges=[0, 1]),
+    of("col.dpf.laplace", COLUMN.laplace, scale=1.0),
+    of("col.dpf.gaussian", COLUMN.gaussian, scale=pl.col("v")),
+    of("col.dpf.randomized_response", COLUMN.randomized_response, categories=3, epsilon=1.0),
+    of("plugin.laplace", polars_plugin.laplace, expr=pl.col("v"), scale=1.0),
+    of("plugin.gaussian", polars_plugin.gaussian, expr=pl.col("v"), scale=1),
+    of(
+        "plugin.randomized_response",
+        polars_plugin.randomized_response,
+        expr=pl.col("v"),
+        categories=[1, 2],
+        epsilon=1.0,
+    ),
 ]

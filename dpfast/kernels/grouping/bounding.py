@@ -196,4 +196,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d30a4aafe102450b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

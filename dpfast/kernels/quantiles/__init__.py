@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d30a4aafe102450b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

@@ -12,13 +12,13 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.mechanisms.noise.additive import Noise, add_noise
+from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
-__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise"]
+__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_words"]
 
 #: Up to this scale 32-bit words leave fewer than one value in 2**19 undecided.
 _SHORT_WORDS_UP_TO = 2.0**7
@@ -140,12 +140,18 @@ def gaussian_noise(
     threads: object = None,
     *,
     refine_all: bool = False,
+    kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
-    """Return a borrowed column's values with Gaussian noise; see `gaussian`, and `add_noise` for ``refine_all``."""
-    lattice = lattice_for(column.dtype, scale, discrete=False, narrow_up_to=0.0)
+    """Return a borrowed column's values with Gaussian noise; see `gaussian`, and `add_noise` for the rest."""
+    noise = gaussian_words(column.dtype, scale, Keystream(source.key()))
+    return add_noise(column, noise, threads, refine_all=refine_all, kept=kept)
+
+
+def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
+    """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
+    lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
     short = isinstance(lattice, Ones) and lattice.largest_scale <= _SHORT_WORDS_UP_TO
-    noise = _Gaussian(lattice, Keystream(source.key()), short=short)
-    return add_noise(column, noise, threads, refine_all=refine_all)
+    return _Gaussian(lattice, keystream, short=short)
 
 
 def gaussian_kernel(scale: float) -> str:

@@ -12,13 +12,13 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
-from dpfast.mechanisms.noise.additive import Noise, add_noise
+from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
-__all__ = ["laplace", "laplace_kernel", "laplace_noise"]
+__all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_words"]
 
 
 _REST = 0x7FFFFFFF
@@ -131,12 +131,18 @@ def laplace_noise(
     threads: object = None,
     *,
     refine_all: bool = False,
+    kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
-    """Return a borrowed column's values with Laplace noise; see `laplace`, and `add_noise` for ``refine_all``."""
-    lattice = lattice_for(column.dtype, scale, discrete=True, narrow_up_to=LARGEST_SCALE_F32)
+    """Return a borrowed column's values with Laplace noise; see `laplace`, and `add_noise` for the rest."""
+    noise = laplace_words(column.dtype, scale, Keystream(source.key()))
+    return add_noise(column, noise, threads, refine_all=refine_all, kept=kept)
+
+
+def laplace_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
+    """Return how a keystream's words become Laplace noise of this scale for a column of this type."""
+    lattice = lattice_for(dtype, scale, discrete=True, narrow_up_to=LARGEST_SCALE_F32)
     short = isinstance(lattice, Ones) and lattice.precision is np.float32
-    noise = _Laplace(lattice, Keystream(source.key()), short=short)
-    return add_noise(column, noise, threads, refine_all=refine_all)
+    return _Laplace(lattice, keystream, short=short)
 
 
 def laplace_kernel(scale: float) -> str:

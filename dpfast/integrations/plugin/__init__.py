@@ -1,0 +1,1 @@
+"""The parts of the Polars expression plugin: its library, its calls, and what finishes its samples."""

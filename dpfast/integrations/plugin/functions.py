@@ -1,0 +1,182 @@
+"""Noise as Polars expressions; `dpfast.integrations.polars_plugin` says when an expression is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from dpfast.arguments import Instance, Real, Special, no_numbers
+from dpfast.columns import borrow_scale
+from dpfast.columns.candidates import as_series
+from dpfast.errors import ParameterError
+from dpfast.exact.amounts import budget_units
+from dpfast.local.categories import Categories, read_categories
+from dpfast.mechanisms.parameters import Epsilon
+
+__all__ = ["EXPRESSION", "ScaleExpression", "gaussian", "laplace", "randomized_response"]
+
+EXPRESSION = Instance(pl.Expr, "a Polars expression", mend='write for example pl.col("x")')
+
+
+def _no_scales() -> Iterator[object]:
+    yield from (*no_numbers(), 0, 0.0, -1, 1e-320, 1e308, Fraction(-1, 3), "s", [1.0], np.ones(2), pl.Series([1.0]))
+
+
+#: A positive number, or an expression with one for each row.
+ScaleExpression: TypeAlias = Annotated[Real | pl.Expr, Special(_no_scales)]
+Values: TypeAlias = Annotated[pl.Expr, EXPRESSION]
+
+
+def laplace(expr: Values, scale: ScaleExpression) -> pl.Expr:
+    """Return a column with Laplace noise in every row.
+
+    Guarantee
+        Of each value that is drawn, that of `dpfast.laplace`, sampled exactly: releasing a statistic of L1 sensitivity
+        D once is (D / scale, 0)-differentially private. Every evaluation draws again, under a key of its own:
+        `dpfast.integrations.polars_plugin` says when there are several. Lengths and nulls are published as they are,
+        and no budget is kept.
+
+    Parameters
+    ----------
+    expr
+        A column of Int64, Int32, UInt32, Float64 or Float32; others are cast first. Nulls stay null. NaN and
+        infinities fail: replace them first.
+    scale
+        b = sensitivity / epsilon: a number from 2**-960 to 2**960, for integers at most 2**60; or an expression of
+        such numbers, without nulls.
+
+    Returns
+    -------
+    polars.Expr
+        UInt32 becomes Int64; the other types stay, saturating at their bounds. Floats are multiples of
+        2**(floor(log2(scale)) - 20), rounded to their type.
+
+    Raises
+    ------
+    ParameterError
+        ``expr`` is no expression, or ``scale`` no such number.
+    polars.exceptions.ComputeError
+        When it is evaluated: a type is another, a value is not finite, or a scale out of range.
+
+    References
+    ----------
+    As for `dpfast.laplace`.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"n": [10, None], "b": [1.0, 2.5]})
+    >>> frame.select(laplace(pl.col("n"), pl.col("b"))).to_series().null_count()
+    1
+
+    """
+    return _noisy("laplace", expr, scale)
+
+
+def gaussian(expr: Values, scale: ScaleExpression) -> pl.Expr:
+    """Return a column with Gaussian noise in every row.
+
+    Guarantee
+        Of each value that is drawn, that of `dpfast.gaussian`, sampled exactly. Every evaluation draws again:
+        `dpfast.integrations.polars_plugin` says when there are several. Lengths and nulls are published as they are,
+        and no budget is kept.
+
+    Parameters
+    ----------
+    expr
+        As for `laplace`.
+    scale
+        The standard deviation, as for `laplace`.
+
+    Returns
+    -------
+    polars.Expr
+        As for `laplace`.
+
+    Raises
+    ------
+    ParameterError, polars.exceptions.ComputeError
+        As for `laplace`.
+
+    References
+    ----------
+    As for `dpfast.gaussian`.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"n": [10.0, 20.0]})
+    >>> frame.select(gaussian(pl.col("n"), 0.5)).dtypes
+    [Float64]
+
+    """
+    return _noisy("gaussian", expr, scale)
+
+
+def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) -> pl.Expr:
+    """Return a column in which every row answers with its category, or with another one.
+
+    Guarantee
+        Of each row that is drawn once, that of `dpfast.randomized_response`: (epsilon, 0)-differentially private in
+        the local model, whatever the row holds; nulls and values outside the list answer evenly. A row that is drawn
+        twice pays twice: see `dpfast.integrations.polars_plugin` about when Polars evaluates more than once.
+
+    Parameters
+    ----------
+    expr
+        A column of Int64, Int32 or UInt32 if ``categories`` is a number; else of what the list can be compared with:
+        strings, categoricals, enums, integers, Booleans or dates.
+    categories, epsilon
+        As for `dpfast.randomized_response`.
+
+    Returns
+    -------
+    polars.Expr
+        Of the column's own type if ``categories`` is a number; else String, Int64 (UInt64 beyond it), Boolean or
+        Date, as the list is. Null only if None is a category.
+
+    Raises
+    ------
+    ParameterError
+        ``expr`` is no expression, or the others are not as for `dpfast.randomized_response`.
+    polars.exceptions.PolarsError
+        When it is evaluated: the column is of another type.
+
+    References
+    ----------
+    As for `dpfast.randomized_response`.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"smokes": ["yes", None, "no"]})
+    >>> answers = frame.select(randomized_response(pl.col("smokes"), ["yes", "no"], epsilon=1.0)).to_series()
+    >>> answers.dtype, answers.null_count()
+    (String, 0)
+
+    """
+    from dpfast.integrations.plugin.calls import call, pack_response  # not at the top: numba takes long to import
+
+    column, read = EXPRESSION.read("expr", expr), read_categories(categories)
+    units = budget_units(epsilon, "epsilon")
+    if isinstance(read, int):
+        return call("randomized_response", [column], pack_response(units, read))
+    listed, numbers = as_series(read), pl.Series(range(len(read)), dtype=pl.Int32)
+    codes = column.replace_strict(listed, numbers, default=pl.lit(-1, pl.Int32), return_dtype=pl.Int32)
+    answers = call("randomized_response", [codes], pack_response(units, len(read)))
+    return answers.replace_strict(numbers, listed, return_dtype=listed.dtype)
+
+
+def _noisy(operation: str, expr: object, scale: object) -> pl.Expr:
+    from dpfast.integrations.plugin.calls import call, pack_scale
+
+    column = EXPRESSION.read("expr", expr)
+    if isinstance(scale, pl.Expr):
+        return call(operation, [column, scale], b"")
+    if not isinstance(scale, (int, float, Decimal, Fraction, np.integer, np.floating)):
+        raise ParameterError("scale", scale, "a number or an expression", 'write for example scale=pl.col("scale")')
+    number = borrow_scale(scale, 0)
+    assert isinstance(number, float)
+    return call(operation, [column], pack_scale(number))

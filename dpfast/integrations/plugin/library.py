@@ -1,0 +1,270 @@
+"""The plugin's shared library: compiled and linked at its first use, and kept for all later processes.
+
+It is kept in the user's own cache folder, which nobody else may write to: whoever could would run code here. Its name
+has a hash of the kernels' sources, of what compiles them and of the processor, so that an old one is never loaded. It
+appears there whole, and is never replaced: processes that build it at once agree on the first one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import hashlib
+import inspect
+import os
+import shutil
+import stat
+import struct
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import polars as pl
+from polars.plugins import register_plugin_function
+
+import dpfast.kernels as kernels
+from dpfast.kernels.plugin.layout import MAGIC
+
+__all__ = ["Library", "UnavailableError", "library", "plugin_expression"]
+
+_FOLDER_MODE = 0o700
+_DIGEST_BYTES = 32
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+#: Laplace noise of scale 1.
+_TRIED = MAGIC + struct.pack("<d", 1.0)
+
+
+class UnavailableError(Exception):
+    """The library cannot be had here, for the reason in words."""
+
+
+class Library:
+    """The loaded library, which Polars has loaded too and called once.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    functions
+        Its C functions.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        from dpfast.integrations.plugin.refining import CALLBACK
+
+        self.path = path
+        self.functions = ctypes.CDLL(str(path))
+        self._set("callback", ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
+        self._set("allocator", _allocator())
+        try:
+            tried = pl.DataFrame({"n": [0, None]}).select(plugin_expression(path, "laplace", [pl.col("n")], _TRIED))
+        except (Exception, pl.exceptions.PanicException):
+            tried = pl.DataFrame()
+        if tried.schema != {"n": pl.Int64} or tried["n"].null_count() != 1:
+            raise UnavailableError("the installed version of Polars does not call it")
+
+    def _set(self, name: str, address: int) -> None:
+        setter = getattr(self.functions, f"dpfast_set_{name}")
+        setter.argtypes, setter.restype = [ctypes.c_int64], None
+        setter(address)
+
+
+def _allocator() -> int:
+    """Return the address of Polars' functions for memory, which it publishes for plugins; 0 without them."""
+    import polars._plr
+
+    capsule, name = getattr(polars._plr, "_allocator", None), b"polars.polars._allocator"
+    python = ctypes.pythonapi
+    python.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    if capsule is None or not python.PyCapsule_IsValid(capsule, name):
+        return 0
+    return int(python.PyCapsule_GetPointer(capsule, name) or 0)
+
+
+def plugin_expression(path: Path, operation: str, columns: Sequence[pl.Expr], parameters: bytes) -> pl.Expr:
+    """Return the expression that calls a library; see `calls.call`."""
+    return register_plugin_function(
+        plugin_path=path,
+        function_name=operation,
+        args=columns,
+        kwargs={"parameters": parameters} if parameters else None,
+        is_elementwise=True,
+        use_abs_path=True,
+        **_undetermined(),
+    )
+
+
+@cache
+def _undetermined() -> dict[str, bool]:
+    """Return the argument that keeps Polars from merging equal calls, where the installed version has it."""
+    known = inspect.signature(register_plugin_function).parameters
+    return {"is_deterministic": False} if "is_deterministic" in known else {}
+
+
+_made: Library | UnavailableError | None = None
+_making = threading.Lock()
+
+
+def library() -> Library:
+    """Return the library, built if it is not there.
+
+    Raises
+    ------
+    UnavailableError
+        It cannot be built or loaded on this machine; the same reason is given every time.
+
+    """
+    global _made
+    if _made is None:
+        with _making:
+            if _made is None:
+                try:
+                    _made = _open()
+                except UnavailableError as error:
+                    _made = error
+    if isinstance(_made, UnavailableError):
+        raise _made
+    return _made
+
+
+def _open() -> Library:
+    from dpfast.kernels.plugin.building import can_compile
+
+    if not can_compile():
+        raise UnavailableError("the processor or the system is none that it is written for")
+    name, linker = f"plugin-{_fingerprint()}.so", _linker()
+    for folder in _folders():
+        path = folder / name
+        for _ in range(2):
+            try:
+                _provide(path, linker)
+                return Library(path)
+            except OSError:
+                # A damaged file, or a file system without programs.
+                with suppress(OSError):
+                    path.unlink()
+    raise UnavailableError("no folder could be written to, or none that programs may be loaded from")
+
+
+def _fingerprint() -> str:
+    """Return a hash of all that decides what the library does."""
+    from dpfast.kernels.plugin.building import processor
+
+    digest = hashlib.sha256()
+    for source in sorted(Path(kernels.__path__[0]).rglob("*.py")):
+        digest.update(source.read_bytes() + b"\0")
+    digest.update("\0".join([version("numba"), version("llvmlite"), version("numpy"), processor()]).encode())
+    return digest.hexdigest()[:32]
+
+
+def _linker() -> list[str] | None:
+    """Return the command that links an object file into a library, up to the names; None where there is none."""
+    for program in ("cc", "gcc", "clang", "ld"):
+        found = shutil.which(program)
+        if found is not None:
+            return [found, "-shared", "-o"]
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    """Yield folders of this user alone: the cache, then a temporary one that goes with the process."""
+    kept = os.environ.get("XDG_CACHE_HOME") or ""
+    home = Path(kept) if os.path.isabs(kept) else Path(os.path.expanduser("~")) / ".cache"
+    if home.is_absolute():
+        folder = home / "dpfast"
+        with suppress(OSError):
+            folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            if _is_private(folder) and os.access(folder, os.W_OK | os.X_OK):
+                yield folder
+    with suppress(OSError):
+        temporary = tempfile.mkdtemp(prefix="dpfast-")
+        atexit.register(_remove, temporary, os.getpid())
+        yield Path(temporary)
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not in a child that was forked
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_private(path: Path) -> bool:
+    """Return whether something is this user's own, and nobody else may write to it."""
+    found = os.lstat(path)
+    own = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+    return own and not found.st_mode & _OTHERS_MAY_WRITE
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether there is a library of this user's alone, with the digest at its end that it was written with.
+
+    Loading a file that a crash cut off could end the process.
+    """
+    if not path.exists() or not _is_private(path):
+        return False
+    code = path.read_bytes()
+    return hashlib.sha256(code[:-_DIGEST_BYTES]).digest() == code[-_DIGEST_BYTES:]
+
+
+def _provide(path: Path, linker: list[str] | None) -> None:
+    """Have the library at a path: as it is, or built there."""
+    if _is_whole(path):
+        return
+    if linker is None:
+        raise UnavailableError("there is no linker: install a C compiler (cc) or binutils (ld)")
+    with _turn(path.with_suffix(".lock")):
+        if _is_whole(path):
+            return
+        with suppress(FileNotFoundError):
+            path.unlink()
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix="building-") as building:
+            linked = _link(Path(building), linker)
+            try:
+                os.link(linked, path)
+            except FileExistsError:
+                if not _is_whole(path):
+                    raise OSError("the library at hand is not this user's own") from None
+            except OSError:  # a file system without links
+                os.replace(linked, path)
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Wait for other processes that build the same; go on without waiting where files cannot be locked."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(OSError, ImportError):
+            import fcntl  # not at the top: Windows, where nothing is built, has none
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _link(folder: Path, linker: list[str]) -> Path:
+    """Compile and link the library in a folder; return where it is."""
+    from dpfast.kernels.plugin.building import object_code
+
+    given, made = folder / "plugin.o", folder / "plugin.so"
+    given.write_bytes(object_code())
+    run = subprocess.run([*linker, made, given], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if run.returncode != 0 or not made.exists():
+        raise UnavailableError(f"{Path(linker[0]).name} could not link it")
+    made.chmod(0o700)
+    # What stands behind its last section no loader reads.
+    with made.open("r+b") as file:
+        digest = hashlib.sha256(file.read()).digest()
+        file.write(digest)
+        file.flush()
+        os.fsync(file.fileno())
+    return made

@@ -1,0 +1,75 @@
+"""What the compiled plugin asks Python for: samples that the first bits do not decide, in ball arithmetic."""
+
+from __future__ import annotations
+
+import ctypes
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.kernels.plugin import layout
+from dpfast.local.responses import answer_exactly
+from dpfast.mechanisms.noise.gaussian import gaussian_words
+from dpfast.mechanisms.noise.laplace import laplace_words
+from dpfast.randomness import Keystream, Tail
+
+__all__ = ["CALLBACK", "finish"]
+
+_WORD = ctypes.c_int64
+_KEY_BYTES = 32
+_DTYPES = [np.dtype(name) for name, _ in layout.FORMATS]
+
+
+def _array(address: int, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return memory of the plugin as an array, good as long as the call."""
+    memory: Any = (ctypes.c_char * (rows * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype)
+
+
+def finish(address: int) -> int:
+    """Finish the undecided samples of a chunk; return 0, or 1 where that failed.
+
+    ``address`` is of a job (kernels/plugin/layout.py). Everything there belongs to the caller, which waits.
+    """
+    try:
+        job = [int(word) for word in (_WORD * layout.JOB_WORDS).from_address(address)]
+        keystream = Keystream(ctypes.string_at(job[layout.JOB_KEY], _KEY_BYTES))
+        (_answer if job[layout.JOB_OPERATION] == layout.RESPONSE else _draw)(job, keystream)
+    except BaseException:  # there is nobody above to raise to, and a message could quote values
+        return 1
+    return 0
+
+
+def _undecided(job: list[int]) -> NDArray[np.int64]:
+    return _array(job[layout.JOB_UNDECIDED], job[layout.JOB_COUNT], np.dtype(np.int64))
+
+
+def _draw(job: list[int], keystream: Keystream) -> None:
+    dtype, rows, start = _DTYPES[job[layout.JOB_FORMAT]], job[layout.JOB_ROWS], job[layout.JOB_START]
+    per_row = job[layout.JOB_PER_ROW] != 0
+    scales = _array(job[layout.JOB_SCALES], job[layout.JOB_LENGTH] if per_row else 1, np.dtype(np.float64))
+    words_of = laplace_words if job[layout.JOB_OPERATION] == layout.LAPLACE else gaussian_words
+    noise = words_of(dtype, scales if per_row else float(scales[0]), keystream)
+    words = _array(job[layout.JOB_WORDS_AT], noise.word_bytes(rows), np.dtype(np.uint8))
+    values = _array(job[layout.JOB_VALUES], rows, dtype)
+    released = _array(job[layout.JOB_RELEASED], rows, noise.lattice.released)
+    for row, exact in noise.refine(words, values, _undecided(job), start):
+        released[row] = noise.lattice.place(values[row], start + row, exact)
+
+
+def _answer(job: list[int], keystream: Keystream) -> None:
+    rows, start, whole = job[layout.JOB_ROWS], job[layout.JOB_START], np.dtype(np.int64)
+    categories, _, _, _, bits, low, high = _array(job[layout.JOB_PARAMETERS], 7, np.dtype(np.uint64)).tolist()
+    words = _array(job[layout.JOB_WORDS_AT], rows, np.dtype(np.uint32 if bits == 32 else np.uint64))
+    codes, answers = _array(job[layout.JOB_VALUES], rows, whole), _array(job[layout.JOB_RELEASED], rows, whole)
+    epsilon = Fraction(high << 64 | low, UNITS_PER_ONE)
+    for row in _undecided(job).tolist():
+        tail = Tail(keystream, start + row, int(words[row]), bits)
+        answers[row] = answer_exactly(tail, int(codes[row]), epsilon, categories)
+
+
+#: As long as the process lives, which may call it to its end.
+CALLBACK = ctypes.CFUNCTYPE(_WORD, _WORD)(finish)

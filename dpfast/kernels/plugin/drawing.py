@@ -1,0 +1,214 @@
+"""Noise for a chunk of rows by the kernels of `dpfast.kernels.noise`, chosen as the mechanisms choose them.
+
+Which kernel draws changes no released byte: every one certifies its samples, and what none decides is finished from
+the same bits. What does is how long words are, and the grid; both follow the rules of mechanisms/noise/lattice.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.joining import add_noise, join_grid, join_multiples
+from dpfast.kernels.noise.laplace import draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_multiples
+from dpfast.kernels.noise.randomized_response import respond_long, respond_short
+from dpfast.kernels.parameters import part
+from dpfast.kernels.plugin.layout import LAPLACE
+from dpfast.kernels.plugin.memory import (
+    f32_array,
+    f64_array,
+    i32_array,
+    i64_array,
+    load,
+    u16_array,
+    u32_array,
+    u64_array,
+)
+
+__all__ = ["SCRATCH_ARRAYS", "answer_chunk", "draw_multiples", "draw_ones", "draw_powers"]
+
+SCRATCH_ARRAYS = 5
+"""How many arrays of eight bytes a row a chunk needs beside words and noise."""
+
+LARGEST_ONES_EXPONENT, FINENESS, LOWEST_BITS = np.int64(24), np.uint64(20), np.uint64(23 << 52)
+"""Of lattice.py; the lowest grid is 2**-1000."""
+
+_LARGEST_F64, _LARGEST_F32 = float(np.finfo(np.float64).max), float(np.finfo(np.float32).max)
+_SMALLEST_I32, _LARGEST_I32 = np.int64(-(2**31)), np.int64(2**31 - 1)
+_SMALLEST_I64, _LARGEST_I64 = np.int64(-(2**63)), np.int64(2**63 - 1)
+
+
+@kernel
+def _draw_pairs(high, low, scale, values, position, noise, junk):
+    """Fill a chunk's Gaussian noise: row j and row half + j share a radius and an angle (mechanisms/noise)."""
+    size = noise.size
+    half = (size + 1) // 2
+    whole = size - half
+    undecided = np.uint32(0)
+    if whole > 0:
+        stop = half + whole
+        undecided |= draw_gaussian(
+            high[:whole], part(low, 0, whole), high[half:stop], part(low, half, stop),
+            part(scale, 0, whole), part(scale, half, stop), part(values, 0, whole), part(values, half, stop),
+            part(position, 0, whole), part(position, half, stop), noise[:whole], noise[half:stop],
+        )  # fmt: skip
+    if half > whole:
+        stop = half + half
+        undecided |= draw_gaussian(
+            high[whole:half], part(low, whole, half), high[stop - 1 : stop], part(low, stop - 1, stop),
+            part(scale, whole, half), part(scale, whole, half), part(values, whole, half), part(values, whole, half),
+            part(position, whole, half), part(position, whole, half), noise[whole:half], junk,
+        )  # fmt: skip
+    return undecided
+
+
+@kernel
+def _draw_ones(operation, short, words, rows, scales, per_row, scratch, noise):
+    """Draw for integers on the grid of ones."""
+    high = u32_array(words, rows + (rows % 2 if operation != LAPLACE else 0))
+    low = u16_array(words + 4 * high.size, high.size)
+    given = f64_array(scales, rows if per_row != 0 else 1)
+    junk = i32_array(scratch + 16 * rows, 1)
+    if operation == LAPLACE:
+        if short != 0:
+            narrow, offset = f32_array(scratch, given.size), f32_array(scratch + 8 * rows, given.size)
+            prepare_discrete(given, narrow, offset)
+            if per_row != 0:
+                return draw_laplace_f32(high, narrow, offset, given, noise)
+            return draw_laplace_f32(high, narrow[0], offset[0], given[0], noise)
+        wide, offsets = f64_array(scratch, given.size), f64_array(scratch + 8 * rows, given.size)
+        prepare_discrete(given, wide, offsets)
+        if per_row != 0:
+            return draw_laplace_f64(high, low, wide, offsets, None, None, noise)
+        return draw_laplace_f64(high, low, wide[0], offsets[0], None, None, noise)
+    if short != 0:
+        if per_row != 0:
+            return _draw_pairs(high, None, given, None, None, noise, junk)
+        return _draw_pairs(high, None, given[0], None, None, noise, junk)
+    if per_row != 0:
+        return _draw_pairs(high, low, given, None, None, noise, junk)
+    return _draw_pairs(high, low, given[0], None, None, noise, junk)
+
+
+@kernel
+def _join_ones(form, values, noise, released):
+    rows = noise.size
+    if form == 0:
+        add_noise(i64_array(values, rows), noise, _SMALLEST_I64, _LARGEST_I64, i64_array(released, rows))
+    elif form == 1:
+        add_noise(i32_array(values, rows), noise, _SMALLEST_I32, _LARGEST_I32, i32_array(released, rows))
+    else:
+        add_noise(u32_array(values, rows), noise, _SMALLEST_I64, _LARGEST_I64, i64_array(released, rows))
+
+
+@kernel
+def draw_ones(operation, short, words, rows, form, values, scales, per_row, scratch, noise_at, released):
+    """Release a chunk of integers with noise on the grid of ones; see the module's docstring."""
+    noise = i32_array(noise_at, rows)
+    undecided = _draw_ones(operation, short, words, rows, scales, per_row, scratch, noise)
+    _join_ones(form, values, noise, released)
+    return np.int64(undecided)
+
+
+@inlined
+def _copy(given, taken):
+    for i in range(taken.size):
+        taken[i] = given[i]
+
+
+@kernel
+def _widen(form, values, rows, wide):
+    """Write integers as int64, or floats as float64, at the address ``wide``: exactly."""
+    if form == 0:
+        _copy(i64_array(values, rows), i64_array(wide, rows))
+    elif form == 1:
+        _copy(i32_array(values, rows), i64_array(wide, rows))
+    elif form == 2:
+        _copy(u32_array(values, rows), i64_array(wide, rows))
+    elif form == 3:
+        _copy(f64_array(values, rows), f64_array(wide, rows))
+    else:
+        _copy(f32_array(values, rows), f64_array(wide, rows))
+
+
+@kernel
+def draw_multiples(operation, short, words, rows, form, values, scales, per_row, scratch, noise_at, released):
+    """Release a chunk of integers with wide noise: multiples of each row's power of two."""
+    noise = i32_array(noise_at, rows)
+    high = u32_array(words, rows + (rows % 2 if operation != LAPLACE else 0))
+    low = u16_array(words + 4 * high.size, high.size)
+    given, wide = f64_array(scales, rows if per_row != 0 else 1), i64_array(scratch, rows)
+    each, offsets = f64_array(scratch + 8 * rows, rows), f64_array(scratch + 16 * rows, rows)
+    shifts, own = i64_array(scratch + 24 * rows, rows), f64_array(scratch + 32 * rows, rows)
+    _widen(form, values, rows, scratch)
+    for i in range(rows):
+        own[i] = given[i if per_row != 0 else 0]
+    prepare_multiples(own, LARGEST_ONES_EXPONENT, shifts, each, offsets)
+    if operation == LAPLACE:
+        undecided = draw_laplace_f64(high, low, each, offsets, wide, shifts, noise)
+    else:
+        undecided = _draw_pairs(high, low, each, wide, shifts, noise, i32_array(scratch + 16 * rows, 1))
+    if form == 1:
+        join_multiples(wide, shifts, noise, _SMALLEST_I32, _LARGEST_I32, i32_array(released, rows))
+    else:
+        join_multiples(wide, shifts, noise, _SMALLEST_I64, _LARGEST_I64, i64_array(released, rows))
+    return np.int64(undecided)
+
+
+@kernel
+def _join_powers(form, wide, inverse, grid, noise, released):
+    if form == 3:
+        join_grid(wide, inverse, grid, noise, _LARGEST_F64, f64_array(released, noise.size))
+    else:
+        join_grid(wide, inverse, grid, noise, _LARGEST_F32, f32_array(released, noise.size))
+
+
+@kernel
+def draw_powers(operation, short, words, rows, form, values, scales, per_row, scratch, noise_at, released):
+    """Release a chunk of floats with noise on their grid of powers of two."""
+    noise = i32_array(noise_at, rows)
+    high = u32_array(words, rows + (rows % 2 if operation != LAPLACE else 0))
+    low = u16_array(words + 4 * high.size, high.size)
+    given, size = f64_array(scales, rows if per_row != 0 else 1), rows if per_row != 0 else 1
+    inverse, grid = f64_array(scratch + 8 * rows, size), f64_array(scratch + 16 * rows, size)
+    each, junk = f64_array(scratch + 24 * rows, size), i32_array(scratch + 32 * rows, 1)
+    prepare_grid(given, FINENESS, LOWEST_BITS, inverse, grid, each)
+    own = values
+    if form == 4:
+        own = scratch
+        _widen(form, values, rows, scratch)
+    wide = f64_array(own, rows)
+    if per_row != 0:
+        if operation == LAPLACE:
+            undecided = draw_laplace_f64(high, low, each, 0.0, wide, inverse, noise)
+        else:
+            undecided = _draw_pairs(high, low, each, wide, inverse, noise, junk)
+        _join_powers(form, wide, inverse, grid, noise, released)
+        return np.int64(undecided)
+    if operation == LAPLACE:
+        undecided = draw_laplace_f64(high, low, each[0], 0.0, wide, inverse[0], noise)
+    else:
+        undecided = _draw_pairs(high, low, each[0], wide, inverse[0], noise, junk)
+    _join_powers(form, wide, inverse[0], grid[0], noise, released)
+    return np.int64(undecided)
+
+
+@kernel
+def answer_chunk(parameters, words, rows, wide_at):
+    """Put answers in place of a chunk's categories at ``wide_at`` (int64); return whether some is -1, undecided.
+
+    ``parameters`` is the address of k, w, s, whether w bounds W from above, and the bits of a word.
+    """
+    categories, weight = np.uint64(load(parameters)), np.uint64(load(parameters + 8))
+    shift, certain = np.uint64(load(parameters + 16)), load(parameters + 24) != 0
+    codes = i64_array(wide_at, rows)
+    if load(parameters + 32) == 32:
+        undecided = respond_short(u32_array(words, rows), codes, categories, weight, shift, certain, codes)
+    else:
+        undecided = respond_long(u64_array(words, rows), codes, categories, weight, shift, certain, codes)
+    return np.int64(undecided)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

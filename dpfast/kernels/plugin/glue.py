@@ -1,0 +1,129 @@
+"""The C symbols of the plugin around the compiled bodies, as LLVM's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpfast.kernels.plugin.layout import ERRORS, INTERNAL, OPERATIONS
+
+__all__ = ["VERSION", "glue"]
+
+VERSION = 0 << 16 | 1
+"""Polars' version of plugins: 0.1, in which fields are given the pickled arguments too."""
+
+
+def glue(names: Mapping[str, str], words: Mapping[str, int]) -> str:
+    """Return all C symbols.
+
+    Parameters
+    ----------
+    names
+        The compiled functions' own symbols, by their Python names.
+    words
+        How many int64 each takes.
+
+    """
+    parts = [_errors(), _shared(), *(_plain(name, symbol, words[name]) for name, symbol in names.items())]
+    for number, operation in enumerate(OPERATIONS):
+        parts.append(_body(number, operation))
+        parts.append(_field(number, operation))
+    return "\n".join(parts)
+
+
+def _errors() -> str:
+    lines, pointers = [], []
+    for number, text in enumerate(ERRORS):
+        kept = text.encode() + b"\0"
+        escaped = "".join(f"\\{byte:02X}" for byte in kept)
+        lines.append(f'@dpfast_error_{number} = internal constant [{len(kept)} x i8] c"{escaped}"')
+        pointers.append(f"ptr @dpfast_error_{number}")
+    lines += [
+        f"@dpfast_errors = internal constant [{len(ERRORS)} x ptr] [{', '.join(pointers)}]",
+        "@dpfast_last = internal thread_local global i64 0",
+        "@dpfast_callback = internal global i64 0",
+        "@dpfast_allocator = internal global i64 0",
+        "define ptr @_polars_plugin_get_last_error_message() {",
+        "  %number = load i64, ptr @dpfast_last",
+        f"  %place = getelementptr [{len(ERRORS)} x ptr], ptr @dpfast_errors, i64 0, i64 %number",
+        "  %text = load ptr, ptr %place",
+        "  ret ptr %text",
+        "}",
+        f"define i32 @_polars_plugin_get_version() {{ ret i32 {VERSION} }}",
+    ]
+    for name in ("callback", "allocator"):
+        lines += [
+            f"define void @dpfast_set_{name}(i64 %given) {{",
+            f"  store i64 %given, ptr @dpfast_{name}",
+            "  ret void",
+            "}",
+            f"define i64 @dpfast_of_{name}() {{",
+            f"  %kept = load i64, ptr @dpfast_{name}",
+            "  ret i64 %kept",
+            "}",
+        ]
+    return "\n".join(lines)
+
+
+def _plain(name: str, symbol: str, words: int) -> str:
+    """Return a compiled function as a C function of int64 to an int64: what it returns, or that it failed."""
+    given = ", ".join(f"i64 %x{word}" for word in range(words))
+    types = ", ".join(["ptr", "ptr"] + ["i64"] * words)
+    return f"""declare i32 @"{symbol}"({types})
+define i64 @dpfast_{name}({given}) {{
+  %result = alloca i64
+  %failed = alloca ptr
+  %status = call i32 @"{symbol}"(ptr %result, ptr %failed, {given})
+  %good = icmp eq i32 %status, 0
+  %number = load i64, ptr %result
+  %returned = select i1 %good, i64 %number, i64 {INTERNAL}
+  ret i64 %returned
+}}"""
+
+
+def _shared() -> str:
+    """Return what frees, and where it is; and counts of references, which no array here has."""
+    lines = [
+        "define void @NRT_incref(ptr %meminfo) { ret void }",
+        "define void @NRT_decref(ptr %meminfo) { ret void }",
+    ]
+    for name in ("release_array", "release_field", "release_series"):
+        lines += [
+            f"define void @dpfast_c_{name}(ptr %given) {{",
+            "  %address = ptrtoint ptr %given to i64",
+            f"  call i64 @dpfast_{name}(i64 %address)",
+            "  ret void",
+            "}",
+            f"define i64 @dpfast_of_{name}() {{ ret i64 ptrtoint (ptr @dpfast_c_{name} to i64) }}",
+        ]
+    return "\n".join(lines)
+
+
+def _body(number: int, operation: str) -> str:
+    given = "ptr %inputs, i64 %count, ptr %arguments, i64 %size, ptr %returned, ptr %context"
+    return f"""define void @_polars_plugin_{operation}({given}) {{
+  call i64 @dpfast_{operation}_under_key({given}, ptr null)
+  ret void
+}}
+define i64 @dpfast_{operation}_under_key({given}, ptr %key) {{
+  %a = ptrtoint ptr %inputs to i64
+  %b = ptrtoint ptr %arguments to i64
+  %c = ptrtoint ptr %returned to i64
+  %d = ptrtoint ptr %key to i64
+  %error = call i64 @dpfast_run(i64 {number}, i64 %a, i64 %count, i64 %b, i64 %size, i64 %c, i64 %d)
+  store i64 %error, ptr @dpfast_last
+  ret i64 %error
+}}"""
+
+
+def _field(number: int, operation: str) -> str:
+    return f"""define void @_polars_plugin_field_{operation}(ptr %fields, i64 %count, ptr %returned, ptr %arguments, \
+i64 %size) {{
+  %a = ptrtoint ptr %fields to i64
+  %c = ptrtoint ptr %returned to i64
+  %error = call i64 @dpfast_field_of(i64 {number}, i64 %a, i64 %count, i64 %c)
+  store i64 %error, ptr @dpfast_last
+  ret void
+}}"""
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32

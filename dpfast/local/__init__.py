@@ -1,0 +1,1 @@
+"""The local model: every row is made private by itself, before anybody collects it."""
