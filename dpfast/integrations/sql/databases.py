@@ -26,6 +26,7 @@ Connection: TypeAlias = Annotated[_HasCursor, Special(lambda: (5, "connection", 
 QueryText: TypeAlias = Annotated[str, _QUERY]
 
 _DUCKDB = {"duckdb", "_duckdb"}
+_LIBRARIES = {*_DUCKDB, "psycopg", "sqlite3", "adbc_driver_manager"}
 _ALLOWED = "a connection of duckdb, psycopg, sqlite3 or ADBC"
 
 
@@ -42,8 +43,8 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     ---------
     That of the release. What the database logs and shows to its administrators is outside of it: they may see the
     statement with the public keys and the salt of the choice, which harm no guarantee, and the exact figures. The query
-    must be total, and a function of each unit's rows: no error, no ``random()``, ``LIMIT`` or window may depend on other
-    units' rows.
+    must be total, and treat each unit's rows by themselves: no error, ``LIMIT`` or window may depend on rows of
+    other units, and nothing on ``random()``.
 
     Parameters
     ----------
@@ -94,20 +95,21 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     >>> release.frame.columns[:2]
     ['zone', 'rides']
     """
-    if not _is_connection(connection):
+    library = _library(connection)
+    if library is None:
         raise ParameterError("connection", Words(f"a {type(connection).__name__}"), _ALLOWED)
     text = _QUERY.read("query", query)
     if isinstance(connection, sqlite3.Connection):
         from dpfast.integrations.sql.sqlite_sessions import SQLiteQuery
 
-        return SQLiteQuery(connection, text, schema or {})
+        return SQLiteQuery(connection, text, {} if schema is None else schema)
     if schema is not None:
         raise ParameterError("schema", schema, "left out", "only SQLite does not know the types of its columns")
-    if _module(connection) in _DUCKDB:
+    if library in _DUCKDB:
         from dpfast.integrations.sql.duckdb_sessions import DuckDBQuery
 
         return DuckDBQuery(connection, text)
-    if _module(connection) == "psycopg":
+    if library == "psycopg":
         from dpfast.integrations.sql.postgresql_sessions import PostgreSQLQuery
 
         return PostgreSQLQuery(connection, text)
@@ -116,12 +118,13 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     return AdbcQuery(connection, text)
 
 
-def _is_connection(data: object) -> bool:
-    """Return whether it is a connection of a library that is known; asynchronous ones are not."""
-    roots = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
-    names = {kind.__name__ for kind in type(data).__mro__}
-    kinds = {"DuckDBPyConnection": _DUCKDB, "Connection": {"psycopg", "adbc_driver_manager", "sqlite3"}}
-    return any(name in names and roots & modules for name, modules in kinds.items())
+def _library(connection: object) -> str | None:
+    """Return the library that a connection is of; asynchronous ones are of none."""
+    for kind in type(connection).__mro__:
+        root = kind.__module__.partition(".")[0]
+        if kind.__name__ == ("DuckDBPyConnection" if root in _DUCKDB else "Connection") and root in _LIBRARIES:
+            return root
+    return None
 
 
 def _module(data: object) -> str:
