@@ -81,4 +81,4 @@ def wide_decay(slope, distance):
     return m, e
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a

@@ -188,7 +188,7 @@ answer_chunk = _linked("answer_chunk", 4)
 
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
 
-_LARGE, _ALIGNMENT = 1 << 21, 64
+_LARGE, _ALIGNMENT = 1 << 14, 64
 
 
 @kernel
@@ -214,4 +214,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a
