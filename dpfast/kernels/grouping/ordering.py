@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

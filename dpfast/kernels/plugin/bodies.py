@@ -408,4 +408,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

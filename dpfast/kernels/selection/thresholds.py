@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

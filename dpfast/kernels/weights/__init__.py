@@ -1,4 +1,4 @@
 """Kernels of multiplicative weights."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ed6949f845b4027a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
