@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpfast import workloads as workloads
     from dpfast.answering import answer as answer
     from dpfast.domain import Domain as Domain
+    from dpfast.integrations.sql.databases import sql as sql
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
     from dpfast.ledger import Ledger as Ledger
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 _NAMES_BY_HOME = {
     "answering": "answer",
     "domain": "Domain",
+    "integrations.sql.databases": "sql",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
     "ledger": "Ledger",

@@ -41,8 +41,9 @@ FLOORS = [
     # The rest of the book, one room each.
     ("stability", "streaming", "local", "learning", "games", "attacks"),
     ("theory",),
+    ("integrations",),
     ("__init__",),
-    ("integrations", "cli"),
+    ("cli",),
     ("__main__",),
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -54,18 +54,17 @@ class Expressions:
         self._expr = EXPRESSION.read("expr", expr)
 
     def count(self) -> Query:
-        """Return `dpfast.count`: the number of rows in every group.
+        """Return `dpfast.count` of the column: how many values it has in every group.
 
-        Rows where the column is null count too, as they do for ``pl.len()``.
+        Nulls are not counted, as Polars does, and NaN neither. `dpfast.count` without a column counts rows.
 
         Examples
         --------
         >>> Expressions(pl.col("x")).count()
-        Query(kind='count', column=None, bounds=None)
+        Query(kind='count', column='x', bounds=None)
 
         """
-        self._column()
-        return queries.count()
+        return queries.count(self._column())
 
     def sum(self, *, bounds: Bounds) -> Query:
         """Return `dpfast.sum` of the column, which has the parameter's documentation.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -36,13 +36,23 @@ from dpfast.releases.planned_queries import (
     PlannedQuery,
 )
 
-__all__ = ["draw", "frame_of_no_groups"]
+__all__ = ["Sources", "draw", "frame_of_no_groups"]
+
+#: Gives what one measure of one query draws from, called once for each; of the selection of keys by itself the query
+#: is "", a name that no query has.
+Sources: TypeAlias = Callable[[str, str], RandomSource]
 
 #: An interval misses the true value with this probability.
 _MISS = 0.05
 
 
-def draw(queries: Sequence[PlannedQuery], key_share: KeyShare | None, exact: Aggregates) -> pl.DataFrame:
+def _fresh_keys(query: str, measure: str) -> RandomSource:
+    return SystemRandom()
+
+
+def draw(
+    queries: Sequence[PlannedQuery], key_share: KeyShare | None, exact: Aggregates, sources: Sources = _fresh_keys
+) -> pl.DataFrame:
     """Return what a release shows: keys, and for each query its value, noise scale and 95% interval.
 
     Guarantee
@@ -57,15 +67,18 @@ def draw(queries: Sequence[PlannedQuery], key_share: KeyShare | None, exact: Agg
         How keys are selected; None where they are public.
     exact
         The exact aggregates that it asked for.
+    sources
+        What every measure draws from.
 
     """
-    source = SystemRandom()
     measures: Sequence[Any] = exact.measures
     keys = exact.keys
     drawn: dict[int, NDArray[np.int64]] = {}
+    names = [(planned.name, str(number)) for planned in queries for number in range(len(planned.parts))]
     if key_share is not None:
         parts = [part for planned in queries for part in planned.parts]
-        shown, drawn = _selected(key_share, parts, exact, source)
+        tested = names[key_share.rule.place] if isinstance(key_share.rule, ReleasedCount) else ("", "keys")
+        shown, drawn = _selected(key_share, parts, exact, sources(*tested))
         keys, order = _rebuilt_keys(keys, shown)
         measures = [values[order] for values in measures]
         drawn = {place: noisy[order] for place, noisy in drawn.items()}
@@ -75,7 +88,7 @@ def draw(queries: Sequence[PlannedQuery], key_share: KeyShare | None, exact: Agg
         noisy = []
         for part in planned.parts:
             # What decided which keys are shown is itself released: no second draw.
-            noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, source))
+            noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, sources(*names[place])))
             place += 1
         columns.extend(_answer(planned, noisy))
     return pl.DataFrame({column.name: column for column in columns})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -80,9 +80,10 @@ class GroupBlueprint(Blueprint):
         """Return the lines about keys, the split of the budget and all queries."""
         split = [f"  split         {self.split}"] if len(self.charges) > 1 else []
         queries = [line for planned in self.queries for line in explain_query(planned, measures=measures)]
-        return [f"  keys          {self._explain_keys()}", *split, *queries]
+        return [f"  keys          {self.explain_keys()}", *split, *queries]
 
-    def _explain_keys(self) -> str:
+    def explain_keys(self) -> str:
+        """Return in words which keys are shown."""
         if self.key_share is not None:
             return self.key_share.explain()
         drawn = "one thread" if self.threads == 1 else f"{self.threads} threads of this machine"
@@ -105,6 +106,10 @@ class GroupBlueprint(Blueprint):
 
     def draw(self, exact: Aggregates, entry: int) -> Release:
         """Select keys, draw all noise, and return what is shown."""
+        return self.released(draw(self.queries, self.key_share, exact).clone, entry)
+
+    def released(self, make_frame: Callable[[], pl.DataFrame], entry: int) -> Release:
+        """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""
         names = [planned.name for planned in self.queries]
         values = {name: name for name in names}
         candidates: dict[str, Sequence[Any]] = {}
@@ -116,7 +121,7 @@ class GroupBlueprint(Blueprint):
                 values |= {planned.name: columns[0]} | {column: column for column in columns}
         return Release(
             _about=", ".join(names),
-            _make_frame=draw(self.queries, self.key_share, exact).clone,
+            _make_frame=make_frame,
             _chart=partial(_draw_query, self.by, values, candidates),
             _explained=self.explain(),
             spent=self.budget,

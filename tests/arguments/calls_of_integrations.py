@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import polars as pl
 
 import dpfast as dpf
@@ -15,9 +17,12 @@ COLUMN = Expressions(pl.col("v"))
 PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES}
 DOMAIN = dpf.Domain({"k": ["a", "b"]})
 
+CONNECTION = sqlite3.connect(":memory:")
+
 CALLS = [
     of("Frames", Frames, frame=FRAME),
     of("Expressions", Expressions, expr=pl.col("v")),
+    of("sql", dpf.sql, connection=CONNECTION, query="SELECT 1 AS x", schema={"x": pl.Int64}),
     of("lf.dpf.plan", Frames(FRAME.lazy()).plan, **PUBLIC),
     of("df.dpf.plan of units", Frames(FRAME).plan, by="k", epsilon=1.0, delta=1e-6, **UNIT, **QUERIES),
     Call("lf.dpf.release", Frames(FRAME.lazy()).release, lambda: {**PUBLIC, "ledger": a_ledger()}),

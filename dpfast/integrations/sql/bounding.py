@@ -80,7 +80,8 @@ class Bounding:
             yield pairs, self._pairs(), public is None
         if public is not None:
             yield "dpf_public", f"  SELECT {self._plain()} FROM ({public}) AS dpf_given", False
-            joined = f"  SELECT {pairs}.* FROM {pairs} JOIN dpf_public ON {self._same(pairs, 'dpf_public')}"
+            same = self._same(pairs, "dpf_public")
+            joined = f"  SELECT{self.dialect.joins} {pairs}.* FROM {pairs} JOIN dpf_public ON {same}"
             yield "dpf_pairs", joined, True
         if once:
             yield "dpf_chosen", self._chosen_by_windows(), False

@@ -9,7 +9,6 @@ from dpfast.aggregation.protocols import Database
 from dpfast.aggregation.sources import Schema
 from dpfast.arguments import Special, Text
 from dpfast.errors import ParameterError, Words
-from dpfast.integrations.sql.duckdb_sessions import DuckDBQuery, DuckDBRelation
 
 __all__ = ["find_database", "sql"]
 
@@ -92,11 +91,17 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
 
         return SQLiteQuery(connection, text, schema or {})
     if root in ("duckdb", "_duckdb") and type(connection).__name__ == "DuckDBPyConnection":
+        from dpfast.integrations.sql.duckdb_sessions import DuckDBQuery
+
         return DuckDBQuery(connection, text)
     if root == "psycopg" and hasattr(connection, "transaction") and not hasattr(connection, "__aenter__"):
         from dpfast.integrations.sql.postgresql_sessions import PostgreSQLQuery
 
         return PostgreSQLQuery(connection, text)
+    if any(kind.__module__.partition(".")[0] == "adbc_driver_manager" for kind in type(connection).__mro__):
+        from dpfast.integrations.sql.adbc_sessions import AdbcQuery
+
+        return AdbcQuery(connection, text)
     raise ParameterError("connection", Words(f"a {type(connection).__name__}"), _ALLOWED)
 
 
@@ -108,5 +113,11 @@ def find_database(data: object) -> Database | None:
     """Return the database behind a relation of DuckDB or a table of Ibis, or None."""
     root = _module(data)
     if root in ("duckdb", "_duckdb") and type(data).__name__ == "DuckDBPyRelation":
+        from dpfast.integrations.sql.duckdb_sessions import DuckDBRelation
+
         return DuckDBRelation(data)
+    if root == "ibis" and type(data).__name__ == "Table":
+        from dpfast.integrations.sql.ibis_tables import open_ibis_table
+
+        return open_ibis_table(data)
     return None

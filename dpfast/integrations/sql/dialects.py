@@ -39,6 +39,8 @@ class Dialect:
         A bound parameter, by its number from 1.
     quote
         The character around an identifier, doubled inside.
+    joins
+        What follows SELECT where rows are joined to the public keys, in the table ``dpf_public``.
     bigint, double, text
         The names of int64, float64 and of strings.
     values
@@ -91,6 +93,7 @@ class Dialect:
     public: Literal["duckdb", "postgresql", "sqlite", "spark"]
     folds_case: bool = True
     quote: str = '"'
+    joins: str = ""
 
     def identifier(self, name: str) -> str:
         """Return a quoted identifier."""
@@ -210,6 +213,8 @@ SPARK = Dialect(
     materialized="",
     public="spark",
     quote="`",
+    # Else the rows might be collected by the driver, to be sent to all.
+    joins=" /*+ BROADCAST(dpf_public) */",
 )
 
 DIALECTS = (DUCKDB, POSTGRESQL, SQLITE, SPARK)

@@ -75,6 +75,12 @@ def _usable(relation: Any) -> tuple[pl.Schema, dict[str, str]]:
     return pl.DataFrame(empty).schema, lines
 
 
+def _every(columns: tuple[pl.Schema, dict[str, str]]) -> pl.Schema:
+    """Return all columns, those that cannot be used with a dtype that is refused by name."""
+    schema, lines = columns
+    return pl.Schema({**schema, **dict.fromkeys(lines, pl.Binary())})
+
+
 def _projected(relation: Any, names: Sequence[str]) -> Any:
     """Return the columns, enumerations as strings."""
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
@@ -138,11 +144,9 @@ class _ConnectionSession:
 
     def describe(self, source: str) -> pl.Schema:
         """Return the columns."""
+        query = f"SELECT * FROM {source} AS dpf_source"
         with _ONE_AT_A_TIME:
-            schema: pl.Schema = _guarded(
-                lambda: _usable(self._connection.sql(f"SELECT * FROM {source} AS dpf_source"))[0]
-            )
-        return schema
+            return _every(_guarded(lambda: _usable(self._connection.sql(query))))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, or whose transaction failed."""
@@ -175,7 +179,7 @@ class _RelationSession:
     def describe(self, source: str) -> pl.Schema:
         """Return the columns."""
         with _ONE_AT_A_TIME:
-            return _guarded(lambda: _usable(self._relation))[0]
+            return _every(_guarded(lambda: _usable(self._relation)))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, or whose transaction failed."""

@@ -22,17 +22,18 @@ from dpfast.mechanisms.noise.lattice import Lattice, Rows
 from dpfast.randomness import Keystream, Purpose, Tail
 from dpfast.threads import share, thread_count
 
-__all__ = ["Buffers", "Noise", "add_noise"]
+__all__ = ["Buffers", "Noise", "add_noise", "draw_rows"]
 
 
 class Buffers:
     """One thread's scratch memory, as long as a chunk and used again for every chunk."""
 
-    __slots__ = ("_arrays", "_rows")
+    __slots__ = ("_arrays", "_bytes", "_rows")
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._arrays: dict[str, NDArray[Any]] = {}
+        self._bytes = np.empty(0, np.uint8)
 
     def __call__(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         """Return the buffer of a name."""
@@ -40,6 +41,12 @@ class Buffers:
         if array is None:
             array = self._arrays[name] = np.empty(self._rows, dtype)
         return array
+
+    def words(self, size: int) -> NDArray[np.uint8]:
+        """Return so many bytes for random words."""
+        if self._bytes.size < size:
+            self._bytes = np.empty(size, np.uint8)
+        return self._bytes[:size]
 
 
 class Noise(ABC):
@@ -54,10 +61,17 @@ class Noise(ABC):
     short
         Whether words have 32 bits. Else 16 further bits of every word come after these of all.
 
+    Attributes
+    ----------
+    first_word
+        The number, among all words of the key, of the word of a column's first row: above 0 where a key serves several
+        columns.
+
     """
 
     def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool) -> None:
         self.lattice, self.keystream, self.short = lattice, keystream, short
+        self.first_word = 0
 
     def words_for(self, rows: int) -> int:
         """Return how many words a chunk of so many rows needs."""
@@ -74,6 +88,7 @@ class Noise(ABC):
 
     def tail(self, index: int, leading: int, known: int, more: int | None) -> Tail:
         """Return all the bits of a word, of which ``known`` are ``leading`` and the next 16 may be ``more``."""
+        index += self.first_word
         if more is None:
             return Tail(self.keystream, index, leading, known)
         return Tail(self.keystream, index, leading << 16 | more, known + 16)
@@ -105,6 +120,7 @@ def add_noise(
     threads: object = None,
     *,
     refine_all: bool = False,
+    kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
     """Return the column's values on the lattice with noise added, zeros under nulls.
 
@@ -118,6 +134,8 @@ def add_noise(
         How many threads share the chunks, or None. The result does not depend on it.
     refine_all
         Treat every sample as undecided: the slow, exact path, which must agree with the fast one.
+    kept
+        Scratch memory as long as a chunk, which is taken out, and put back for the next call; None to make it afresh.
 
     Raises
     ------
@@ -125,42 +143,78 @@ def add_noise(
         A value that is not null is NaN or infinite.
 
     """
-    length, lattice = column.length, noise.lattice
-    workers = thread_count(threads, length)
-    released = fresh_array(length, lattice.released)
-    chunks = -(-length // BLOCK_ROWS)
-    buffer_rows = min(length, BLOCK_ROWS)
+    length = column.length
+    released = fresh_array(length, noise.lattice.released)
 
     def work(numbers: Iterator[int]) -> None:
         words = noise.keystream.words(Purpose.NOISE)
-        scratch = Buffers(buffer_rows)
-        word_bytes = np.empty(noise.word_bytes(buffer_rows), np.uint8)
+        scratch = Buffers(min(length, BLOCK_ROWS)) if kept is None else _taken(kept)
         for chunk in numbers:
             start = chunk * BLOCK_ROWS
             stop = min(start + BLOCK_ROWS, length)
-            rows = stop - start
             values = column.block(start, stop)
-            parameters = lattice.rows(start, stop, scratch)
-            drawn = scratch("noise", np.int32)[:rows]
-            chunk_words = word_bytes[: noise.word_bytes(rows)]
-            words.fill(chunk, chunk_words)
             missing = column.missing(start, stop) if column.null_count else None
-            together = released[start:stop]
-            if noise.draw(chunk_words, values, parameters, drawn, together) or refine_all:
-                if refine_all:
-                    drawn[:] = UNDECIDED
-                if missing is not None:
-                    drawn[missing] = 0
-                undecided = np.flatnonzero(drawn == UNDECIDED)
-                if values.dtype.kind == "f":
-                    _refuse_non_finite(values, undecided, start)
-                for row, exact in noise.refine(chunk_words, values, undecided, start):
-                    together[row] = lattice.place(values[row], start + row, exact)
-            if missing is not None:
-                joining.zero_missing(missing, together)
+            chunk_words = scratch.words(noise.word_bytes(stop - start))
+            words.fill(chunk, chunk_words)
+            draw_rows(noise, chunk_words, values, missing, start, scratch, released[start:stop], refine_all=refine_all)
+        if kept is not None:
+            kept.append(scratch)
 
-    share(work, chunks, workers)
+    share(work, -(-length // BLOCK_ROWS), thread_count(threads, length))
     return released
+
+
+def _taken(kept: list[Buffers]) -> Buffers:
+    try:
+        return kept.pop()
+    except IndexError:
+        return Buffers(BLOCK_ROWS)
+
+
+def draw_rows(
+    noise: Noise,
+    words: NDArray[np.uint8],
+    values: NDArray[Any],
+    missing: NDArray[np.bool_] | None,
+    start: int,
+    scratch: Buffers,
+    released: NDArray[Any],
+    *,
+    refine_all: bool = False,
+) -> None:
+    """Set ``released`` to values with noise from words of their own, and to zeros where they are missing.
+
+    Parameters
+    ----------
+    noise, refine_all
+        As for `add_noise`.
+    words
+        As many bytes of the keystream as `Noise.word_bytes` says.
+    values, missing
+        The values of some rows, read-only, and where they are null, if any is.
+    start
+        The number of the first row.
+    scratch
+        This thread's memory, at least as long.
+    released
+        As many entries of the lattice's type.
+
+    """
+    rows = values.size
+    parameters = noise.lattice.rows(start, start + rows, scratch)
+    drawn = scratch("noise", np.int32)[:rows]
+    if noise.draw(words, values, parameters, drawn, released) or refine_all:
+        if refine_all:
+            drawn[:] = UNDECIDED
+        if missing is not None:
+            drawn[missing] = 0
+        undecided = np.flatnonzero(drawn == UNDECIDED)
+        if values.dtype.kind == "f":
+            _refuse_non_finite(values, undecided, start)
+        for row, exact in noise.refine(words, values, undecided, start):
+            released[row] = noise.lattice.place(values[row], start + row, exact)
+    if missing is not None:
+        joining.zero_missing(missing, released)
 
 
 def _refuse_non_finite(values: NDArray[Any], undecided: NDArray[np.int64], start: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from flint import arb, fmpz
@@ -102,6 +103,7 @@ def _offset(scale: arb) -> arb:
     return -((-1 / scale).expm1() / 2).log1p()
 
 
+@lru_cache(maxsize=256)
 def discrete_offset(scale: float) -> float:
     """Return scale * ln(2 / (1 + exp(-1 / scale))) - 1/2, correctly rounded up to 2**-100.
 

@@ -12,7 +12,7 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.mechanisms.noise.additive import Noise, add_noise
+from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
@@ -140,10 +140,11 @@ def gaussian_noise(
     threads: object = None,
     *,
     refine_all: bool = False,
+    kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
-    """Return a borrowed column's values with Gaussian noise; see `gaussian`, and `add_noise` for ``refine_all``."""
+    """Return a borrowed column's values with Gaussian noise; see `gaussian`, and `add_noise` for the rest."""
     noise = gaussian_words(column.dtype, scale, Keystream(source.key()))
-    return add_noise(column, noise, threads, refine_all=refine_all)
+    return add_noise(column, noise, threads, refine_all=refine_all, kept=kept)
 
 
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:

@@ -12,7 +12,7 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
-from dpfast.mechanisms.noise.additive import Noise, add_noise
+from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
@@ -131,10 +131,11 @@ def laplace_noise(
     threads: object = None,
     *,
     refine_all: bool = False,
+    kept: list[Buffers] | None = None,
 ) -> NDArray[Any]:
-    """Return a borrowed column's values with Laplace noise; see `laplace`, and `add_noise` for ``refine_all``."""
+    """Return a borrowed column's values with Laplace noise; see `laplace`, and `add_noise` for the rest."""
     noise = laplace_words(column.dtype, scale, Keystream(source.key()))
-    return add_noise(column, noise, threads, refine_all=refine_all)
+    return add_noise(column, noise, threads, refine_all=refine_all, kept=kept)
 
 
 def laplace_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:

@@ -1,0 +1,255 @@
+"""Record batches joined and cut into blocks of rows, which get their noise as they are read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpfast.columns.compact import compact
+from dpfast.columns.of_arrow import arrow_array, borrow_chunks
+from dpfast.columns.scale import borrow_scale
+from dpfast.errors import DataError, DpfastError, ParameterError
+from dpfast.local.responses import Weights, answer_rows
+from dpfast.mechanisms.noise.additive import Buffers
+from dpfast.mechanisms.noise.gaussian import gaussian_noise
+from dpfast.mechanisms.noise.laplace import laplace_noise
+from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
+from dpfast.randomness import RandomSource
+
+__all__ = ["Blocks", "NoisyColumn", "PublicColumn", "short_name"]
+
+#: Chunks of fewer rows are joined by PyArrow, whose memory is used again: a kernel would copy blocks that cross two.
+_ROWS_OF_CHUNKS = 1 << 18
+
+_UNREADABLE = "the stream cannot be read to its end: what it is read from failed"
+_FORKED = "a stream belongs to the process that made it; make one in this process, of rows that no other stream reads"
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyColumn:
+    """A column that gets noise.
+
+    Attributes
+    ----------
+    name, place, released
+        Its name and number in the reader, and its type when it has its noise.
+    kind
+        The noise.
+    scale, scales_place
+        The scale of additive noise; or None, and the number of the column that has the scales.
+    weights, categories
+        What randomized response draws with, and the strings that it answers, None where it answers numbers.
+
+    """
+
+    name: str
+    place: int
+    released: Any
+    kind: Literal["laplace", "gaussian", "randomized_response"]
+    scale: float | None = None
+    scales_place: int | None = None
+    weights: Weights | None = None
+    categories: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicColumn:
+    """A column that leaves as it is; the attributes are as of `NoisyColumn`."""
+
+    name: str
+    place: int
+    released: Any
+
+
+class Blocks:
+    """The batches of a noisy stream, drawn one by one; see `dpfast.integrations.arrow.noisy_stream`.
+
+    Guarantee
+        Each row is read once, and drawn once for each noisy column, with a fresh key for each column and block
+        (Soundness rule 1). Blocks begin at multiples of ``rows`` whatever the sizes of the reader's batches. After
+        a failure every further call fails with the same words.
+
+    Parameters
+    ----------
+    reader
+        The PyArrow reader; nobody else reads it from here on.
+    columns
+        What leaves, in order.
+    schema
+        The schema of what leaves.
+    rows
+        The rows of a block.
+    source, threads
+        Where keys come from, and how many threads share a block.
+
+    """
+
+    def __init__(
+        self,
+        reader: Any,
+        columns: Sequence[NoisyColumn | PublicColumn],
+        schema: Any,
+        rows: int,
+        source: RandomSource,
+        threads: int | None,
+    ) -> None:
+        self.schema = schema
+        self._reader = reader
+        self._read_schema = reader.schema
+        self._columns = columns
+        self._rows = rows
+        self._source = source
+        self._threads = threads
+        self._scratch: list[Buffers] = []
+        self._waiting: deque[Any] = deque()
+        self._waiting_rows = 0
+        self._failure: DpfastError | None = None
+        self._process = os.getpid()
+        self._turn = threading.Lock()
+
+    def __iter__(self) -> Blocks:
+        return self
+
+    def __next__(self) -> Any:
+        if os.getpid() != self._process:
+            raise DpfastError(_FORKED)
+        with self._turn:
+            if self._failure is not None:
+                # Afresh, so that tracebacks do not grow.
+                raise type(self._failure)(*self._failure.args)
+            # Whatever ends this call early, an interrupt too, ends the stream.
+            self._failure = DpfastError(_UNREADABLE)
+            block = self._next_block()
+            self._failure = None
+            if block is None:
+                raise StopIteration
+            return block
+
+    def _next_block(self) -> Any:
+        failure: DpfastError | None = None
+        memory = False
+        try:
+            rows = self._cut()
+            if rows is None:
+                return None
+            arrays = [self._array(column, rows) for column in self._columns]
+            return pa.record_batch(arrays, schema=self.schema)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except DpfastError as error:
+            failure = DataError(str(error)) if isinstance(error, DataError) else DpfastError(str(error))
+        except MemoryError:
+            memory = True
+        except BaseException:  # also what panics in another library raise
+            failure = DpfastError(_UNREADABLE)
+        finally:
+            if memory or failure is not None:
+                self._waiting.clear()
+        # Out here no traceback holds the reader's error, which may quote values.
+        if failure is None:
+            raise MemoryError("not enough memory for a block of the stream; lower block_rows")
+        self._failure = failure
+        raise type(failure)(*failure.args)
+
+    def _cut(self) -> Any:
+        """Return the next rows as a table, None if there are no more."""
+        waiting, wanted = self._waiting, self._rows
+        reader = self._reader
+        while reader is not None and self._waiting_rows < wanted:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                self._reader = reader = None
+                break
+            if batch.num_rows:
+                waiting.append(batch)
+                self._waiting_rows += batch.num_rows
+        taken: list[Any] = []
+        while waiting and wanted:
+            batch = waiting.popleft()
+            if batch.num_rows > wanted:
+                waiting.appendleft(batch.slice(wanted))
+                batch = batch.slice(0, wanted)
+            taken.append(batch)
+            wanted -= batch.num_rows
+            self._waiting_rows -= batch.num_rows
+        # A reader may give batches of another schema than its own, which is checked here.
+        return pa.Table.from_batches(taken, self._read_schema) if taken else None
+
+    def _array(self, column: NoisyColumn | PublicColumn, rows: Any) -> Any:
+        given = rows.column(column.place)
+        if isinstance(column, PublicColumn):
+            fitting: Any = None
+            with suppress(pa.ArrowException):
+                fitting = compact(given)
+            if fitting is None:
+                raise DpfastError(
+                    f"the public column {short_name(column.name)} does not fit into one batch of {len(rows)} rows; "
+                    "lower block_rows, or cast it to large_string or to the values of its dictionary"
+                )
+            return fitting
+        return self._noisy(column, given, rows)
+
+    def _answers(self, column: NoisyColumn, weights: Weights, given: Any) -> Any:
+        """Return the answers of randomized response."""
+        if column.categories is not None:
+            given = pc.index_in(given.cast(column.categories.type), column.categories)
+        borrowed = borrow_chunks(given.chunks, given.type, "values", "a column", arrow_array)
+        numbers = answer_rows(borrowed, weights, self._source, self._threads)
+        if column.categories is None:
+            return borrowed.rebuild_without_nulls(numbers)
+        return column.categories.take(pa.array(numbers)).cast(column.released)
+
+    def _noisy(self, column: NoisyColumn, given: Any, rows: Any) -> Any:
+        if column.weights is not None:
+            return self._answers(column, column.weights, given)
+        if given.num_chunks > 1 and len(given) < given.num_chunks * _ROWS_OF_CHUNKS:
+            given = pa.chunked_array([given.combine_chunks()])
+        borrowed = borrow_chunks(given.chunks, given.type, "values", "a column", arrow_array)
+        scale: Any = column.scale
+        if column.scales_place is not None:
+            scale = _scales(column, rows.column(column.scales_place))
+        draw = laplace_noise if column.kind == "laplace" else gaussian_noise
+        noised: Any = None
+        with suppress(DataError):
+            noised = draw(borrowed, scale, self._source, self._threads, kept=self._scratch)
+        if noised is None:
+            raise DataError(
+                f"the column {short_name(column.name)} has a NaN or an infinity; replace it first by a fixed number"
+            )
+        return borrowed.rebuild(noised)
+
+
+def _scales(column: NoisyColumn, given: Any) -> Any:
+    """Return a number for each row of a block."""
+    scales: Any = None
+    with suppress(ParameterError):
+        scales = borrow_scale(given, len(given))
+        if pa.types.is_integer(column.released) and scales.max() > LARGEST_INTEGER_SCALE:
+            scales = None
+    if scales is None:
+        raise DataError(
+            f"the scales of {short_name(column.name)} must be numbers from 2**-960 to 2**960, for integers at most "
+            "2**60, in every row; mend the column that has them"
+        )
+    return scales
+
+
+def short_name(name: str) -> str:
+    """Return a column's name as an error shows it.
+
+    Examples
+    --------
+    >>> short_name("n")
+    "'n'"
+
+    """
+    return repr(name if len(name) <= 60 else name[:57] + "...")

