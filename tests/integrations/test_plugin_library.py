@@ -224,12 +224,17 @@ def test_without_a_linker_python_draws_and_says_so_once(home, monkeypatch):
     assert grouped["u"].to_list() == [1, 2]
 
 
-@pytest.mark.parametrize("reason", ["can_compile", "link", "folders"])
+@pytest.mark.parametrize("reason", ["can_compile", "link", "folders", "polars"])
 def test_every_reason_ends_in_python(home, monkeypatch, reason):
     import dpfast.kernels.plugin.building as compiling
 
     if reason == "can_compile":
         monkeypatch.setattr(compiling, "can_compile", lambda: False)
+    elif reason == "polars":
+        monkeypatch.setattr(building, "_link", lambda folder, linker: shutil.copy(LIBRARY.path, folder / "plugin.so"))
+        own = building.register_plugin_function
+        other = {"function_name": "gaussian", "args": [pl.lit("a")]}
+        monkeypatch.setattr(building, "register_plugin_function", lambda **given: own(**{**given, **other}))
     elif reason == "folders":
         monkeypatch.setattr(building, "_folders", lambda: iter(()))
     else:

@@ -47,7 +47,7 @@ class UnavailableError(Exception):
 
 
 class Library:
-    """The loaded library, which Polars has loaded too and called once.
+    """The loaded library, which Polars has loaded too and asked for a type.
 
     Attributes
     ----------
@@ -65,11 +65,13 @@ class Library:
         self.functions = ctypes.CDLL(str(path))
         self._set("callback", ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
         self._set("allocator", _allocator())
+        # Polars loads it now, where its file is. Nothing is evaluated: Polars' threads would not outlive a fork.
+        tried = plugin_expression(path, "laplace", [pl.col("n")], _TRIED)
         try:
-            tried = pl.DataFrame({"n": [0, None]}).select(plugin_expression(path, "laplace", [pl.col("n")], _TRIED))
+            schema = dict(pl.LazyFrame(schema={"n": pl.UInt32}).select(tried).collect_schema())
         except (Exception, pl.exceptions.PanicException):
-            tried = pl.DataFrame()
-        if tried.schema != {"n": pl.Int64} or tried["n"].null_count() != 1:
+            schema = {}
+        if schema != {"n": pl.Int64}:
             raise UnavailableError("the installed version of Polars does not call it")
 
     def _set(self, name: str, address: int) -> None:
