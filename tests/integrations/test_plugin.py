@@ -262,6 +262,18 @@ def test_the_right_pattern_draws_once(engine, tmp_path):
     assert (size.to_series() >= 0).all()
 
 
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("optimizations", [OFF, pl.QueryOptFlags()], ids=["not optimised", "optimised"])
+def test_one_draw_is_what_later_steps_of_a_query_see(engine, optimizations):
+    """Filters are not pushed below the noise, and a copy of a noisy column is no second draw."""
+    lazy = pl.LazyFrame({"x": np.zeros(5000)}).select(noise(pl.col("x"), 1e3))
+    steps = lazy.with_columns(y=pl.col("x"), z=-pl.col("x")).filter(pl.col("x") > 0).sort("x").head(1000)
+    seen = steps.collect(engine=engine, optimizations=optimizations)
+    assert (seen["x"] > 0).all()
+    assert seen["x"].equals(seen["y"], check_names=False)
+    assert seen["x"].equals(-seen["z"], check_names=False)
+
+
 def test_schemas_and_explanations_draw_nothing():
     """A body that ran would fail: the column's value is not finite."""
     lazy = pl.LazyFrame({"x": [float("nan")]}).select(noise(pl.col("x")))

@@ -89,6 +89,18 @@ def test_a_damaged_library_is_built_again(home, quick, damage):
     assert len(quick) == 2
 
 
+def test_old_libraries_are_deleted(home, quick):
+    home.mkdir(mode=0o700, parents=True)
+    for age in range(12):
+        for suffix in (".so", ".lock"):
+            old = home / f"plugin-{age}{suffix}"
+            old.touch()
+            os.utime(old, (1e9 - age, 1e9 - age))
+    path = building.library().path
+    assert {kept.stem for kept in home.glob("*.so")} == {path.stem, *(f"plugin-{age}" for age in range(7))}
+    assert len(list(home.glob("*.lock"))) == 8
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
 def test_a_folder_that_others_may_write_to_is_not_used(home, quick, mode):
     """Whoever can write there could have their own code run."""
@@ -212,12 +224,17 @@ def test_without_a_linker_python_draws_and_says_so_once(home, monkeypatch):
     assert grouped["u"].to_list() == [1, 2]
 
 
-@pytest.mark.parametrize("reason", ["can_compile", "link", "folders"])
+@pytest.mark.parametrize("reason", ["can_compile", "link", "folders", "polars"])
 def test_every_reason_ends_in_python(home, monkeypatch, reason):
     import dpfast.kernels.plugin.building as compiling
 
     if reason == "can_compile":
         monkeypatch.setattr(compiling, "can_compile", lambda: False)
+    elif reason == "polars":
+        monkeypatch.setattr(building, "_link", lambda folder, linker: shutil.copy(LIBRARY.path, folder / "plugin.so"))
+        own = building.register_plugin_function
+        other = {"function_name": "gaussian", "args": [pl.lit("a")]}
+        monkeypatch.setattr(building, "register_plugin_function", lambda **given: own(**{**given, **other}))
     elif reason == "folders":
         monkeypatch.setattr(building, "_folders", lambda: iter(()))
     else:

@@ -34,6 +34,7 @@ __all__ = ["Library", "UnavailableError", "library", "plugin_expression"]
 
 _FOLDER_MODE = 0o700
 _DIGEST_BYTES = 32
+_MOST_KEPT = 8
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -46,7 +47,7 @@ class UnavailableError(Exception):
 
 
 class Library:
-    """The loaded library, which Polars has loaded too and called once.
+    """The loaded library, which Polars has loaded too and asked for a type.
 
     Attributes
     ----------
@@ -64,11 +65,13 @@ class Library:
         self.functions = ctypes.CDLL(str(path))
         self._set("callback", ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
         self._set("allocator", _allocator())
+        # Polars loads it now, where its file is. Nothing is evaluated: Polars' threads would not outlive a fork.
+        tried = plugin_expression(path, "laplace", [pl.col("n")], _TRIED)
         try:
-            tried = pl.DataFrame({"n": [0, None]}).select(plugin_expression(path, "laplace", [pl.col("n")], _TRIED))
+            schema = dict(pl.LazyFrame(schema={"n": pl.UInt32}).select(tried).collect_schema())
         except (Exception, pl.exceptions.PanicException):
-            tried = pl.DataFrame()
-        if tried.schema != {"n": pl.Int64} or tried["n"].null_count() != 1:
+            schema = {}
+        if schema != {"n": pl.Int64}:
             raise UnavailableError("the installed version of Polars does not call it")
 
     def _set(self, name: str, address: int) -> None:
@@ -133,7 +136,7 @@ def library() -> Library:
                 except UnavailableError as error:
                     _made = error
     if isinstance(_made, UnavailableError):
-        raise _made
+        raise UnavailableError(str(_made))
     return _made
 
 
@@ -235,6 +238,16 @@ def _provide(path: Path, linker: list[str] | None) -> None:
                     raise OSError("the library at hand is not this user's own") from None
             except OSError:  # a file system without links
                 os.replace(linked, path)
+    _forget_old(path.parent)
+
+
+def _forget_old(folder: Path) -> None:
+    """Delete all libraries but a few: of earlier versions, and of other processors. Who has one loaded keeps it."""
+    with suppress(OSError):
+        libraries = sorted(folder.glob("plugin-*.so"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in libraries[_MOST_KEPT:]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".lock").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -256,7 +269,11 @@ def _link(folder: Path, linker: list[str]) -> Path:
     from dpfast.kernels.plugin.building import object_code
 
     given, made = folder / "plugin.o", folder / "plugin.so"
-    given.write_bytes(object_code())
+    try:
+        code = object_code()
+    except Exception as error:  # of whatever kind: Numba may be told not to compile, or to check bounds
+        raise UnavailableError(f"it could not be compiled ({type(error).__name__})") from None
+    given.write_bytes(code)
     run = subprocess.run([*linker, made, given], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if run.returncode != 0 or not made.exists():
         raise UnavailableError(f"{Path(linker[0]).name} could not link it")

@@ -408,4 +408,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

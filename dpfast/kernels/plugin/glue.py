@@ -126,4 +126,4 @@ i64 %size) {{
 }}"""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -34,7 +34,6 @@ __all__ = [
     "i64_array",
     "load",
     "load_byte",
-    "load_float",
     "of_allocator",
     "of_callback",
     "of_release_array",
@@ -42,14 +41,13 @@ __all__ = [
     "of_release_series",
     "prepare_key",
     "store",
-    "store_float",
     "u8_array",
     "u16_array",
     "u32_array",
     "u64_array",
 ]
 
-_I8, _I64, _F64 = ir.IntType(8), ir.IntType(64), ir.DoubleType()
+_I8, _I64 = ir.IntType(8), ir.IntType(64)
 
 
 def _at(builder: Any, address: Any, kind: Any) -> Any:
@@ -84,9 +82,9 @@ def _storing(kind: Any, given: Any) -> Any:
     return store_one
 
 
-load, load_float = _loading(_I64, types.int64), _loading(_F64, types.float64)
+load = _loading(_I64, types.int64)
 load_byte = _loading(_I8, types.int64, widen=True)
-store, store_float = _storing(_I64, types.int64), _storing(_F64, types.float64)
+store = _storing(_I64, types.int64)
 
 
 def _array_of(dtype: Any) -> Any:
@@ -188,7 +186,7 @@ answer_chunk = _linked("answer_chunk", 4)
 
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
 
-_LARGE, _ALIGNMENT = 1 << 21, 64
+_LARGE, _ALIGNMENT = 1 << 14, 64
 
 
 @kernel
@@ -214,4 +212,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -95,4 +95,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c529ed238d08cf32
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
