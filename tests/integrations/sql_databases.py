@@ -8,6 +8,7 @@ import random
 import sqlite3
 from contextlib import ExitStack
 from fractions import Fraction
+from functools import cached_property
 
 import duckdb
 import polars as pl
@@ -29,20 +30,37 @@ _TYPES = {
 }
 
 
+class _Connections(dict):
+    def __missing__(self, name):
+        assert name == "PostgreSQL"
+        return self.missing()
+
+
 class Databases(ExitStack):
     """Connections of a test's own; in PostgreSQL a schema that is dropped."""
 
     def __init__(self, url):
         super().__init__()
-        self.postgresql = self.enter_context(psycopg.connect(url, autocommit=True))
-        self.name = f"test_{random.SystemRandom().randrange(2**40)}"
-        self.postgresql.execute(f"CREATE SCHEMA {self.name}")
-        self.postgresql.execute(f"SET search_path TO {self.name}")
-        self.callback(lambda: self.postgresql.execute(f"DROP SCHEMA {self.name} CASCADE"))
+        self._url = url
         self.duckdb = self.enter_context(duckdb.connect())
         self.sqlite = sqlite3.connect(":memory:")
         self.callback(self.sqlite.close)
-        self.connections = dict(zip(NAMES, (self.duckdb, self.postgresql, self.sqlite), strict=True))
+        self.connections = _Connections(DuckDB=self.duckdb, SQLite=self.sqlite)
+        self.connections.missing = lambda: self.postgresql
+
+    @cached_property
+    def name(self):
+        """The schema in PostgreSQL."""
+        return f"test_{random.SystemRandom().randrange(2**40)}"
+
+    @cached_property
+    def postgresql(self):
+        """A connection to the server, which is started by the first test that needs it."""
+        connection = self.enter_context(psycopg.connect(self._url(), autocommit=True))
+        connection.execute(f"CREATE SCHEMA {self.name}")
+        connection.execute(f"SET search_path TO {self.name}")
+        self.callback(lambda: connection.execute(f"DROP SCHEMA {self.name} CASCADE"))
+        return connection
 
     def fill(self, name, frame, table="rides"):
         """Write a frame into a table."""
