@@ -18,8 +18,8 @@ from dpfast.errors import ParameterError
 from dpfast.integrations.duckdb import register_functions
 from dpfast.local.responses import answer_rows, weights_of
 from dpfast.mechanisms.noise.additive import Buffers, draw_rows
-from dpfast.mechanisms.noise.gaussian import gaussian_on
-from dpfast.mechanisms.noise.laplace import laplace_on
+from dpfast.mechanisms.noise.gaussian import gaussian_words
+from dpfast.mechanisms.noise.laplace import laplace_words
 from dpfast.mechanisms.noise.pieces import BYTES_OF_A_KEY, Pieces
 from dpfast.randomness import Keystream, Purpose
 from dpfast.testing import SeededRandom
@@ -45,7 +45,7 @@ def by_hand(kind, columns, scale, random):
     """Return noisy columns, with keystream cut by hand: one key for as much as is made at a time."""
     buffer, used, made = np.empty(0, np.uint8), 0, []
     for values in columns:
-        make = laplace_on if kind == "laplace" else gaussian_on
+        make = laplace_words if kind == "laplace" else gaussian_words
         noise = make(values.dtype, scale, None)
         size = noise.word_bytes(values.size)
         if used + size > buffer.size:
@@ -135,7 +135,7 @@ def test_rule_1_refinement_reads_words_of_its_own():
             seen.extend(int(index) for index in indices)
             return super().extension(indices, depth)
 
-    noise = gaussian_on(np.dtype(np.int64), 1e6, None)
+    noise = gaussian_words(np.dtype(np.int64), 1e6, None)
     begin = 0
     for rows in (3, 5, 2048, 1):
         noise.keystream, noise.first_word = Remembered(bytes(32)), begin
