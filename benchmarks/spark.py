@@ -7,6 +7,7 @@ Both read the same Parquet files and write theirs, in turns in one session of lo
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
@@ -28,8 +29,9 @@ def _session() -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "8",
-        "spark.pyspark.python": sys.executable,
     }
+    # The Python of this program, for the executors of this machine as well.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -52,7 +54,7 @@ def measure(rows: int, folder: Path) -> dict[str, float]:
     )
     made.write.parquet(str(folder / "rows"))
     data = session.read.parquet(str(folder / "rows"))
-    ledger = dpf.Ledger(epsilon=100, delta=0.01)
+    ledgers = {by_unit: dpf.Ledger(epsilon=100, delta=0.01) for by_unit in (False, True)}
 
     def plain(path: Path) -> None:
         sums = functions.count("*").alias("n"), functions.sum("fare").alias("s")
@@ -60,7 +62,7 @@ def measure(rows: int, folder: Path) -> dict[str, float]:
 
     def released(path: Path, **unit: object) -> None:
         asked = {"n": dpf.count(), "s": dpf.sum("fare", bounds=(0, 100)), "epsilon": 1.0, "delta": 1e-7, **unit}
-        spark.release(data, "zone", path=path, ledger=ledger, **asked)
+        spark.release(data, "zone", path=path, ledger=ledgers[bool(unit)], **asked)
 
     def bounded(path: Path) -> None:
         released(path, privacy_unit="who", max_groups=50, max_rows_per_group=2)

@@ -8,6 +8,7 @@ spark.network.crypto.enabled set, since shuffles hold rows.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -21,11 +22,12 @@ from dpfast.integrations import spark
 
 def start() -> SparkSession:
     """Return a session on this machine; on a cluster, take the one that spark-submit gives."""
+    # The Python of this program, for the executors of this machine as well.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("rides")
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "4",
-        "spark.pyspark.python": sys.executable,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)

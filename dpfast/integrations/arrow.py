@@ -277,8 +277,8 @@ def noisy_stream(
     not taken for one. These errors depend on the values: clean the columns first, if that must not be known. A forked
     process cannot go on with a stream, since its parent would draw other noise for the same rows.
 
-    The functions are not registered in ``pyarrow.compute``: an engine that evaluates expressions may call them twice
-    for a row, or fold calls into one, and every call is a draw.
+    Nothing is registered in ``pyarrow.compute``, which takes a function for a pure one: a call on constants is made
+    once, so that all rows share a draw, and an expression that stands twice is drawn twice.
 
     References
     ----------

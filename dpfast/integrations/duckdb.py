@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special
 from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
-from dpfast.errors import DataError, DpfastError, ParameterError
+from dpfast.errors import DataError, DpfastError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.local.categories import read_categories
 from dpfast.local.responses import Weights, answer_rows, weights_of
@@ -61,14 +61,15 @@ def register_functions(
     Parameters
     ----------
     connection
-        The connection. All its cursors, and other connections to the same database in this process, get them too.
+        The connection. All its cursors, and other connections to the same database in this process, get them too, for
+        as long as the database is open. Registering again on the same connection replaces them.
     random
         None for fresh keys from the operating system, or a `dpfast.testing.SeededRandom` in tests.
 
     Raises
     ------
     ParameterError
-        It is no such connection.
+        It is no such connection, or another connection to the same database has functions of these names.
 
     Notes
     -----
@@ -117,7 +118,7 @@ def register_functions(
     """
     if isinstance(connection, type) or not hasattr(connection, "create_function"):
         raise ParameterError("connection", connection, _CONNECTION)
-    from duckdb import Error
+    from duckdb import CatalogException, Error
     from duckdb.func import ARROW, SPECIAL
 
     source = random_source(random)
@@ -134,9 +135,17 @@ def register_functions(
     for name, function, types in functions:
         with suppress(Error):
             connection.remove_function(name)
-        connection.create_function(
-            name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
-        )
+        taken = True
+        with suppress(CatalogException):
+            connection.create_function(
+                name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
+            )
+            taken = False
+        if taken:
+            allowed = "one to a database without functions of these names, or the one that has registered them"
+            given = Words(f"a connection to a database that has {name}")
+            mend = "register them once: all cursors and connections to a database have them"
+            raise ParameterError("connection", given, allowed, mend)
 
 
 class _RefusalError(Exception):

@@ -401,9 +401,22 @@ def test_registering_again_replaces():
     assert fetched(connection, "SELECT dpf_laplace(0, 1e6)") == first
 
 
-def test_cursors_have_the_functions():
-    connection = connected()
-    assert fetched(connection.cursor(), "SELECT dpf_laplace(7, 1e-6)") == [7]
+def test_cursors_and_other_connections_have_the_functions(tmp_path):
+    first = duckdb.connect(tmp_path / "a.duckdb")
+    register_functions(first)
+    for other in (first.cursor(), duckdb.connect(tmp_path / "a.duckdb")):
+        assert fetched(other, "SELECT dpf_laplace(7, 1e-6)") == [7]
+        with pytest.raises(ParameterError, match="connection must be one to a database without functions of these"):
+            register_functions(other)
+    assert fetched(first, "SELECT dpf_laplace(7, 1e-6)") == [7]
+
+
+def test_a_function_of_the_users_own_is_not_taken_for_ours():
+    connection = duckdb.connect()
+    cursor = connection.cursor()
+    cursor.create_function("dpf_laplace", lambda n, scale: n, ["BIGINT", "DOUBLE"], "BIGINT")
+    with pytest.raises(ParameterError, match="a database that has dpf_laplace"):
+        register_functions(connection)
 
 
 # ------------------------------------------------------------------------------------ how often DuckDB draws, by query

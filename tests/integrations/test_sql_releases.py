@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import sqlite3
 import threading
 
 import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.aggregation import Grouping, aggregate
+from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ColumnError, DpfastError, LedgerError, ParameterError
 from dpfast.integrations.sql import checking
+from dpfast.queries import Measure
 
 from .sql_databases import NAMES, adversarial
 
@@ -231,6 +235,11 @@ def test_values_of_another_kind_in_sqlite(databases):
         dpf.plan(dpf.sql(connection, "loose", schema={"none": pl.Int64}), n=dpf.count(), epsilon=1.0)
     with pytest.raises(ParameterError, match="schema"):
         dpf.sql(connection, "loose", schema={"u": pl.Date})
+    connection.row_factory = sqlite3.Row
+    assert dpf.release(declared, n=dpf.count(), epsilon=9e5, ledger=a_ledger()).frame["n"].item() == 7
+    connection.text_factory = bytes
+    with pytest.raises(ParameterError, match="text_factory"):
+        dpf.plan(declared, n=dpf.count(), epsilon=1.0)
 
 
 def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
@@ -368,10 +377,59 @@ def test_the_table_of_constants_is_of_use():
     rows = [(place, x, None) for place, x in enumerate(checking._FLOATS)]
     rows += [(100 + place, None, i) for place, i in enumerate(checking._INTEGERS)]
     frame = pl.DataFrame(rows, schema={"row": pl.Int64, "x": pl.Float64, "i": pl.Int64}, orient="row")
-    from dpfast.aggregation import Grouping, aggregate
-
     found = aggregate(frame, Grouping(("row",)), checking._NUMBERS, lambda number: None)
     places = found.keys["row"].to_list()
     for place, x, i in rows:
         ours = [int(measure[places.index(place)]) for measure in found.measures]
         assert ours == [checking._contribution(measure, x, i) for measure in checking._NUMBERS]
+
+
+def test_connections_that_may_only_read(databases, tmp_path):
+    import duckdb
+
+    with duckdb.connect(tmp_path / "a.duckdb") as writing:
+        writing.execute("CREATE TABLE rides AS SELECT 'a' AS k, 1.0::DOUBLE AS x")
+    with sqlite3.connect(tmp_path / "a.sqlite") as writing:
+        writing.execute("CREATE TABLE rides (k TEXT, x REAL)")
+        writing.execute("INSERT INTO rides VALUES ('a', 1.0)")
+    databases.fill("PostgreSQL", pl.DataFrame({"k": ["a"], "x": [1.0]}))
+    databases.postgresql.execute("SET default_transaction_read_only = on")
+    reading = duckdb.connect(tmp_path / "a.duckdb", read_only=True)
+    asked = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 9e5, "engine": "sql"}
+    unit = {"privacy_unit": "x", "max_groups": 1, "max_rows_per_group": 1}
+    for connection in (reading, sqlite3.connect(f"file:{tmp_path}/a.sqlite?mode=ro", uri=True), databases.postgresql):
+        query = "SELECT k, CAST(x AS INTEGER) AS x FROM rides"
+        schema = {"x": pl.Int64} if isinstance(connection, sqlite3.Connection) else None
+        database = dpf.sql(connection, query, schema=schema)
+        assert dpf.release(database, ledger=a_ledger(), **asked, **unit).frame["n"].to_list() == [1, 0, 0]
+    reading.close()
+    databases.postgresql.execute("SET default_transaction_read_only = off")
+
+
+def test_integers_beyond_int64_and_enumerations_of_duckdb(databases):
+    databases.duckdb.execute(
+        "CREATE TABLE wide AS SELECT unnest([0, 18446744073709551615, 9223372036854775808, NULL]::UBIGINT[]) AS a, "
+        "unnest(['x', 'y', 'x', NULL]::ENUM('x', 'y')[]) AS e, 1::HUGEINT AS h, 1.5 AS d"
+    )
+    given = pl.Series([0, 2**64 - 1, 2**63, None], dtype=pl.UInt64)
+    for engine in ("sql", "rows"):
+        database = dpf.sql(databases.duckdb, "wide")
+        asked = {"n": dpf.count(), "epsilon": 9e5, "engine": engine}
+        for unit in ({}, {"privacy_unit": "a", "max_groups": 2, "max_rows_per_group": 2}):
+            frame = dpf.release(
+                database, "a", keys=pl.DataFrame({"a": given}), ledger=a_ledger(), **asked, **unit
+            ).frame
+            assert frame["n"].to_list() == [1, 1, 1, 0 if unit else 1]
+        keys = pl.DataFrame({"e": ["x", "y", None]})
+        assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **asked).frame["n"].to_list() == [2, 1, 1]
+        for column in ("h", "d"):
+            with pytest.raises(ColumnError, match="cast it"):
+                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, engine=engine)
+    measures = tuple(Measure("sum", "a", shift, 0, 2**23, 1) for shift in (-3, 0, 1, 41, 62, 63, 64, 65, 66))
+    frame = pl.DataFrame({"a": given})
+    ours = aggregate(frame, Grouping(()), measures, lambda number: None).measures
+    query = GroupQuery((), measures)
+    theirs = pl.DataFrame(dpf.sql(databases.duckdb, "wide").engine().aggregate(query)).select(
+        pl.selectors.starts_with("m")
+    )
+    assert [int(one[0]) for one in ours] == list(theirs.row(0))

@@ -75,10 +75,16 @@ def _usable(relation: Any) -> tuple[pl.Schema, dict[str, str]]:
     return pl.DataFrame(empty).schema, lines
 
 
-def _every(columns: tuple[pl.Schema, dict[str, str]]) -> pl.Schema:
+def _every(relation: Any) -> pl.Schema:
     """Return all columns, those that cannot be used with a dtype that is refused by name."""
-    schema, lines = columns
-    return pl.Schema({**schema, **dict.fromkeys(lines, pl.Binary())})
+    schema, lines = _usable(relation)
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    dtypes = {"HUGEINT": pl.Int128(), "UHUGEINT": pl.UInt128()}
+    others = {
+        name: pl.Decimal(38, 0) if kinds[name].startswith("DECIMAL") else dtypes.get(kinds[name], pl.Binary())
+        for name in lines
+    }
+    return pl.Schema({**schema, **others})
 
 
 def _projected(relation: Any, names: Sequence[str]) -> Any:
@@ -146,7 +152,7 @@ class _ConnectionSession:
         """Return the columns."""
         query = f"SELECT * FROM {source} AS dpf_source"
         with _ONE_AT_A_TIME:
-            return _every(_guarded(lambda: _usable(self._connection.sql(query))))
+            return _guarded(lambda: _every(self._connection.sql(query)))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, or whose transaction failed."""
@@ -179,7 +185,7 @@ class _RelationSession:
     def describe(self, source: str) -> pl.Schema:
         """Return the columns."""
         with _ONE_AT_A_TIME:
-            return _every(_guarded(lambda: _usable(self._relation)))
+            return _guarded(lambda: _every(self._relation))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, or whose transaction failed."""
