@@ -259,3 +259,12 @@ def test_what_the_library_shows_and_needs():
     assert own <= {"malloc", "free", "getrandom", "memset", "memcpy", "memmove", "strlen", "__tls_get_addr"}
     shown = {name for name in names("--defined-only") if not name.startswith("_polars_plugin_")}
     assert all(name.startswith("dpfast_set_") or name.endswith("_under_key") for name in shown - {"_init", "_fini"})
+
+
+def test_equal_calls_are_not_merged_where_polars_can_be_told(monkeypatch):
+    building._undetermined.cache_clear()
+    assert building._undetermined() == {"is_deterministic": False}
+    monkeypatch.setattr(building, "register_plugin_function", lambda *, plugin_path, function_name, args: None)
+    building._undetermined.cache_clear()
+    assert building._undetermined() == {}
+    building._undetermined.cache_clear()
