@@ -239,7 +239,7 @@ def test_every_reason_ends_in_python(home, monkeypatch, reason):
         monkeypatch.setattr(building, "_folders", lambda: iter(()))
     else:
         monkeypatch.setattr(building, "_linker", lambda: [shutil.which("false") or "/bin/false"])
-        monkeypatch.setattr(compiling, "object_code", lambda: b"no object")
+        monkeypatch.setattr(building, "_compiled", lambda: b"no object")
     calls._say_once.cache_clear()
     with pytest.warns(RuntimeWarning, match="Python draws instead"):
         expr = laplace(pl.col("n"), 0.001)
