@@ -50,6 +50,11 @@ for add in (dpf.laplace, dpf.gaussian):
     assert_type(add(pa.array([1]), 1.0), Any)
     assert_type(add(Exporting(), 1.0), Any)
 
+assert_type(dpf.randomized_response(series, ["a", "b"], 1.0), pl.Series)
+assert_type(dpf.randomized_response([0, 1], 2, 1.0), Any)
+assert_type(dpf.randomized_response(pa.array(["a"]), ("a", "b"), 1.0), Any)
+assert_type(dpf.randomized_response("yes", ["yes", "no"], 1.0), Any)
+
 for select in (dpf.exponential, dpf.permute_and_flip, dpf.report_noisy_max):
     assert_type(select([1, 2], 1.0), int)
     assert_type(select(row, 1), int)

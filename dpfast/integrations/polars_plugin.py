@@ -1,7 +1,7 @@
 """Noise as Polars expressions, for the local model and for finished columns: importing this registers ``pl.Expr.dpf``.
 
-The kernels of dpfast are compiled into a shared library at the first use, which takes some seconds; the library is
-kept in the user's cache folder (``$XDG_CACHE_HOME/dpfast`` or ``~/.cache/dpfast``). Polars then calls it without
+The kernels of dpfast are compiled into a shared library at the first use, which takes up to half a minute; the library
+is kept in the user's cache folder (``$XDG_CACHE_HOME/dpfast`` or ``~/.cache/dpfast``). Polars then calls it without
 Python, on all its threads. Where it cannot be built (no C compiler and no ``ld``, no AES instructions, not Linux on
 x86-64), `polars.map_batches` draws the same, more slowly, and a warning says so once.
 

@@ -239,7 +239,7 @@ def test_every_reason_ends_in_python(home, monkeypatch, reason):
         monkeypatch.setattr(building, "_folders", lambda: iter(()))
     else:
         monkeypatch.setattr(building, "_linker", lambda: [shutil.which("false") or "/bin/false"])
-        monkeypatch.setattr(compiling, "object_code", lambda: b"no object")
+        monkeypatch.setattr(building, "_compiled", lambda: b"no object")
     calls._say_once.cache_clear()
     with pytest.warns(RuntimeWarning, match="Python draws instead"):
         expr = laplace(pl.col("n"), 0.001)
@@ -259,3 +259,12 @@ def test_what_the_library_shows_and_needs():
     assert own <= {"malloc", "free", "getrandom", "memset", "memcpy", "memmove", "strlen", "__tls_get_addr"}
     shown = {name for name in names("--defined-only") if not name.startswith("_polars_plugin_")}
     assert all(name.startswith("dpfast_set_") or name.endswith("_under_key") for name in shown - {"_init", "_fini"})
+
+
+def test_equal_calls_are_not_merged_where_polars_can_be_told(monkeypatch):
+    building._undetermined.cache_clear()
+    assert building._undetermined() == {"is_deterministic": False}
+    monkeypatch.setattr(building, "register_plugin_function", lambda *, plugin_path, function_name, args: None)
+    building._undetermined.cache_clear()
+    assert building._undetermined() == {}
+    building._undetermined.cache_clear()

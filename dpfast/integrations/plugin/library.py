@@ -266,14 +266,8 @@ def _turn(path: Path) -> Iterator[None]:
 
 def _link(folder: Path, linker: list[str]) -> Path:
     """Compile and link the library in a folder; return where it is."""
-    from dpfast.kernels.plugin.building import object_code
-
     given, made = folder / "plugin.o", folder / "plugin.so"
-    try:
-        code = object_code()
-    except Exception as error:  # of whatever kind: Numba may be told not to compile, or to check bounds
-        raise UnavailableError(f"it could not be compiled ({type(error).__name__})") from None
-    given.write_bytes(code)
+    given.write_bytes(_compiled())
     run = subprocess.run([*linker, made, given], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if run.returncode != 0 or not made.exists():
         raise UnavailableError(f"{Path(linker[0]).name} could not link it")
@@ -285,3 +279,14 @@ def _link(folder: Path, linker: list[str]) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return made
+
+
+@cache
+def _compiled() -> bytes:
+    """Return the object file; a second folder is not worth a second compilation."""
+    from dpfast.kernels.plugin.building import object_code
+
+    try:
+        return object_code()
+    except Exception as error:  # of whatever kind: Numba may be told not to compile, or to check bounds
+        raise UnavailableError(f"it could not be compiled ({type(error).__name__})") from None
