@@ -18,6 +18,7 @@ from polars.io.plugins import register_io_source
 
 from dpfast.aggregation import Grouping, aggregate, open_source, prepare
 from dpfast.aggregation import units as unit_numbering
+from dpfast.aggregation.scans import Source
 from dpfast.aggregation.scatter import feed
 from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, ParameterError
 from dpfast.queries import Measure
@@ -72,7 +73,7 @@ def test_a_panic_of_the_engine_loses_no_rows(grouping):
 @pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt, SystemExit, BudgetExceededError])
 @pytest.mark.parametrize("in_order", [False, True])
 def test_an_error_while_batches_are_used_stops_the_engine(error, in_order):
-    source = pl.LazyFrame({"x": range(3 * 10**6)})
+    source = Source(pl.LazyFrame({"x": range(3 * 10**6)}))
     seen = []
 
     def use(batch: pl.DataFrame) -> None:
@@ -88,7 +89,7 @@ def test_an_error_while_batches_are_used_stops_the_engine(error, in_order):
 
 
 def test_batches_come_one_at_a_time_and_in_order():
-    source, busy, last = pl.LazyFrame({"x": range(3 * 10**6)}), threading.Lock(), [-1]
+    source, busy, last = Source(pl.LazyFrame({"x": range(3 * 10**6)})), threading.Lock(), [-1]
 
     def use(batch: pl.DataFrame) -> None:
         assert busy.acquire(blocking=False)

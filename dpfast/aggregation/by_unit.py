@@ -112,7 +112,7 @@ def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, KeptGr
     tables = _Tables(rows, folder)
     with SpillFile(folder) as file:
         parts = _Parts(file, room)
-        check_rows(rows.source, feed(rows.source.frame, rows.exprs, _dealer(rows, parts), in_order=True))
+        check_rows(rows.source, feed(rows.source, rows.exprs, _dealer(rows, parts), in_order=True))
         for part in parts.finish():
             _settle(part, file, room, tables, words)
     return tables.results()
@@ -217,7 +217,7 @@ def _read_rows(rows: UnitRows, room: int | None) -> tuple[np.ndarray, int, np.nd
         values.append(value)
 
     # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
-    check_rows(rows.source, feed(frame, rows.exprs, read, in_order=True))
+    check_rows(rows.source, feed(rows.source, rows.exprs, read, in_order=True))
     if not units:
         nothing = np.empty(0, np.int32)
         return nothing, 0, nothing, pl.DataFrame()

@@ -28,7 +28,7 @@ from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.pushed import PushedAggregation, push_down
-from dpfast.aggregation.reading_rows import KeptRows
+from dpfast.aggregation.reading_rows import KeptRows, frame_of_blocks
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
@@ -207,9 +207,11 @@ class Aggregation(Private):
             return self._run(words)
         named = [*map(name_of, self.grouping.by), self.grouping.privacy_unit]
         named += [contribution.measure.column for contribution in self.contributions]
-        read = self.source.frame.lazy().select(sorted({name for name in named if name is not None}))
-        with KeptRows(read) as kept:
-            return replace(self, source=Source(kept.frame))._run(words)
+        assert self.source.blocks is not None
+        with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:
+            blocks = kept.read
+            frame = frame_of_blocks(blocks, self.source.schema())
+            return replace(self, source=Source(frame, blocks=blocks))._run(words)
 
     @property
     def _reads_twice(self) -> bool:
@@ -238,7 +240,7 @@ class Aggregation(Private):
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
         """Return the measures of these keys."""
         scatter = Scatter(coder.slots, coder.slots_of, contributions)
-        check_rows(self.source, feed(self.source.frame, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
+        check_rows(self.source, feed(self.source, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
 
     def _run_natively(self) -> Aggregates:

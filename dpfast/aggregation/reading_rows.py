@@ -15,14 +15,17 @@ from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.spilling import SpillFile, find_folder
 from dpfast.errors import DpfastError
 
-__all__ = ["BLOCK_ROWS", "KeptRows", "frame_of_blocks", "read_blocks"]
+__all__ = ["BLOCK_ROWS", "Blocks", "KeptRows", "frame_of_blocks", "read_blocks"]
 
 #: From these columns to their rows, block by block.
 Blocks: TypeAlias = "Callable[[Sequence[str]], Iterator[pl.DataFrame]]"
 
-#: Engines hand out 2,048 rows at a time: a block of that size costs as much as one of a hundred times as many rows.
-BLOCK_ROWS = 1 << 17
+#: Engines hand out 2,048 rows at a time: a block of that size costs as much as one of a hundred times as many rows, and
+#: threads share what has a quarter of a million for each.
+BLOCK_ROWS = 1 << 19
 _MOST_ROWS = 1 << 20
+#: Chunks of fewer rows are joined in one.
+_LEAST_CHUNK = 1 << 16
 
 
 def frame_of_blocks(blocks: Blocks, schema: pl.Schema) -> pl.LazyFrame:
@@ -45,7 +48,7 @@ def frame_of_blocks(blocks: Blocks, schema: pl.Schema) -> pl.LazyFrame:
 
 
 def read_blocks(rows: Rows, schema: pl.Schema, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield these columns in blocks of 2**17 to 2**20 rows, the last one apart, in memory of their own.
+    """Yield these columns in blocks of 2**19 to 2**21 rows, the last one apart.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def read_blocks(rows: Rows, schema: pl.Schema, columns: Sequence[str]) -> Iterat
         frame = pl.DataFrame(pa.Table.from_batches(waiting).select(list(columns)))
         if dict(frame.schema) != wanted:
             raise DpfastError("a batch of the data has other columns or types than the schema said")
-        return frame if len(waiting) == 1 else frame.rechunk()
+        return frame if count >= _LEAST_CHUNK * len(waiting) else frame.rechunk()
 
     for batch in rows.batches(columns):
         for start in range(0, batch.num_rows, _MOST_ROWS):
@@ -83,39 +86,32 @@ class KeptRows(Private, AbstractContextManager["KeptRows"]):
 
     Parameters
     ----------
-    read
-        The columns that are kept: read here, whole.
+    blocks
+        What is read: here, and whole.
+    columns
+        The columns that are kept.
 
     """
 
-    def __init__(self, read: pl.LazyFrame) -> None:
-        self._schema = read.collect_schema()
+    def __init__(self, blocks: Blocks, columns: Sequence[str]) -> None:
         self._frames: list[pl.DataFrame] = []
         self._places: list[tuple[int, int]] = []
         self._file: SpillFile | None = None
         with ExitStack() as opened:
             room, folder, taken = room_for_rows(), find_folder(), 0
-
-            def keep(batch: pl.DataFrame) -> None:
-                nonlocal taken
-                taken += int(batch.estimated_size())
-                self._frames.append(batch)
+            for block in blocks(columns):
+                taken += int(block.estimated_size())
+                self._frames.append(block)
                 # Where nothing can be spilled, memory is used as far as it goes.
                 if folder is not None and taken > room:
                     self._file = self._file or opened.enter_context(SpillFile(folder))
                     self._places.extend(map(self._file.write, self._frames))
                     self._frames.clear()
                     taken = 0
-
-            read.sink_batches(keep, chunk_size=BLOCK_ROWS, maintain_order=True, engine="streaming")
             self._open = opened.pop_all()
 
-    @property
-    def frame(self) -> pl.LazyFrame:
-        """The rows in their order, to be read as often as needed before this is closed."""
-        return frame_of_blocks(self._read, self._schema)
-
-    def _read(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    def read(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Yield some of the columns, block by block, in the order of the rows; before this is closed."""
         for place in self._places:
             assert self._file is not None
             yield self._file.read(place).select(columns)

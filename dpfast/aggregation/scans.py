@@ -15,7 +15,7 @@ from dpfast.aggregation.footers import CommonColumns, find_partition, group_file
 from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
-from dpfast.aggregation.reading_rows import BLOCK_ROWS, frame_of_blocks, read_blocks
+from dpfast.aggregation.reading_rows import BLOCK_ROWS, Blocks, frame_of_blocks, read_blocks
 from dpfast.errors import ColumnError, ParameterError
 
 __all__ = ["Source", "scan_files"]
@@ -39,8 +39,10 @@ class Source(Private):
         Columns that some files have and others lack, or have of another kind, with the line that says so.
     scan_one
         Opens one of the files by itself, with its own columns.
+    blocks
+        What reads the rows of the frame block by block, where that is no library's frame and no file.
     rows
-        What supplies the rows of the frame, where that is no library's frame and no file.
+        What supplies those, to be checked before the charge.
 
     """
 
@@ -49,14 +51,15 @@ class Source(Private):
     counted: bool = False
     refused: Mapping[str, str] = field(default_factory=dict, repr=False)
     scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
+    blocks: Blocks | None = field(default=None, repr=False)
     rows: Rows | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, rows: Rows) -> Source:
         """Return rows as a frame that is read batch by batch."""
         schema = rows.schema()
-        frame = frame_of_blocks(partial(read_blocks, rows, schema), schema)
-        return cls(frame, refused=rows.refused, rows=rows)
+        blocks = partial(read_blocks, rows, schema)
+        return cls(frame_of_blocks(blocks, schema), refused=rows.refused, blocks=blocks, rows=rows)
 
     @property
     def repeatable(self) -> bool:

@@ -12,6 +12,7 @@ import polars as pl
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.grouped_points import Collector, GroupedPoints
+from dpfast.aggregation.scans import Source
 from dpfast.kernels.grouping.counting import add_to_slots, count_choices, count_slots, narrow_slots
 from dpfast.queries import Measure
 
@@ -36,7 +37,7 @@ def value_exprs(contributions: Sequence[Contribution]) -> list[pl.Expr]:
 
 
 def feed(
-    source: pl.DataFrame | pl.LazyFrame,
+    source: Source,
     exprs: Sequence[pl.Expr],
     use: Callable[[pl.DataFrame], None],
     *,
@@ -54,10 +55,17 @@ def feed(
     if not exprs:
         # Only the number of rows matters; a selection without columns would forget it.
         exprs = [pl.first().is_null().alias("row")]
-    if isinstance(source, pl.DataFrame) and stands(exprs):
-        use(source.select(exprs))
-        return source.height
+    if isinstance(source.frame, pl.DataFrame) and stands(exprs):
+        use(source.frame.select(exprs))
+        return source.frame.height
     lock, rows = threading.Lock(), 0
+    if source.blocks is not None:
+        # The engine would pass them from thread to thread, and cut them up.
+        named = {name for expr in exprs for name in expr.meta.root_names()}
+        for block in source.blocks(sorted(named) or source.schema().names()[:1]):
+            use(block.select(exprs))
+            rows += block.height
+        return rows
 
     def take(batch: pl.DataFrame) -> None:
         nonlocal rows
@@ -65,7 +73,7 @@ def feed(
             use(batch)
             rows += batch.height
 
-    source.lazy().select(exprs).sink_batches(take, maintain_order=in_order, engine="streaming")
+    source.frame.lazy().select(exprs).sink_batches(take, maintain_order=in_order, engine="streaming")
     return rows
 
 

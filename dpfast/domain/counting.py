@@ -73,7 +73,7 @@ class OpenRecords:
     def _count(self, threads: int | None) -> NDArray[np.int64]:
         scatter = Scatter(math.prod(self._shape), self._cells_of, [ROWS], threads)
         columns = [reader.expression.alias(f"key{i}") for i, (reader, *_) in enumerate(self._columns)]
-        check_rows(self.source, feed(self.source.frame, columns, scatter.add))
+        check_rows(self.source, feed(self.source, columns, scatter.add))
         (table,) = scatter.tables()
         assert isinstance(table, np.ndarray)
         return table[:-1].reshape(self._shape)
