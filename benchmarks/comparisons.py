@@ -15,7 +15,18 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import budgets, choices, files, projection, strategies, synthesis, weights, workloads
+from benchmarks import (
+    budgets,
+    choices,
+    files,
+    namespaces,
+    projection,
+    strategies,
+    streams,
+    synthesis,
+    weights,
+    workloads,
+)
 from benchmarks.prepared import Prepared, Run
 
 
@@ -356,6 +367,41 @@ COMPARISONS = (
     Comparison(
         "Footers of 10^4 Parquet files", "Polars, one by one", 10**4, files.footers, 1.5, at_least=False, rounds=3
     ),
+    Comparison("Sum of an Arrow stream, 10^7 rows", "reading it first", 10**7, files.streamed, 1.2, at_least=False),
+    Comparison(
+        "A release by the namespace of Polars, 100 rows",
+        "dpf.release",
+        100,
+        namespaces.prepare_namespace,
+        1.2,
+        at_least=False,
+        rounds=101,
+    ),
+    Comparison(
+        "Noise on an Arrow stream, batches of 2^16",
+        "one call of dpf.laplace",
+        10**7,
+        streams.prepare_arrow_stream(2**16),
+        1.25,
+        at_least=False,
+    ),
+    Comparison(
+        "Noise on an Arrow stream, batches of 2^20",
+        "one call of dpf.laplace",
+        10**7,
+        streams.prepare_arrow_stream(2**20),
+        1.25,
+        at_least=False,
+    ),
+    Comparison(
+        "dpf_laplace in DuckDB, one thread",
+        "dpf.laplace",
+        10**7,
+        streams.prepare_duckdb_function,
+        5.0,
+        at_least=False,
+        needs="duckdb",
+    ),
     Comparison(
         "Sum of 10^7 rows by unit, within 300 MB",
         "all the memory there is",
@@ -470,4 +516,5 @@ HEADLINES = (
     "One call on 1,000 values",
     "Count into 10^6 integer keys: peak memory, data included",
     "Sum of 10^7 rows by unit, within 300 MB: peak memory, data included",
+    "Sum of an Arrow stream, 10^7 rows: peak memory, data included",
 )

@@ -1,4 +1,4 @@
-"""Rows of the table about files: many at once, and one that is larger than the memory for it."""
+"""Rows of the table about files: many at once, one that is larger than the memory for it, and a stream."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import dpfast as dpf
 from benchmarks.prepared import Prepared
@@ -83,3 +85,29 @@ def outgrown(size: int) -> Prepared:
             del os.environ["DPFAST_MEMORY_LIMIT"]
 
     return Prepared(bounded, unbounded, agree=lambda mine, theirs: mine.height == theirs.height)
+
+
+def streamed(size: int) -> Prepared:
+    """Sum a stream of Arrow batches by key, beside reading all of it first."""
+    folder = _Folder()
+    generator = np.random.default_rng(20_261_123)
+    path = folder.path / "rows.parquet"
+    columns = {"key": generator.integers(0, 1000, size), "value": generator.normal(size=size)}
+    pl.DataFrame(columns).write_parquet(path, row_group_size=250_000)
+    del columns
+    keys = pl.DataFrame({"key": range(1000)})
+
+    def release(data: Any) -> pl.DataFrame:
+        total = dpf.sum("value", bounds=(-3, 3))
+        ledger = dpf.Ledger(epsilon=1.0)
+        return folder and dpf.release(data, by="key", keys=keys, total=total, epsilon=0.5, ledger=ledger).frame
+
+    def reader() -> pa.RecordBatchReader:
+        file = pq.ParquetFile(path)
+        return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(2**16))
+
+    return Prepared(
+        lambda: release(reader()),
+        lambda: release(reader().read_all()),
+        agree=lambda mine, theirs: mine["key"].equals(theirs["key"]),
+    )

@@ -11,6 +11,11 @@ import dpfast as dpf
 from benchmarks.prepared import Prepared
 
 
+def _same(ours: int, theirs: int) -> bool:
+    """Return whether as many values came out."""
+    return ours == theirs
+
+
 def prepare_arrow_stream(batch_rows: int) -> Callable[[int], Prepared]:
     """Return what prepares a stream whose batches have so many rows, beside `dpf.laplace` over all of them."""
 
@@ -26,6 +31,49 @@ def prepare_arrow_stream(batch_rows: int) -> Callable[[int], Prepared]:
             noisy = dpa.noisy_stream(reader, {"n": dpa.laplace(scale=10.0)}, threads=1)
             return sum(len(batch) for batch in noisy)
 
-        return Prepared(stream, lambda: len(dpf.laplace(column, 10.0, threads=1)))
+        return Prepared(stream, lambda: len(dpf.laplace(column, 10.0, threads=1)), agree=_same)
 
     return prepare
+
+
+def prepare_duckdb_function(size: int) -> Prepared:
+    """Return `dpf_laplace` in a query of one thread, beside `dpf.laplace` over the same values."""
+    import duckdb
+
+    from dpfast.integrations.duckdb import register_functions
+
+    values = np.random.default_rng(20_261_121).integers(0, 1000, size)
+    rows = pa.table({"n": values})
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    connection.register("rows", rows)
+    connection.execute("CREATE TABLE counts AS SELECT n FROM rows")
+    register_functions(connection)
+
+    def query() -> int:
+        return int(connection.sql("SELECT count(dpf_laplace(n, 10.0)) FROM counts").fetchall()[0][0])
+
+    return Prepared(query, lambda: len(dpf.laplace(values, 10.0, threads=1)), agree=_same)
+
+
+def prepare_duckdb_identity(size: int) -> Prepared:
+    """Return a function that gives back what it is given: what no Arrow function in DuckDB can go below."""
+    import duckdb
+    from duckdb.func import ARROW
+
+    values = np.random.default_rng(20_261_121).integers(0, 1000, size)
+    rows = pa.table({"n": values})
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    connection.register("rows", rows)
+    connection.execute("CREATE TABLE counts AS SELECT n FROM rows")
+
+    def identity(n: object, scale: object) -> object:
+        return n
+
+    connection.create_function("identity", identity, ["BIGINT", "DOUBLE"], "BIGINT", type=ARROW, side_effects=True)
+
+    def query() -> int:
+        return int(connection.sql("SELECT count(identity(n, 10.0)) FROM counts").fetchall()[0][0])
+
+    return Prepared(query, lambda: len(dpf.laplace(values, 10.0, threads=1)), agree=_same)

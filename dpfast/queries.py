@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -42,6 +42,7 @@ __all__ = [
 #: A table may have a column without a name.
 NAME = Text("a column's name", blank=True)
 Name: TypeAlias = Annotated[str, NAME]
+OwnName: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 
 
 def _no_edges() -> Iterator[object]:
@@ -233,16 +234,23 @@ class ModeQuery(Query):
     candidates: tuple[Any, ...] = ()
 
 
-def count() -> Query:
-    """Ask for the number of rows in every group.
+def count(column: OwnName = None) -> Query:
+    """Ask for the number of rows in every group, or of a column's values.
+
+    Parameters
+    ----------
+    column
+        A column of any dtype, whose nulls and NaN are not counted. None for all rows.
 
     Examples
     --------
     >>> count()
     Query(kind='count', column=None, bounds=None)
+    >>> count("dep_delay")
+    Query(kind='count', column='dep_delay', bounds=None)
 
     """
-    return Query("count")
+    return Query("count", None if column is None else NAME.read("column", column))
 
 
 def sum(column: Name, *, bounds: Bounds) -> Query:

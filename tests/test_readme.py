@@ -75,7 +75,7 @@ def test_the_first_releases_are_worth_showing(outputs):
 
 def test_every_block_shows_its_result(outputs):
     shown, names, folder = outputs
-    assert len(shown) == 8
+    assert len(shown) == 9
     assert all(text.strip() for text in shown)
     text = "\n".join(shown)
     for part in (
@@ -94,6 +94,8 @@ def test_every_block_shows_its_result(outputs):
     assert pl.read_parquet(folder / "synthetic.parquet").height == 50_000
     carriers = pl.read_csv(folder / "carriers.csv")
     assert carriers.height >= 8
+    assert names["late"].collect()["origin"].to_list() == ["EWR", "JFK", "LGA"]
+    assert names["spent"].spent.epsilon == 0.5
     assert names["domain"].records(names["estimate"], 10_000).columns == ["sex", "age", "status"]
 
 

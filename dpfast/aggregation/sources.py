@@ -12,6 +12,7 @@ import polars as pl
 
 from dpfast.aggregation.arrow_streams import ArrowStream
 from dpfast.aggregation.finding import find_database
+from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.aggregation.paths import SUFFIXES, name_files
 from dpfast.aggregation.protocols import Engine, Rows
 from dpfast.aggregation.scans import Source, scan_files
@@ -130,6 +131,7 @@ def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto"
         What `open_source` raises, or the data cannot be used in the way that was asked for.
 
     """
+    refuse_lost_threads()
     files = name_files(data)
     source: Source | Engine
     if files is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,11 +27,15 @@ from dpfast.columns.declarations import ArrowStream
 from dpfast.columns.refusal import ACCEPTED
 from dpfast.columns.scale import borrow_scale
 from dpfast.errors import ColumnError, ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.integrations.arrow_blocks import Blocks, NoisyColumn, PublicColumn, short_name
+from dpfast.local.categories import read_categories
+from dpfast.local.responses import weights_of
 from dpfast.mechanisms.noise.lattice import lattice_for
+from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
 
-__all__ = ["ColumnNoise", "gaussian", "laplace", "noisy_stream"]
+__all__ = ["ColumnNoise", "gaussian", "laplace", "noisy_stream", "randomized_response"]
 
 _NUMBERS = {pa.from_numpy_dtype(dtype).id: dtype for dtype in NATIVE_DTYPES}
 _STREAM = "a pyarrow.RecordBatchReader, or another object with __arrow_c_stream__ that gives record batches"
@@ -45,7 +50,29 @@ def _wrong_readers() -> list[object]:
 
 
 def _wrong_scales() -> list[object]:
-    return [*no_numbers(), 0, -1.0, 1e-300, 1e300, 10**400, "", [1.0], np.ones(3), ["s"]]
+    # A string is the name of a column.
+    numbers = [number for number in no_numbers() if not isinstance(number, str)]
+    return [*numbers, 0, -1.0, 1e-300, 1e300, 10**400, "", [1.0], np.ones(3), ["s"]]
+
+
+def _wrong_categories() -> list[object]:
+    return [
+        1,
+        0,
+        -3,
+        2**32,
+        2.5,
+        True,
+        "ab",
+        [],
+        ["a"],
+        ["a", "a"],
+        ["a", 1],
+        ["a", None],
+        [1, 2],
+        [0.5, 1.5],
+        object(),
+    ]
 
 
 def _wrong_noise() -> list[object]:
@@ -64,19 +91,23 @@ StreamScale: TypeAlias = Annotated[Real | str, _SCALE]
 
 @dataclass(frozen=True, slots=True)
 class ColumnNoise:
-    """The noise that every value of a column gets; made by `laplace` and `gaussian`.
+    """The noise that every value of a column gets; made by `laplace`, `gaussian` and `randomized_response`.
 
     Attributes
     ----------
     kind
         Which noise it is.
     scale
-        Its scale, or the name of the column that has one in every row.
+        The scale of additive noise, or the name of the column that has one in every row.
+    categories, epsilon
+        What randomized response may answer, and the privacy of a row in units of 1e-18.
 
     """
 
-    kind: Literal["laplace", "gaussian"]
-    scale: float | str
+    kind: Literal["laplace", "gaussian", "randomized_response"]
+    scale: float | str = 0.0
+    categories: int | tuple[str, ...] = ()
+    epsilon: int = 0
 
 
 def laplace(scale: StreamScale) -> ColumnNoise:
@@ -103,8 +134,8 @@ def laplace(scale: StreamScale) -> ColumnNoise:
 
     Examples
     --------
-    >>> laplace(scale=10.0)
-    ColumnNoise(kind='laplace', scale=10.0)
+    >>> laplace(scale=10).scale
+    10.0
 
     """
     return ColumnNoise("laplace", _read_scale(scale))
@@ -133,11 +164,50 @@ def gaussian(scale: StreamScale) -> ColumnNoise:
 
     Examples
     --------
-    >>> gaussian(scale="sigma")
-    ColumnNoise(kind='gaussian', scale='sigma')
+    >>> gaussian(scale="sigma").scale
+    'sigma'
 
     """
     return ColumnNoise("gaussian", _read_scale(scale))
+
+
+def randomized_response(
+    categories: Annotated[int | Sequence[str], Special(_wrong_categories)], epsilon: Epsilon
+) -> ColumnNoise:
+    """Say that every row of a column of a stream answers as `dpfast.randomized_response` does.
+
+    Guarantee
+        None by itself: see `noisy_stream`.
+
+    Parameters
+    ----------
+    categories
+        A whole number k from 2 to 2**31 for a column of the integers 0, 1, ..., k - 1 (int64, int32 or uint32), or a
+        list of different strings for a column of strings. A null, or any other value, is answered with each category
+        alike.
+    epsilon
+        The privacy of one row: a number from 1e-18 to 1e6.
+
+    Returns
+    -------
+    ColumnNoise
+        What `noisy_stream` takes.
+
+    Raises
+    ------
+    ParameterError
+        The categories are fewer than two, or of another kind; or epsilon is no such number.
+
+    Examples
+    --------
+    >>> randomized_response(["yes", "no"], epsilon=1.0).categories
+    ('yes', 'no')
+
+    """
+    read = read_categories(categories)
+    if not isinstance(read, int) and not all(isinstance(category, str) for category in read):
+        raise ParameterError("categories", list(read), "a whole number, or a list of strings")
+    return ColumnNoise("randomized_response", categories=read, epsilon=budget_units(epsilon, "epsilon"))
 
 
 def _read_scale(scale: object) -> float | str:
@@ -160,12 +230,13 @@ def noisy_stream(
     """Return a reader of the rows of another one, in the same order, with noise added to some columns.
 
     Guarantee
-        Each noisy column is what `dpfast.laplace` or `dpfast.gaussian` makes of it, with their guarantees: every
-        value gets noise of its own. It is drawn once, when its batch is read, and the rows are read once. A fresh
-        key serves each column of each batch. No column leaves that is named neither in ``noise`` nor in ``public``,
-        and no byte of rows that were masked, sliced away or rejected before. The order and the number of rows, the
-        nulls, and public columns are published as they are. The sizes of batches tell no more than the number of
-        rows: all have ``block_rows`` but the last. No budget is kept here: `dpfast.release` keeps one.
+        Each noisy column is what `dpfast.laplace`, `dpfast.gaussian` or `dpfast.randomized_response` makes of it, with
+        their guarantees: every value gets noise of its own. It is drawn once, when its batch is read, and the rows are
+        read once. A fresh key serves each column of each batch. No column leaves that is named neither in ``noise`` nor
+        in ``public``, and no byte of rows that were masked, sliced away or rejected before. The order and the number of
+        rows, public columns, and the nulls of columns with additive noise are published as they are. The sizes of
+        batches tell no more than the number of rows: all have ``block_rows`` but the last. No budget is kept here:
+        `dpfast.release` keeps one.
 
     Parameters
     ----------
@@ -173,8 +244,8 @@ def noisy_stream(
         A ``pyarrow.RecordBatchReader``, or anything with ``__arrow_c_stream__`` that gives record batches: a table,
         a frame of Polars or pandas, a DuckDB relation, a reader of ADBC. It is read once, to its end.
     noise
-        The noise by the name of the column: `laplace` or `gaussian`. The columns are int64, int32, uint32, float64
-        or float32. Nulls stay null.
+        The noise by the name of the column: `laplace` or `gaussian` for columns of int64, int32, uint32, float64 or
+        float32, whose nulls stay null; or `randomized_response`, which answers for nulls too.
     public
         The names of further columns that leave as they are: of numbers, times, truth values, text, bytes, or
         dictionaries of such. A column of scales is read, and leaves only if it is named here.
@@ -206,12 +277,12 @@ def noisy_stream(
     not taken for one. These errors depend on the values: clean the columns first, if that must not be known. A forked
     process cannot go on with a stream, since its parent would draw other noise for the same rows.
 
-    The functions are not registered in ``pyarrow.compute``: an engine that evaluates expressions may call them twice
-    for a row, or fold calls into one, and every call is a draw.
+    Nothing is registered in ``pyarrow.compute``, which takes a function for a pure one: a call on constants is made
+    once, so that all rows share a draw, and an expression that stands twice is drawn twice.
 
     References
     ----------
-    As for `dpfast.laplace` and `dpfast.gaussian`.
+    As for `dpfast.laplace`, `dpfast.gaussian` and `dpfast.randomized_response`.
 
     Examples
     --------
@@ -291,6 +362,8 @@ def _check_name(argument: str, name: str, schema: Any) -> None:
 
 def _noisy_column(schema: Any, place: int, noise: ColumnNoise) -> NoisyColumn:
     field = schema.field(place)
+    if noise.kind == "randomized_response":
+        return _response_column(field, place, noise)
     dtype = _number_type(field)
     released = pa.int64() if dtype.kind == "u" else field.type
     if isinstance(noise.scale, str):
@@ -299,7 +372,21 @@ def _noisy_column(schema: Any, place: int, noise: ColumnNoise) -> NoisyColumn:
         return NoisyColumn(field.name, place, released, noise.kind, None, scales_place)
     # Refuses a scale that is too large for integers.
     lattice_for(dtype, noise.scale, discrete=noise.kind == "laplace", narrow_up_to=0.0)
-    return NoisyColumn(field.name, place, released, noise.kind, noise.scale, None)
+    return NoisyColumn(field.name, place, released, noise.kind, noise.scale)
+
+
+def _response_column(field: Any, place: int, noise: ColumnNoise) -> NoisyColumn:
+    numbers = isinstance(noise.categories, int)
+    allowed = ("int64", "int32", "uint32") if numbers else ("string", "large_string", "string_view")
+    if str(field.type) not in allowed:
+        raise ColumnError(
+            f"randomized response among these categories needs columns of {', '.join(allowed)}, but "
+            f"{short_name(field.name)} is of another type; cast it, as in reader.cast(schema)"
+        )
+    categories = noise.categories if isinstance(noise.categories, int) else len(noise.categories)
+    weights = weights_of(Fraction(noise.epsilon, UNITS_PER_ONE), categories)
+    listed = None if isinstance(noise.categories, int) else pa.array(noise.categories, pa.large_string())
+    return NoisyColumn(field.name, place, field.type, noise.kind, weights=weights, categories=listed)
 
 
 def _number_type(field: Any) -> Any:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpfast.columns.compact import compact
 from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import borrow_scale
 from dpfast.errors import DataError, DpfastError, ParameterError
+from dpfast.local.responses import Weights, answer_rows
 from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
@@ -26,6 +28,9 @@ __all__ = ["Blocks", "NoisyColumn", "PublicColumn", "short_name"]
 
 #: Chunks of fewer rows are joined by PyArrow, whose memory is used again: a kernel would copy blocks that cross two.
 _ROWS_OF_CHUNKS = 1 << 18
+
+#: Batches of fewer rows are joined when so many wait, to take less memory.
+_SMALL_ROWS, _SMALL_BATCHES = 4096, 1024
 
 _UNREADABLE = "the stream cannot be read to its end: what it is read from failed"
 _FORKED = "a stream belongs to the process that made it; make one in this process, of rows that no other stream reads"
@@ -42,16 +47,25 @@ class NoisyColumn:
     kind
         The noise.
     scale, scales_place
-        Its scale; or None, and the number of the column that has the scales.
+        The scale of additive noise; or None, and the number of the column that has the scales.
+    weights, categories
+        What randomized response draws with, and the strings that it answers, None where it answers numbers.
 
     """
 
     name: str
     place: int
     released: Any
-    kind: Literal["laplace", "gaussian"]
-    scale: float | None
-    scales_place: int | None
+    kind: Literal["laplace", "gaussian", "randomized_response"]
+    scale: float | None = None
+    scales_place: int | None = None
+    weights: Weights | None = None
+    categories: Any = None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The columns that are read."""
+        return (self.place,) if self.scales_place is None else (self.place, self.scales_place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,87 @@ class PublicColumn:
     name: str
     place: int
     released: Any
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The columns that are read."""
+        return (self.place,)
+
+
+class _Rows:
+    """Some columns of a reader's batches, cut anew into tables of as many rows each.
+
+    Parameters
+    ----------
+    reader
+        The reader.
+    places
+        The numbers of the columns, ascending.
+    rows
+        The rows of a table; the last one may have fewer.
+
+    """
+
+    def __init__(self, reader: Any, places: list[int], rows: int) -> None:
+        self._reader = reader
+        self._places = {place: number for number, place in enumerate(places)}
+        self._selected = None if len(places) == len(reader.schema) else places
+        self._schema = pa.schema([reader.schema.field(place) for place in places])
+        self._rows = rows
+        self._waiting: deque[Any] = deque()
+        self._small: list[Any] = []
+        self._waiting_rows = 0
+
+    def column(self, table: Any, place: int) -> Any:
+        """Return the column of a table that has this number in the reader."""
+        return table.column(self._places[place])
+
+    def forget(self) -> None:
+        """Let go of all rows."""
+        self._waiting.clear()
+        self._small.clear()
+
+    def next_table(self) -> Any:
+        """Return the next rows, None if there are no more."""
+        while self._reader is not None and self._waiting_rows < self._rows:
+            try:
+                batch = self._reader.read_next_batch()
+            except StopIteration:
+                self._reader = None
+                break
+            if batch.num_rows:
+                self._wait(batch)
+        self._waiting.extend(self._small)
+        self._small.clear()
+        taken, wanted = [], self._rows
+        while self._waiting and wanted:
+            batch = self._waiting.popleft()
+            if batch.num_rows > wanted:
+                self._waiting.appendleft(batch.slice(wanted))
+                batch = batch.slice(0, wanted)
+            taken.append(batch)
+            wanted -= batch.num_rows
+            self._waiting_rows -= batch.num_rows
+        # A reader may give batches of another schema than its own, which is checked here.
+        return pa.Table.from_batches(taken, self._schema) if taken else None
+
+    def _wait(self, batch: Any) -> None:
+        self._waiting_rows += batch.num_rows
+        if self._selected is not None:
+            batch = batch.select(self._selected)
+        if batch.num_rows >= _SMALL_ROWS:
+            self._waiting.extend(self._small)
+            self._small.clear()
+            self._waiting.append(batch)
+            return
+        self._small.append(batch)
+        if len(self._small) == _SMALL_BATCHES:
+            # A batch takes a kilobyte however few rows it has.
+            joined = pa.Table.from_batches(self._small, self._schema)
+            with suppress(pa.ArrowException):
+                joined = joined.combine_chunks()
+            self._waiting.extend(joined.to_batches())
+            self._small.clear()
 
 
 class Blocks:
@@ -96,15 +191,11 @@ class Blocks:
         threads: int | None,
     ) -> None:
         self.schema = schema
-        self._reader = reader
-        self._read_schema = reader.schema
         self._columns = columns
-        self._rows = rows
+        self._rows = _Rows(reader, sorted({place for column in columns for place in column.places}), rows)
         self._source = source
         self._threads = threads
         self._scratch: list[Buffers] = []
-        self._waiting: deque[Any] = deque()
-        self._waiting_rows = 0
         self._failure: DpfastError | None = None
         self._process = os.getpid()
         self._turn = threading.Lock()
@@ -131,7 +222,7 @@ class Blocks:
         failure: DpfastError | None = None
         memory = False
         try:
-            rows = self._cut()
+            rows = self._rows.next_table()
             if rows is None:
                 return None
             arrays = [self._array(column, rows) for column in self._columns]
@@ -146,40 +237,15 @@ class Blocks:
             failure = DpfastError(_UNREADABLE)
         finally:
             if memory or failure is not None:
-                self._waiting.clear()
+                self._rows.forget()
         # Out here no traceback holds the reader's error, which may quote values.
         if failure is None:
             raise MemoryError("not enough memory for a block of the stream; lower block_rows")
         self._failure = failure
         raise type(failure)(*failure.args)
 
-    def _cut(self) -> Any:
-        """Return the next rows as a table, None if there are no more."""
-        waiting, wanted = self._waiting, self._rows
-        reader = self._reader
-        while reader is not None and self._waiting_rows < wanted:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                self._reader = reader = None
-                break
-            if batch.num_rows:
-                waiting.append(batch)
-                self._waiting_rows += batch.num_rows
-        taken: list[Any] = []
-        while waiting and wanted:
-            batch = waiting.popleft()
-            if batch.num_rows > wanted:
-                waiting.appendleft(batch.slice(wanted))
-                batch = batch.slice(0, wanted)
-            taken.append(batch)
-            wanted -= batch.num_rows
-            self._waiting_rows -= batch.num_rows
-        # A reader may give batches of another schema than its own, which is checked here.
-        return pa.Table.from_batches(taken, self._read_schema) if taken else None
-
     def _array(self, column: NoisyColumn | PublicColumn, rows: Any) -> Any:
-        given = rows.column(column.place)
+        given = self._rows.column(rows, column.place)
         if isinstance(column, PublicColumn):
             fitting: Any = None
             with suppress(pa.ArrowException):
@@ -192,13 +258,25 @@ class Blocks:
             return fitting
         return self._noisy(column, given, rows)
 
+    def _answers(self, column: NoisyColumn, weights: Weights, given: Any) -> Any:
+        """Return the answers of randomized response."""
+        if column.categories is not None:
+            given = pc.index_in(given.cast(column.categories.type), column.categories)
+        borrowed = borrow_chunks(given.chunks, given.type, "values", "a column", arrow_array)
+        numbers = answer_rows(borrowed, weights, self._source, self._threads)
+        if column.categories is None:
+            return borrowed.rebuild_without_nulls(numbers)
+        return column.categories.take(pa.array(numbers)).cast(column.released)
+
     def _noisy(self, column: NoisyColumn, given: Any, rows: Any) -> Any:
+        if column.weights is not None:
+            return self._answers(column, column.weights, given)
         if given.num_chunks > 1 and len(given) < given.num_chunks * _ROWS_OF_CHUNKS:
             given = pa.chunked_array([given.combine_chunks()])
         borrowed = borrow_chunks(given.chunks, given.type, "values", "a column", arrow_array)
         scale: Any = column.scale
         if column.scales_place is not None:
-            scale = _scales(column, rows.column(column.scales_place))
+            scale = _scales(column, self._rows.column(rows, column.scales_place))
         draw = laplace_noise if column.kind == "laplace" else gaussian_noise
         noised: Any = None
         with suppress(DataError):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special
 from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
-from dpfast.errors import DataError, DpfastError, ParameterError
+from dpfast.errors import DataError, DpfastError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.local.categories import read_categories
 from dpfast.local.responses import Weights, answer_rows, weights_of
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.mechanisms.noise.pieces import Pieces
 from dpfast.randomness import Random, RandomSource, random_source
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 __all__ = ["register_functions"]
 
@@ -37,10 +34,18 @@ _EPSILON = "epsilon must be the same number in every row, from 1e-18 to 1e6"
 _DTYPES = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
 
 
+class Connection(Protocol):
+    """A DuckDB connection; DuckDB need not be installed to say so."""
+
+    def create_function(self, *given: Any, **named: Any) -> Any:
+        """Make a function for queries."""
+
+    def remove_function(self, *given: Any, **named: Any) -> Any:
+        """Take one away."""
+
+
 def register_functions(
-    connection: Annotated[
-        DuckDBPyConnection, Special(lambda: [1, "flights.duckdb", object(), [1], {"a": 1}, DpfastError])
-    ],
+    connection: Annotated[Connection, Special(lambda: [1, "flights.duckdb", object(), [1], {"a": 1}, DpfastError])],
     *,
     random: Random = None,
 ) -> None:
@@ -56,14 +61,15 @@ def register_functions(
     Parameters
     ----------
     connection
-        The connection. All its cursors, and other connections to the same database in this process, get them too.
+        The connection. All its cursors, and other connections to the same database in this process, get them too, for
+        as long as the database is open. Registering again on the same connection replaces them.
     random
         None for fresh keys from the operating system, or a `dpfast.testing.SeededRandom` in tests.
 
     Raises
     ------
     ParameterError
-        It is no such connection.
+        It is no such connection, or another connection to the same database has functions of these names.
 
     Notes
     -----
@@ -85,12 +91,16 @@ def register_functions(
 
         CREATE TABLE noisy AS SELECT station, dpf_laplace(riders, 10.0) AS riders FROM counts
 
-    A view, and a WITH that is NOT MATERIALIZED or that DuckDB inlines, draws again at every read; so does every
-    mention of the function in a query, and a filter on a noisy column of a subquery may be drawn apart from what is
-    shown. ``dpf_laplace(n, 10.0) - dpf_laplace(n, 10.0)`` is two draws.
+    Everything else draws again: a view and a WITH that is NOT MATERIALIZED at each read, a relation at each fetch, and
+    a query for each time that it mentions the function. ``SELECT dpf_laplace(n, 10.0) FROM t WHERE dpf_laplace(n, 10.0)
+    > 0`` tests one draw and shows another.
 
-    DuckDB hands over 2,048 rows at a time, which alone costs more than the noise. For whole tables
-    `dpfast.integrations.arrow.noisy_stream` over ``relation`` is many times as fast.
+    DuckDB hands over 2,048 rows at a time, which by itself takes several times as long as to draw their noise. For
+    whole tables `dpfast.integrations.arrow.noisy_stream` over a relation is many times as fast::
+
+        relation = connection.sql("SELECT station, riders FROM counts")
+        reader = arrow.noisy_stream(relation, {"riders": arrow.laplace(scale=10.0)}, public=["station"])
+        connection.cursor().execute("CREATE TABLE noisy AS SELECT * FROM reader")
 
     References
     ----------
@@ -108,7 +118,7 @@ def register_functions(
     """
     if isinstance(connection, type) or not hasattr(connection, "create_function"):
         raise ParameterError("connection", connection, _CONNECTION)
-    from duckdb import Error
+    from duckdb import CatalogException, Error
     from duckdb.func import ARROW, SPECIAL
 
     source = random_source(random)
@@ -125,9 +135,17 @@ def register_functions(
     for name, function, types in functions:
         with suppress(Error):
             connection.remove_function(name)
-        connection.create_function(
-            name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
-        )
+        taken = True
+        with suppress(CatalogException):
+            connection.create_function(
+                name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
+            )
+            taken = False
+        if taken:
+            allowed = "one to a database without functions of these names, or the one that has registered them"
+            given = Words(f"a connection to a database that has {name}")
+            mend = "register them once: all cursors and connections to a database have them"
+            raise ParameterError("connection", given, allowed, mend)
 
 
 class _RefusalError(Exception):

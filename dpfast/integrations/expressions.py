@@ -21,16 +21,18 @@ __all__ = ["Expressions"]
 
 @pl.api.register_expr_namespace("dpf")
 class Expressions:
-    """What ``pl.col("x").dpf`` offers: specifications of what to ask of a column.
+    """What ``pl.col("x").dpf`` offers: specifications of what to ask of a column; and noise, row by row.
 
     Guarantee
+        ``laplace``, ``gaussian`` and ``randomized_response`` are expressions, which draw whenever an engine evaluates
+        them: `dpfast.integrations.polars_plugin` says what that means. All others are specifications.
         A specification is no expression. It cannot be evaluated, so no engine can evaluate it twice, and it cannot
         stand in ``over`` or ``when``. Nothing of it reads the data: `dpfast.release` does, after its charge.
 
     Parameters
     ----------
     expr
-        A bare column, such as ``pl.col("x")``. What is computed gets a name first:
+        For specifications a bare column, such as ``pl.col("x")``. What is computed gets a name first:
         ``lf.with_columns(y=pl.col("x") + 1)``, then ``pl.col("y")``. An alias is refused, since a query is named by
         its keyword: ``release(y=pl.col("x").dpf.sum(bounds=(0, 1)))``.
 
@@ -52,18 +54,17 @@ class Expressions:
         self._expr = EXPRESSION.read("expr", expr)
 
     def count(self) -> Query:
-        """Return `dpfast.count`: the number of rows in every group.
+        """Return `dpfast.count` of the column: how many values it has in every group.
 
-        Rows where the column is null count too, as they do for ``pl.len()``.
+        Nulls are not counted, as Polars does, and NaN neither. `dpfast.count` without a column counts rows.
 
         Examples
         --------
         >>> Expressions(pl.col("x")).count()
-        Query(kind='count', column=None, bounds=None)
+        Query(kind='count', column='x', bounds=None)
 
         """
-        self._column()
-        return queries.count()
+        return queries.count(self._column())
 
     def sum(self, *, bounds: Bounds) -> Query:
         """Return `dpfast.sum` of the column, which has the parameter's documentation.

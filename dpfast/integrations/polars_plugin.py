@@ -7,16 +7,22 @@ x86-64), `polars.map_batches` draws the same, more slowly, and a warning says so
 
 **An expression is drawn every time that Polars evaluates it**, under a fresh key each time, and nothing here can count
 that. Where the column holds a statistic of several people's data, every further draw is a further release: whoever sees
-two draws of one number knows it better than its noise allows. These are drawn several times:
+two draws of one number knows it better than its noise allows, and the mean of a thousand is the number itself. These
+are drawn several times:
 
-- a lazy frame that is collected twice, or written and then collected;
+- a lazy frame that is collected twice, or written and then collected, or joined or concatenated with itself;
 - one expression that stands twice, as in ``pl.when(e > 0).then(e).otherwise(-e)``;
-- an expression under ``.over(...)``: each row of a group may get a draw of its own.
+- a sum or count that is repeated over rows, by ``.over(...)`` or beside a longer column: every row, or every piece of
+  rows, may get a draw of its own.
 
-So draw once, at the end of one ``collect``, and go on with the frame that comes back::
+So aggregate with ``group_by``, draw once, at the end of one ``collect``, and go on with the frame that comes back::
 
-    noisy = totals.lazy().select("key", n=pl.col("n").dpf.laplace(scale=2.0)).collect()
-    noisy.write_parquet("totals.parquet")          # go on with `noisy` or with the file, never with the lazy frame
+    noisy = (
+        trips.lazy().group_by("city").agg(pl.len().alias("n"))
+        .select("city", pl.col("n").dpf.laplace(scale=2.0))
+        .collect()
+    )
+    noisy.write_parquet("totals.parquet")    # go on with `noisy` or with the file, never with the lazy frame
 
 No ledger is charged. `dpfast.release` is for data of which several answers are asked: it draws once whatever the
 engine does, and accounts for it.

@@ -59,7 +59,7 @@ class _Checked:
     @property
     def count(self) -> str | None:
         """The name of the first count of rows that is asked, if any is."""
-        return next((name for name, query in self.queries.items() if query.kind == "count"), None)
+        return next((name for name, query in self.queries.items() if _counts_rows(query)), None)
 
     @property
     def selects(self) -> bool:
@@ -109,11 +109,11 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
         raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
-    counts = any(query.kind == "count" for query in queries.values())
+    counts = any(isinstance(query, Query) and _counts_rows(query) for query in queries.values())
     if request.key_selection != "auto" and not selects:
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
     if request.key_selection == "count" and not counts:
-        allowed = "another rule where no count is asked"
+        allowed = "another rule where no count of rows is asked"
         raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
@@ -317,15 +317,19 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
         taken |= columns
 
 
+def _counts_rows(query: Query) -> bool:
+    return query.kind == "count" and query.column is None
+
+
 def _is_whole(query: Query, columns: pl.Schema) -> bool:
-    """Return whether a query is of whole numbers: rows, or a column of integers or Booleans."""
-    dtype = pl.Int64() if query.column is None else columns.get(query.column)
+    """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
+    dtype = pl.Int64() if query.kind == "count" else columns.get(str(query.column))
     return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
 
 
 def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
     if query.kind == "count":
-        return [Measure("rows")]
+        return [Measure("rows") if query.column is None else Measure("values", query.column)]
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
     if isinstance(query, QuantileQuery):

@@ -23,14 +23,16 @@ class Figures:
     ----------
     read
         Returns the frame, the same one at every call.
+    schema
+        Returns the frame's schema, without reading it where it is not there yet.
 
     """
 
     #: What ``LazyFrame.explain`` calls it.
     name = "dpfast release"
 
-    def __init__(self, read: Callable[[], pl.DataFrame]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], pl.DataFrame], schema: Callable[[], pl.Schema]) -> None:
+        self._read, self._schema = read, cache(schema)
 
     def __call__(
         self,
@@ -47,6 +49,10 @@ class Figures:
             return
         frame = frame if rows is None else frame.head(rows)
         yield frame if columns is None else frame.select(columns)
+
+    def schema(self) -> pl.Schema:
+        """Return the frame's schema, which is asked for once."""
+        return self._schema()
 
     def __reduce__(self) -> Any:
         return _of_frame, (self._read(),)
@@ -65,14 +71,11 @@ class FiguresToCome(Figures):
 
 
 def _of_frame(frame: pl.DataFrame) -> Figures:
-    return Figures(lambda: frame)
+    return Figures(lambda: frame, lambda: frame.schema)
 
 
-def scan_figures(figures: Figures, schema: Callable[[], pl.Schema]) -> pl.LazyFrame:
-    """Return a LazyFrame over figures, whose schema is asked for once, when it is needed.
-
-    It is pure: equal nodes of a plan may be read once.
-    """
+def scan_figures(figures: Figures) -> pl.LazyFrame:
+    """Return a LazyFrame over figures; it is pure, so that equal nodes of a plan may be read once."""
     return register_io_source(
-        figures, schema=cache(schema), validate_schema=True, is_pure=True, explain_name=figures.name
+        figures, schema=figures.schema, validate_schema=True, is_pure=True, explain_name=figures.name
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Annotated, NoReturn, TypeAlias
 
@@ -12,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ConcentratedAmounts
+from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Flag, Numeric, Special
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
@@ -41,6 +43,7 @@ class Plan:
         self._ledger: Ledger | None = None
         self._release: Release | None = None
         self._entry: int | None = None
+        _plans.add(self)
 
     @property
     def epsilon(self) -> float:
@@ -160,7 +163,10 @@ class Plan:
             raise ParameterError("progress", progress, "a function of the name of a stage, or None")
         with self._lock:
             if self._running:
-                raise LedgerError("this plan is being run; a progress callback cannot run it again")
+                raise LedgerError(
+                    "this plan is being run, or was when this process was forked; a progress callback cannot run it "
+                    "again, nor can a fork"
+                )
             if self._ledger is not None and self._ledger is not ledger and self._entry is not None:
                 raise LedgerError(
                     f"this plan was charged to another ledger (entry {self._entry} there); make a new plan to "
@@ -221,13 +227,14 @@ class Plan:
         LEDGER.read("ledger", ledger)
         if self._blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
-        return scan_figures(FiguresToCome(lambda: self.run(ledger).frame), self._blueprint.schema)
+        return scan_figures(FiguresToCome(lambda: self.run(ledger).frame, self._blueprint.schema))
 
     def _run(self, ledger: Ledger, progress: Callable[[str], object]) -> Release:
         blueprint = self._blueprint
         process = os.getpid()
         if blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
+        refuse_lost_threads()
         blueprint.aggregation.check_source()
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
@@ -246,6 +253,19 @@ class Plan:
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")
+
+
+#: Plans whose locks a fork opens.
+_plans: weakref.WeakSet[Plan] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """Open the locks: a thread that is lost in the fork may have held one, and is never there to open it."""
+    for plan in _plans:
+        plan._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _refuse_fork(process: int) -> None:

@@ -295,7 +295,7 @@ def describe(query: Query) -> str:
     if isinstance(query, ModeQuery):
         return f"most common of {len(query.candidates)} candidates in {query.column}"
     if query.bounds is None:
-        return query.kind
+        return query.kind if query.column is None else f"{query.kind} of {query.column}"
     what: str = query.kind
     if isinstance(query, QuantileQuery):
         listed = ", ".join(f"{query.parts[place] / PARTS:.7g}" for place in query.order)

@@ -141,7 +141,7 @@ class Release:
         2.0
 
         """
-        return scan_figures(Figures(lambda: self.frame), lambda: self._frame.schema)
+        return scan_figures(Figures(lambda: self.frame, lambda: self._frame.schema))
 
     def explain(self) -> str:
         """Return what was done and why, as text."""

@@ -7,6 +7,7 @@ import sqlite3
 import polars as pl
 
 import dpfast as dpf
+from dpfast.integrations import polars_plugin
 from dpfast.integrations.polars import Expressions, Frames
 
 from .calls import Call
@@ -37,4 +38,16 @@ CALLS = [
     of("col.dpf.quantile", COLUMN.quantile, q=0.5, bounds=(0, 1)),
     of("col.dpf.mode", Expressions(pl.col("k")).mode, candidates=["a", "b"]),
     of("col.dpf.bins", COLUMN.bins, edges=[0, 1]),
+    of("col.dpf.laplace", COLUMN.laplace, scale=1.0),
+    of("col.dpf.gaussian", COLUMN.gaussian, scale=pl.col("v")),
+    of("col.dpf.randomized_response", COLUMN.randomized_response, categories=3, epsilon=1.0),
+    of("plugin.laplace", polars_plugin.laplace, expr=pl.col("v"), scale=1.0),
+    of("plugin.gaussian", polars_plugin.gaussian, expr=pl.col("v"), scale=1),
+    of(
+        "plugin.randomized_response",
+        polars_plugin.randomized_response,
+        expr=pl.col("v"),
+        categories=[1, 2],
+        epsilon=1.0,
+    ),
 ]

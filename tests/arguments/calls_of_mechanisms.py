@@ -124,7 +124,7 @@ WEIGHTS = [
 ]
 
 QUERIES = [
-    call(dpf.count),
+    call(dpf.count, column="a"),
     call(dpf.sum, column="a", bounds=(0, 1)),
     call(dpf.mean, column="a", bounds=(0, 1)),
     call(dpf.quantile, column="a", q=0.5, bounds=(0, 1)),

@@ -20,7 +20,7 @@ import pytest
 
 import dpfast as dpf
 import dpfast.integrations.polars
-from dpfast.errors import BudgetExceededError, LedgerError
+from dpfast.errors import BudgetExceededError, DpfastError
 from dpfast.kernels.grouping.counting import count_slots
 
 ROWS = pl.LazyFrame({"k": np.arange(3000) % 50, "x": np.ones(3000)})
@@ -169,25 +169,46 @@ import polars as pl
 import dpfast as dpf
 import dpfast.integrations.polars
 
-# The engine's threads start with the first query; a fork before it has them all.
-frame = {"k": [0, 1, 2] * 100}
-path = sys.argv[1]
-lines = []
+path, before = sys.argv[1:]
+frame, keys = {"k": [0, 1, 2] * 100}, {"k": [0, 1, 2]}
+asked = {"by": "k", "n": dpf.count(), "epsilon": 0.01}
+ledger = dpf.Ledger.open(path)
+plan = None
+if before == "used":
+    plan = pl.LazyFrame(frame).dpf.plan(**asked, keys=pl.DataFrame(keys))
+    pl.DataFrame(frame).sort("k")
 for _ in range(4):
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        with dpf.Ledger.open(path) as ledger:
-            rows = pl.DataFrame(frame)
-            keys = pl.DataFrame({"k": [0, 1, 2]})
-            release = rows.dpf.release("k", keys=keys, n=dpf.count(), epsilon=0.01, ledger=ledger)
-        os.write(write, (str(release.entry) + " " + str(release.frame["n"].to_list())).encode())
+        told = []
+        for release in (
+            lambda: pl.LazyFrame(frame).dpf.release(**asked, keys=pl.DataFrame(keys), ledger=ledger),
+            lambda: plan.run(ledger),
+            lambda: plan.lazy(ledger).collect(),
+        ):
+            try:
+                released = release()
+                told.append(f"{released.entry} {released.frame['n'].to_list()}")
+            except dpf.errors.DpfastError as error:
+                told.append(str(error))
+            if plan is None:
+                break
+        os.write(write, "\\n".join(told).encode())
         os._exit(0)
     os.close(write)
     assert os.waitpid(child, 0)[1] == 0
-    lines.append(os.read(read, 10_000).decode())
-print("\\n".join(lines))
+    print(os.read(read, 10_000).decode())
 """
+
+
+def told_by_forks(path, before):
+    """Return the lines of four forks of a process that has imported Polars, or also used it."""
+    place = {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
+    command = [sys.executable, "-c", FORK, str(path), before]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, env=os.environ | place)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def test_forks_after_the_import_release_for_themselves(path):
@@ -195,13 +216,19 @@ def test_forks_after_the_import_release_for_themselves(path):
 
     That no two of the four have the same three figures fails with a probability below 6 * (epsilon / 2)**3 < 1e-6.
     """
-    place = {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
-    command = [sys.executable, "-c", FORK, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, env=os.environ | place)
-    assert done.returncode == 0, done.stderr
-    entries, figures = zip(*(line.split(" ", 1) for line in done.stdout.splitlines()), strict=True)
+    entries, figures = zip(*(line.split(" ", 1) for line in told_by_forks(path, "imported")), strict=True)
     assert entries == ("1", "2", "3", "4")
     assert len(set(figures)) == 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux tells which threads there are")
+def test_forks_without_polars_threads_are_refused_before_the_charge(path):
+    """They would wait for ever for threads that only their parent has."""
+    lines = told_by_forks(path, "used")
+    assert len(lines) == 4 * 3
+    assert all("forked after Polars had started its threads" in line and "spawn" in line for line in lines)
+    with dpf.Ledger.open(path) as ledger:
+        assert ledger.history().height == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -214,7 +241,7 @@ def test_a_lazy_plan_of_a_ledger_in_memory_is_refused_in_a_fork():
     if child == 0:
         try:
             plan.run(ledger)
-        except LedgerError as error:
+        except DpfastError as error:
             os.write(write, str(error).encode())
         finally:
             os._exit(0)
@@ -224,6 +251,47 @@ def test_a_lazy_plan_of_a_ledger_in_memory_is_refused_in_a_fork():
     os.close(read)
     assert plan.lazy(ledger).collect().height == 50
     assert ledger.spent.epsilon == 0.01
+
+
+BUSY = """
+import os, threading
+import polars as pl
+import dpfast as dpf
+
+keys = pl.DataFrame({"k": [0, 1, 2]})
+plan = dpf.plan(pl.DataFrame({"k": [0, 1, 2]}), "k", keys=keys, n=dpf.count(), epsilon=0.1)
+ledger = dpf.Ledger(epsilon=1)
+begun, held = threading.Event(), threading.Event()
+
+def hold(stage):
+    begun.set()
+    held.wait()
+
+thread = threading.Thread(target=plan.run, args=(ledger,), kwargs={"progress": hold})
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    try:
+        plan.run(ledger)
+    except dpf.errors.LedgerError as error:
+        os.write(1, str(error).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+held.set()
+thread.join()
+assert plan.run(ledger).frame.height == 3
+assert ledger.spent.epsilon == 0.1
+"""
+
+
+def test_a_fork_does_not_wait_for_a_thread_of_its_parent():
+    """The thread that runs the plan, and holds its lock, is not in the fork."""
+    place = {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
+    command = [sys.executable, "-c", BUSY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, env=os.environ | place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("this plan is being run, or was when this process was forked")
 
 
 def turns_of_another_thread(work):

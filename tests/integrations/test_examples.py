@@ -73,3 +73,21 @@ def test_duckdb_query():
     for frame in frames.values():
         assert frame["region"].to_list() == ["east", "north", "south", "west"]
         assert (frame["orders"] > 10_000).all()
+
+
+def test_postgresql_table(postgresql):
+    import psycopg
+
+    with psycopg.connect(postgresql.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE patients (patient bigint, illness text, age integer)")
+        connection.execute(
+            "INSERT INTO patients SELECT i, (ARRAY['asthma', 'none'])[1 + i % 2], 10 + i % 70 "
+            "FROM generate_series(1, 8000) i"
+        )
+        try:
+            frame = main_of("postgresql_table")(postgresql.url)
+        finally:
+            connection.execute("DROP TABLE patients")
+    assert frame["illness"].to_list() == ["asthma", "diabetes", "hypertension", "none"]
+    # e**-30: noise of scale 6 (two groups, a third of epsilon).
+    assert frame["cases"].gather([0, 3]).is_between(3300, 3800).all()

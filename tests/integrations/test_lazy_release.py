@@ -15,6 +15,7 @@ import dpfast as dpf
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import BudgetExceededError, LedgerError
 from dpfast.queries import Bins
+from dpfast.releases.lazy import Figures
 
 from .barrier import ASKED, DATA, ENGINES, HEIGHT, KEYS, MODES, PATTERNS, check
 
@@ -148,3 +149,17 @@ def test_the_schema_of_a_workload_is_known_too(workload, strategy):
     schema = lazy.collect_schema()
     assert ledger.spent.epsilon == 0
     assert lazy.collect().schema == schema == plan.run(ledger).frame.schema
+
+
+@pytest.mark.parametrize("columns", [None, ["s"], ["s", "k"]])
+def test_a_slice_is_taken_of_the_rows_that_a_filter_keeps(columns):
+    """Polars has not asked for both at once so far; it may."""
+    frame = pl.DataFrame({"k": range(10), "s": range(10)})
+    figures = Figures(lambda: frame, lambda: frame.schema)
+    kept = frame.filter(pl.col("k") > 5)
+    (given,) = figures(columns, pl.col("k") > 5, 3, 100)
+    assert given.equals(kept.head(3).select(columns or frame.columns))
+    (given,) = figures(columns, None, 3, None)
+    assert given.equals(frame.head(3).select(columns or frame.columns))
+    (given,) = figures(columns, pl.col("k") > 50, None, 1)
+    assert given.equals(frame.clear().select(columns or frame.columns))

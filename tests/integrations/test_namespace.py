@@ -190,7 +190,7 @@ def test_a_query_that_has_no_schema_is_not_charged():
 
 def test_what_is_asked_of_a_column_is_what_the_functions_return():
     column = pl.col("x").dpf
-    assert column.count() == dpf.count()
+    assert column.count() == dpf.count("x")
     assert column.sum(bounds=(0, 1)) == dpf.sum("x", bounds=(0, 1))
     assert column.mean(bounds=(0, 1)) == dpf.mean("x", bounds=(0, 1))
     assert column.quantile([0.5, 0.1], bounds=(0, 1), grid=0.5) == dpf.quantile(

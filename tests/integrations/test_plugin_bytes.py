@@ -11,6 +11,7 @@ import pytest
 
 from dpfast.columns import BLOCK_ROWS, borrow
 from dpfast.exact.amounts import budget_units
+from dpfast.integrations.plugin import refining
 from dpfast.integrations.plugin.calls import pack_response, pack_scale
 from dpfast.integrations.plugin.fallback import draw
 from dpfast.integrations.plugin.library import UnavailableError, library
@@ -160,6 +161,46 @@ def test_randomized_response(dtype, k, epsilon):
 def weights_of_units(units, k):
 
     return weights_of(Fraction(units, 10**18), k)
+
+
+@pytest.fixture
+def finished(monkeypatch):
+    """The number of rows that Python finished for the plugin."""
+    counts = []
+    for name in ("_draw", "_answer"):
+        own = getattr(refining, name)
+
+        def count(job, keystream, own=own):
+            counts.append(job[layout.JOB_COUNT])
+            own(job, keystream)
+
+        monkeypatch.setattr(refining, name, count)
+    return counts
+
+
+@pytest.mark.parametrize("operation", NOISE)
+@pytest.mark.parametrize("scale", [2.0**24.9, 2.0**30.9])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_rows_that_python_finishes(operation, scale, per_row, finished):
+    """Under this key some of two million rows are undecided, in chunks beyond the first too."""
+    rows = 2_000_000
+    values = pa.array(np.arange(rows), mask=np.arange(rows) % 3 == 0)
+    scales = np.full(rows, scale)
+    columns, parameters = ([values, pa.array(scales)], b"") if per_row else ([values], pack_scale(scale))
+    array, status = under_key(operation, columns, parameters, KEY)
+    assert status == 0
+    assert sum(finished) >= 2
+    same(array, expected(operation, values, scales if per_row else scale))
+
+
+def test_answers_that_python_finishes(finished):
+    rows, k, units = 2_000_000, 4096, 10**15
+    values = pa.array(np.arange(rows) % (k + 9), mask=np.arange(rows) % 3 == 0)
+    array, status = under_key("randomized_response", [values], pack_response(units, k), KEY)
+    column = borrow(values)
+    assert status == 0
+    assert sum(finished) >= 2
+    same(array, column.rebuild_without_nulls(answer_rows(column, weights_of_units(units, k), FixedKey(KEY), 1)))
 
 
 @pytest.mark.parametrize("operation", NOISE)

@@ -74,8 +74,9 @@ def test_neighbours_are_within_the_sensitivities(figures, neighbors):
         query = GroupQuery(("k",), MEASURES, "u", groups, most, None, bytes([groups, most]))
 
         def some(name, largest):
-            row = lambda: (name, generator.choice("pqrs"), generator.choice([-9.0, 0.5, 2.5, 9.0, None]))
-            return [row() for _ in range(generator.randrange(largest))]
+            values = [-9.0, 0.5, 2.5, 9.0, None]
+            number = generator.randrange(largest)
+            return [(name, generator.choice("pqrs"), generator.choice(values)) for _ in range(number)]
 
         for _ in range(60):
             others = [*some("other", 5), *some("another", 5)]

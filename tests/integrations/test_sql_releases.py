@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import sqlite3
 import threading
 
 import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.aggregation import Grouping, aggregate
+from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ColumnError, DpfastError, LedgerError, ParameterError
 from dpfast.integrations.sql import checking
+from dpfast.queries import Measure
 
 from .sql_databases import NAMES, adversarial
 
@@ -33,7 +37,7 @@ def test_releases(databases, name, engine):
     # A budget without bounds, almost: the noise rounds away.
     assert released["n"].to_list() == [80, 40, 0]
     assert [round(value, 3) for value in released["s"]] == [140.0, 70.0, 0.0]
-    selected = dpf.release(database, "k", epsilon=9e5, delta=1e-4, ledger=a_ledger(), engine=engine, **QUERIES, **UNIT)
+    selected = dpf.release(database, "k", epsilon=0.5, delta=1e-9, ledger=a_ledger(), engine=engine, **QUERIES, **UNIT)
     assert selected.frame.height == 0  # three units are too few
     unit = dpf.release(database, ledger=a_ledger(), **asked, **UNIT).frame
     assert unit["n"].sum() in (4, 5, 6)
@@ -62,39 +66,20 @@ def test_names_and_queries(databases, name, query):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_would_be_statements(databases, name):
-    columns = [
-        '"; DROP TABLE rides; --',
-        "%s",
-        "$1",
-        "?",
-        ":p1",
-        "{0}",
-        "é ü",
-        "select",
-        "a.b",
-        "u0",
-        "k0",
-        "m0",
-        "n",
-        "v0",
-    ]
-    frame = pl.DataFrame({column: ["a", "b", None] for column in columns})
+    hostile = ['"; DROP TABLE rides; --', "%s", "$1", "?", ":p1", "{0}", "é ü", "select", "a.b"]
+    columns = [*hostile, "k0", "m0", "n", "v0", "u"]
     connection = databases.connections[name]
     table = 'rides"; DROP TABLE rides; --%s'
     for place, column in enumerate(columns):
-        quoted = ", ".join(f"'{text}' AS \"{column.replace(chr(34), chr(34) * 2)}\"" for text in ("a",))
+        alias = column.replace('"', '""')
         stored = f'"{table.replace(chr(34), chr(34) * 2)}{place}"'
-        if name == "PostgreSQL":
-            connection.execute(f"CREATE TABLE {stored} AS SELECT {quoted}".replace("'a'", "text 'a'"))
-        else:
-            connection.execute(f"CREATE TABLE {stored} AS SELECT CAST({quoted.replace(' AS', ' AS TEXT) AS', 1)}")
+        connection.execute(f"CREATE TABLE {stored} AS SELECT CAST('a' AS TEXT) AS \"{alias}\"")
         keys = pl.DataFrame({column: ["a", "'; DROP TABLE rides; --", '"', "\\", "%s", "$1", "x\0y"]})
-        asked = {"by": column, "keys": keys, "n": dpf.count(), "epsilon": 9e5, "engine": "sql"}
+        asked = {"by": column, "keys": keys, "c": dpf.count(), "epsilon": 9e5, "engine": "sql"}
         unit = {"privacy_unit": column, "max_groups": 1, "max_rows_per_group": 1}
         for bounds in ({}, unit):
             released = dpf.release(dpf.sql(connection, stored), ledger=a_ledger(), **asked, **bounds)
-            assert released.frame["n"].to_list() == [1, 0, 0, 0, 0, 0, 0]
-    assert frame.width == len(columns)
+            assert released.frame["c"].to_list() == [1, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,12 +106,13 @@ def test_what_is_no_name_is_refused(databases, query):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_columns_that_are_one(databases, name):
-    query = "SELECT 1 AS a, 2 AS a" if name == "PostgreSQL" else 'SELECT 1 AS a, 2 AS "A"'
-    if name == "SQLite":
-        query = "SELECT 1 AS a, 2 AS A"
-    with pytest.raises(DpfastError, match="name"):
-        database = dpf.sql(databases.connections[name], query)
-        dpf.plan(database, by=["a"], keys=pl.DataFrame({"a": [1]}), n=dpf.count(), epsilon=1.0, engine="sql")
+    query = "SELECT x AS a, x AS a FROM rides" if name == "PostgreSQL" else "SELECT x AS a, x AS A FROM rides"
+    database, ledger = databases.of(name, ROWS, query), a_ledger()
+    # DuckDB and SQLite rename the second one.
+    for column in ("a", "A") if name == "PostgreSQL" else ("A",):
+        with pytest.raises(DpfastError, match=r"name|lacks|refuses"):
+            dpf.release(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, ledger=ledger, engine="sql")
+    assert ledger.spent.epsilon == 0
 
 
 def test_types_that_are_to_be_cast(databases):
@@ -233,19 +219,11 @@ def test_values_of_another_kind_in_sqlite(databases):
     connection.execute("INSERT INTO loose VALUES (1, 1, CAST(x'ff' AS TEXT), 1)")
     asked = {"i": dpf.sum("i", bounds=(0, 1000)), "x": dpf.sum("x", bounds=(-8, 8)), "n": dpf.count()}
     released = dpf.release(dpf.sql(connection, "loose"), epsilon=9e5, ledger=a_ledger(), engine="sql", **asked).frame
-    assert [round(float(value)) for value in released.select("i", "x", "n").row(0)] == [1002, 11, 7]
+    assert [round(float(value), 1) for value in released.select("i", "x", "n").row(0)] == [1002, 10.5, 7]
     keys = pl.DataFrame({"s": ["a", "a\0b", None, "7", "\ufffd"]})
     for unit in ({}, {"privacy_unit": "i", "max_groups": 3, "max_rows_per_group": 3}):
-        found = dpf.release(
-            dpf.sql(connection, "loose"),
-            "s",
-            keys=keys,
-            n=dpf.count(),
-            epsilon=9e5,
-            ledger=a_ledger(),
-            engine="sql",
-            **unit,
-        ).frame
+        asked = {"by": "s", "keys": keys, "n": dpf.count(), "epsilon": 9e5, "engine": "sql", **unit}
+        found = dpf.release(dpf.sql(connection, "loose"), ledger=a_ledger(), **asked).frame
         # 2.5 is no whole number, and names no unit; a blob is no string, and 7 in a column of text is the text.
         assert found["n"].to_list() == ([2, 1, 2, 1, 0] if not unit else [1, 0, 0, 1, 0])
     with pytest.raises(ColumnError, match="u"):
@@ -257,6 +235,11 @@ def test_values_of_another_kind_in_sqlite(databases):
         dpf.plan(dpf.sql(connection, "loose", schema={"none": pl.Int64}), n=dpf.count(), epsilon=1.0)
     with pytest.raises(ParameterError, match="schema"):
         dpf.sql(connection, "loose", schema={"u": pl.Date})
+    connection.row_factory = sqlite3.Row
+    assert dpf.release(declared, n=dpf.count(), epsilon=9e5, ledger=a_ledger()).frame["n"].item() == 7
+    connection.text_factory = bytes
+    with pytest.raises(ParameterError, match="text_factory"):
+        dpf.plan(declared, n=dpf.count(), epsilon=1.0)
 
 
 def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
@@ -328,18 +311,10 @@ def test_a_relation_of_duckdb(databases):
             dpf.release(relation, ledger=a_ledger(), **asked, **UNIT)
     frame = adversarial(50, 3)
     keys = frame.select("k").unique()
-    released = dpf.release(
-        databases.duckdb.from_arrow(frame.to_arrow()),
-        "k",
-        keys=keys,
-        n=dpf.count(),
-        epsilon=9e5,
-        ledger=a_ledger(),
-        engine="sql",
-        privacy_unit="n",
-        max_groups=50,
-        max_rows_per_group=50,
-    ).frame
+    relation = databases.duckdb.from_arrow(frame.to_arrow())
+    asked = {"by": "k", "keys": keys, "n": dpf.count(), "epsilon": 9e5, "engine": "sql"}
+    unit = {"privacy_unit": "n", "max_groups": 50, "max_rows_per_group": 50}
+    released = dpf.release(relation, ledger=a_ledger(), **asked, **unit).frame
     counted = frame.filter(pl.col("n").is_not_null()).group_by("k").len()
     assert dict(released.select("k", "n").rows()) == dict.fromkeys(keys["k"], 0) | dict(counted.rows())
 
@@ -402,10 +377,59 @@ def test_the_table_of_constants_is_of_use():
     rows = [(place, x, None) for place, x in enumerate(checking._FLOATS)]
     rows += [(100 + place, None, i) for place, i in enumerate(checking._INTEGERS)]
     frame = pl.DataFrame(rows, schema={"row": pl.Int64, "x": pl.Float64, "i": pl.Int64}, orient="row")
-    from dpfast.aggregation import Grouping, aggregate
-
     found = aggregate(frame, Grouping(("row",)), checking._NUMBERS, lambda number: None)
     places = found.keys["row"].to_list()
     for place, x, i in rows:
         ours = [int(measure[places.index(place)]) for measure in found.measures]
         assert ours == [checking._contribution(measure, x, i) for measure in checking._NUMBERS]
+
+
+def test_connections_that_may_only_read(databases, tmp_path):
+    import duckdb
+
+    with duckdb.connect(tmp_path / "a.duckdb") as writing:
+        writing.execute("CREATE TABLE rides AS SELECT 'a' AS k, 1.0::DOUBLE AS x")
+    with sqlite3.connect(tmp_path / "a.sqlite") as writing:
+        writing.execute("CREATE TABLE rides (k TEXT, x REAL)")
+        writing.execute("INSERT INTO rides VALUES ('a', 1.0)")
+    databases.fill("PostgreSQL", pl.DataFrame({"k": ["a"], "x": [1.0]}))
+    databases.postgresql.execute("SET default_transaction_read_only = on")
+    reading = duckdb.connect(tmp_path / "a.duckdb", read_only=True)
+    asked = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 9e5, "engine": "sql"}
+    unit = {"privacy_unit": "x", "max_groups": 1, "max_rows_per_group": 1}
+    for connection in (reading, sqlite3.connect(f"file:{tmp_path}/a.sqlite?mode=ro", uri=True), databases.postgresql):
+        query = "SELECT k, CAST(x AS INTEGER) AS x FROM rides"
+        schema = {"x": pl.Int64} if isinstance(connection, sqlite3.Connection) else None
+        database = dpf.sql(connection, query, schema=schema)
+        assert dpf.release(database, ledger=a_ledger(), **asked, **unit).frame["n"].to_list() == [1, 0, 0]
+    reading.close()
+    databases.postgresql.execute("SET default_transaction_read_only = off")
+
+
+def test_integers_beyond_int64_and_enumerations_of_duckdb(databases):
+    databases.duckdb.execute(
+        "CREATE TABLE wide AS SELECT unnest([0, 18446744073709551615, 9223372036854775808, NULL]::UBIGINT[]) AS a, "
+        "unnest(['x', 'y', 'x', NULL]::ENUM('x', 'y')[]) AS e, 1::HUGEINT AS h, 1.5 AS d"
+    )
+    given = pl.Series([0, 2**64 - 1, 2**63, None], dtype=pl.UInt64)
+    for engine in ("sql", "rows"):
+        database = dpf.sql(databases.duckdb, "wide")
+        asked = {"n": dpf.count(), "epsilon": 9e5, "engine": engine}
+        for unit in ({}, {"privacy_unit": "a", "max_groups": 2, "max_rows_per_group": 2}):
+            frame = dpf.release(
+                database, "a", keys=pl.DataFrame({"a": given}), ledger=a_ledger(), **asked, **unit
+            ).frame
+            assert frame["n"].to_list() == [1, 1, 1, 0 if unit else 1]
+        keys = pl.DataFrame({"e": ["x", "y", None]})
+        assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **asked).frame["n"].to_list() == [2, 1, 1]
+        for column in ("h", "d"):
+            with pytest.raises(ColumnError, match="cast it"):
+                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, engine=engine)
+    measures = tuple(Measure("sum", "a", shift, 0, 2**23, 1) for shift in (-3, 0, 1, 41, 62, 63, 64, 65, 66))
+    frame = pl.DataFrame({"a": given})
+    ours = aggregate(frame, Grouping(()), measures, lambda number: None).measures
+    query = GroupQuery((), measures)
+    theirs = pl.DataFrame(dpf.sql(databases.duckdb, "wide").engine().aggregate(query)).select(
+        pl.selectors.starts_with("m")
+    )
+    assert [int(one[0]) for one in ours] == list(theirs.row(0))

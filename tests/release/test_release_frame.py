@@ -366,3 +366,20 @@ def test_bounds_may_be_any_whole_number(kind, without_noise, released):
     keys = pl.DataFrame({"k": ["a", "b", "c"]})
     frame = released(data, "k", keys=keys, n=dpf.count(), s=dpf.sum("x", bounds=(0, 1)), **unit).frame
     assert sorted(frame["n"].to_list()) == sorted(frame["s"].to_list()) == [0, 3, 3]
+
+
+def test_a_count_of_a_column_leaves_out_nulls_and_nan(without_noise, released):
+    """The scale is that of a count of rows; it is no test of keys, and whole whatever the column holds."""
+    frame = pl.DataFrame(
+        {"k": ["a"] * 4 + ["b"], "x": [1.0, None, math.nan, math.inf, None], "s": ["p", None, "", "q", "r"]}
+    )
+    keys = pl.DataFrame({"k": ["a", "b", "c"]})
+    queries = {"rows": dpf.count(), "x": dpf.count("x"), "s": dpf.count("s")}
+    shown = released(frame, "k", keys=keys, **queries).frame
+    assert shown.select("rows", "x", "s").rows() == [(4, 2, 3), (1, 0, 1), (0, 0, 0)]
+    assert shown["x"].dtype == pl.Int64
+    assert shown["x_scale"].to_list() == pytest.approx(shown["rows_scale"].to_list())
+    with pytest.raises(ColumnError, match="lacks"):
+        released(frame, "k", keys=keys, n=dpf.count("none"))
+    with pytest.raises(ParameterError, match="where no count of rows is asked"):
+        released(frame, "k", n=dpf.count("x"), key_selection="count", epsilon=1.0, delta=1e-6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import struct
 import warnings
 from collections.abc import Sequence
@@ -10,11 +9,10 @@ from fractions import Fraction
 from functools import cache
 
 import polars as pl
-from polars.plugins import register_plugin_function
 
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.integrations.plugin.fallback import call_python
-from dpfast.integrations.plugin.library import UnavailableError, library
+from dpfast.integrations.plugin.library import UnavailableError, library, plugin_expression
 from dpfast.kernels.plugin.layout import MAGIC
 from dpfast.local.responses import weights_of
 
@@ -53,22 +51,7 @@ def call(operation: str, columns: Sequence[pl.Expr], parameters: bytes) -> pl.Ex
     except UnavailableError as reason:
         _say_once(str(reason))
         return call_python(operation, columns, parameters)
-    return register_plugin_function(
-        plugin_path=path,
-        function_name=operation,
-        args=columns,
-        kwargs={"parameters": parameters} if parameters else None,
-        is_elementwise=True,
-        use_abs_path=True,
-        **_undetermined(),
-    )
-
-
-@cache
-def _undetermined() -> dict[str, bool]:
-    """Return the argument that keeps Polars from merging equal calls, where the installed version has it."""
-    known = inspect.signature(register_plugin_function).parameters
-    return {"is_deterministic": False} if "is_deterministic" in known else {}
+    return plugin_expression(path, operation, columns, parameters)
 
 
 @cache

@@ -10,23 +10,36 @@ from __future__ import annotations
 import atexit
 import ctypes
 import hashlib
+import inspect
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import dpfast.kernels as kernels
+import polars as pl
+from polars.plugins import register_plugin_function
 
-__all__ = ["Library", "UnavailableError", "library"]
+import dpfast.kernels as kernels
+from dpfast.kernels.plugin.layout import MAGIC
+
+__all__ = ["Library", "UnavailableError", "library", "plugin_expression"]
 
 _FOLDER_MODE = 0o700
+_DIGEST_BYTES = 32
+_MOST_KEPT = 8
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+#: Laplace noise of scale 1.
+_TRIED = MAGIC + struct.pack("<d", 1.0)
 
 
 class UnavailableError(Exception):
@@ -34,7 +47,7 @@ class UnavailableError(Exception):
 
 
 class Library:
-    """The loaded library.
+    """The loaded library, which Polars has loaded too and asked for a type.
 
     Attributes
     ----------
@@ -50,9 +63,55 @@ class Library:
 
         self.path = path
         self.functions = ctypes.CDLL(str(path))
-        set_callback = self.functions.dpfast_set_callback
-        set_callback.argtypes, set_callback.restype = [ctypes.c_int64], None
-        set_callback(ctypes.cast(CALLBACK, ctypes.c_void_p).value)
+        self._set("callback", ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
+        self._set("allocator", _allocator())
+        # Polars loads it now, where its file is. Nothing is evaluated: Polars' threads would not outlive a fork.
+        tried = plugin_expression(path, "laplace", [pl.col("n")], _TRIED)
+        try:
+            schema = dict(pl.LazyFrame(schema={"n": pl.UInt32}).select(tried).collect_schema())
+        except (Exception, pl.exceptions.PanicException):
+            schema = {}
+        if schema != {"n": pl.Int64}:
+            raise UnavailableError("the installed version of Polars does not call it")
+
+    def _set(self, name: str, address: int) -> None:
+        setter = getattr(self.functions, f"dpfast_set_{name}")
+        setter.argtypes, setter.restype = [ctypes.c_int64], None
+        setter(address)
+
+
+def _allocator() -> int:
+    """Return the address of Polars' functions for memory, which it publishes for plugins; 0 without them."""
+    import polars._plr
+
+    capsule, name = getattr(polars._plr, "_allocator", None), b"polars.polars._allocator"
+    python = ctypes.pythonapi
+    python.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    if capsule is None or not python.PyCapsule_IsValid(capsule, name):
+        return 0
+    return int(python.PyCapsule_GetPointer(capsule, name) or 0)
+
+
+def plugin_expression(path: Path, operation: str, columns: Sequence[pl.Expr], parameters: bytes) -> pl.Expr:
+    """Return the expression that calls a library; see `calls.call`."""
+    return register_plugin_function(
+        plugin_path=path,
+        function_name=operation,
+        args=columns,
+        kwargs={"parameters": parameters} if parameters else None,
+        is_elementwise=True,
+        use_abs_path=True,
+        **_undetermined(),
+    )
+
+
+@cache
+def _undetermined() -> dict[str, bool]:
+    """Return the argument that keeps Polars from merging equal calls, where the installed version has it."""
+    known = inspect.signature(register_plugin_function).parameters
+    return {"is_deterministic": False} if "is_deterministic" in known else {}
 
 
 _made: Library | UnavailableError | None = None
@@ -77,7 +136,7 @@ def library() -> Library:
                 except UnavailableError as error:
                     _made = error
     if isinstance(_made, UnavailableError):
-        raise _made
+        raise UnavailableError(str(_made))
     return _made
 
 
@@ -148,24 +207,47 @@ def _is_private(path: Path) -> bool:
     return own and not found.st_mode & _OTHERS_MAY_WRITE
 
 
+def _is_whole(path: Path) -> bool:
+    """Return whether there is a library of this user's alone, with the digest at its end that it was written with.
+
+    Loading a file that a crash cut off could end the process.
+    """
+    if not path.exists() or not _is_private(path):
+        return False
+    code = path.read_bytes()
+    return hashlib.sha256(code[:-_DIGEST_BYTES]).digest() == code[-_DIGEST_BYTES:]
+
+
 def _provide(path: Path, linker: list[str] | None) -> None:
     """Have the library at a path: as it is, or built there."""
-    if path.exists() and _is_private(path):
+    if _is_whole(path):
         return
     if linker is None:
         raise UnavailableError("there is no linker: install a C compiler (cc) or binutils (ld)")
     with _turn(path.with_suffix(".lock")):
-        if path.exists() and _is_private(path):
+        if _is_whole(path):
             return
+        with suppress(FileNotFoundError):
+            path.unlink()
         with tempfile.TemporaryDirectory(dir=path.parent, prefix="building-") as building:
             linked = _link(Path(building), linker)
             try:
                 os.link(linked, path)
             except FileExistsError:
-                if not _is_private(path):
+                if not _is_whole(path):
                     raise OSError("the library at hand is not this user's own") from None
             except OSError:  # a file system without links
                 os.replace(linked, path)
+    _forget_old(path.parent)
+
+
+def _forget_old(folder: Path) -> None:
+    """Delete all libraries but a few: of earlier versions, and of other processors. Who has one loaded keeps it."""
+    with suppress(OSError):
+        libraries = sorted(folder.glob("plugin-*.so"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in libraries[_MOST_KEPT:]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".lock").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -187,11 +269,19 @@ def _link(folder: Path, linker: list[str]) -> Path:
     from dpfast.kernels.plugin.building import object_code
 
     given, made = folder / "plugin.o", folder / "plugin.so"
-    given.write_bytes(object_code())
+    try:
+        code = object_code()
+    except Exception as error:  # of whatever kind: Numba may be told not to compile, or to check bounds
+        raise UnavailableError(f"it could not be compiled ({type(error).__name__})") from None
+    given.write_bytes(code)
     run = subprocess.run([*linker, made, given], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if run.returncode != 0 or not made.exists():
         raise UnavailableError(f"{Path(linker[0]).name} could not link it")
     made.chmod(0o700)
-    with made.open("rb") as file:
+    # What stands behind its last section no loader reads.
+    with made.open("r+b") as file:
+        digest = hashlib.sha256(file.read()).digest()
+        file.write(digest)
+        file.flush()
         os.fsync(file.fileno())
     return made

@@ -61,9 +61,8 @@ class AdbcQuery(Private):
             return polars_schema(schema, "query")
         if kind == "NotSupportedError":
             mend = "read it as a stream: data=cursor.fetch_record_batch()"
-            raise ParameterError(
-                "connection", Words("of a driver that does not"), "one that knows a query's columns", mend
-            )
+            allowed = "of a driver that tells the columns of a query"
+            raise ParameterError("connection", Words("one that does not"), allowed, mend)
         raise DpfastError(f"the database refuses the query, or is not there ({kind})")
 
     def check(self) -> None:

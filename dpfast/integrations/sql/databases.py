@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
 from dpfast.aggregation.protocols import Database
 from dpfast.aggregation.sources import Schema
@@ -13,9 +13,20 @@ from dpfast.errors import ParameterError, Words
 __all__ = ["find_database", "sql"]
 
 _QUERY = Text("a table's name or a SELECT")
-Connection: TypeAlias = Annotated[Any, Special(lambda: (5, "connection", None, object(), sqlite3))]
+
+
+class _HasCursor(Protocol):
+    """What connections of all libraries have."""
+
+    def cursor(self) -> Any:
+        """Return what runs statements."""
+
+
+Connection: TypeAlias = Annotated[_HasCursor, Special(lambda: (5, "connection", None, object(), sqlite3))]
 QueryText: TypeAlias = Annotated[str, _QUERY]
 
+_DUCKDB = {"duckdb", "_duckdb"}
+_LIBRARIES = {*_DUCKDB, "psycopg", "sqlite3", "adbc_driver_manager"}
 _ALLOWED = "a connection of duckdb, psycopg, sqlite3 or ADBC"
 
 
@@ -28,10 +39,12 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     is chosen otherwise, but equally on all databases. Before anything is charged, a small public table goes through the
     same statement, and a database that differs by a bit is refused.
 
-    Guarantee: that of the release. What the database logs and shows to its administrators is outside of it: they may
-    see the statement with the public keys and the salt of the choice, which harm no guarantee, and the exact figures.
-    The query must be total, and a function of each unit's rows: no error, no ``random()``, ``LIMIT`` or window may
-    depend on other units' rows.
+    Guarantee
+    ---------
+    That of the release. What the database logs and shows to its administrators is outside of it: they may see the
+    statement with the public keys and the salt of the choice, which harm no guarantee, and the exact figures. The query
+    must be total, and treat each unit's rows by themselves: no error, ``LIMIT`` or window may depend on rows of
+    other units, and nothing on ``random()``.
 
     Parameters
     ----------
@@ -82,27 +95,36 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     >>> release.frame.columns[:2]
     ['zone', 'rides']
     """
+    library = _library(connection)
+    if library is None:
+        raise ParameterError("connection", Words(f"a {type(connection).__name__}"), _ALLOWED)
     text = _QUERY.read("query", query)
-    root = _module(connection)
-    if schema is not None and not isinstance(connection, sqlite3.Connection):
-        raise ParameterError("schema", schema, "left out", "only SQLite does not know the types of its columns")
     if isinstance(connection, sqlite3.Connection):
         from dpfast.integrations.sql.sqlite_sessions import SQLiteQuery
 
-        return SQLiteQuery(connection, text, schema or {})
-    if root in ("duckdb", "_duckdb") and type(connection).__name__ == "DuckDBPyConnection":
+        return SQLiteQuery(connection, text, {} if schema is None else schema)
+    if schema is not None:
+        raise ParameterError("schema", schema, "left out", "only SQLite does not know the types of its columns")
+    if library in _DUCKDB:
         from dpfast.integrations.sql.duckdb_sessions import DuckDBQuery
 
         return DuckDBQuery(connection, text)
-    if root == "psycopg" and hasattr(connection, "transaction") and not hasattr(connection, "__aenter__"):
+    if library == "psycopg":
         from dpfast.integrations.sql.postgresql_sessions import PostgreSQLQuery
 
         return PostgreSQLQuery(connection, text)
-    if any(kind.__module__.partition(".")[0] == "adbc_driver_manager" for kind in type(connection).__mro__):
-        from dpfast.integrations.sql.adbc_sessions import AdbcQuery
+    from dpfast.integrations.sql.adbc_sessions import AdbcQuery
 
-        return AdbcQuery(connection, text)
-    raise ParameterError("connection", Words(f"a {type(connection).__name__}"), _ALLOWED)
+    return AdbcQuery(connection, text)
+
+
+def _library(connection: object) -> str | None:
+    """Return the library that a connection is of; asynchronous ones are of none."""
+    for kind in type(connection).__mro__:
+        root = kind.__module__.partition(".")[0]
+        if kind.__name__ == ("DuckDBPyConnection" if root in _DUCKDB else "Connection") and root in _LIBRARIES:
+            return root
+    return None
 
 
 def _module(data: object) -> str:
@@ -112,7 +134,7 @@ def _module(data: object) -> str:
 def find_database(data: object) -> Database | None:
     """Return the database behind a relation of DuckDB or a table of Ibis, or None."""
     root = _module(data)
-    if root in ("duckdb", "_duckdb") and type(data).__name__ == "DuckDBPyRelation":
+    if root in _DUCKDB and type(data).__name__ == "DuckDBPyRelation":
         from dpfast.integrations.sql.duckdb_sessions import DuckDBRelation
 
         return DuckDBRelation(data)

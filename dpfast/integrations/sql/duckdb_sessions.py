@@ -75,6 +75,18 @@ def _usable(relation: Any) -> tuple[pl.Schema, dict[str, str]]:
     return pl.DataFrame(empty).schema, lines
 
 
+def _every(relation: Any) -> pl.Schema:
+    """Return all columns, those that cannot be used with a dtype that is refused by name."""
+    schema, lines = _usable(relation)
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    dtypes = {"HUGEINT": pl.Int128(), "UHUGEINT": pl.UInt128()}
+    others = {
+        name: pl.Decimal(38, 0) if kinds[name].startswith("DECIMAL") else dtypes.get(kinds[name], pl.Binary())
+        for name in lines
+    }
+    return pl.Schema({**schema, **others})
+
+
 def _projected(relation: Any, names: Sequence[str]) -> Any:
     """Return the columns, enumerations as strings."""
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
@@ -138,11 +150,9 @@ class _ConnectionSession:
 
     def describe(self, source: str) -> pl.Schema:
         """Return the columns."""
+        query = f"SELECT * FROM {source} AS dpf_source"
         with _ONE_AT_A_TIME:
-            schema: pl.Schema = _guarded(
-                lambda: _usable(self._connection.sql(f"SELECT * FROM {source} AS dpf_source"))[0]
-            )
-        return schema
+            return _guarded(lambda: _every(self._connection.sql(query)))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, or whose transaction failed."""
@@ -175,7 +185,7 @@ class _RelationSession:
     def describe(self, source: str) -> pl.Schema:
         """Return the columns."""
         with _ONE_AT_A_TIME:
-            return _guarded(lambda: _usable(self._relation))[0]
+            return _guarded(lambda: _every(self._relation))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, or whose transaction failed."""

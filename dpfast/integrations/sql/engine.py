@@ -74,7 +74,15 @@ class SqlEngine(Private):
         session.refuse()
         if session.describe(self._source) != self._schema:
             raise ParameterError("data", Words("with other columns"), "the same as when it was planned", "plan again")
-        check_figures(session.dialect, self._ask)
+        failed = False
+        try:
+            check_figures(session.dialect, self._ask)
+        except DpfastError:
+            raise
+        except Exception:
+            failed = True
+        if failed:
+            raise refused(self.name, "a public table of constants cannot be aggregated there")
         if query is not None:
             session.explain(self._write(query))
 

@@ -89,6 +89,8 @@ class _Session:
 
     def refuse(self) -> None:
         """Refuse a connection that is closed or another thread's, and a database of UTF-16."""
+        if self._connection.text_factory is not str:
+            raise ParameterError("connection", Words("one with a text_factory"), "one whose text_factory is str")
         if self._before("PRAGMA encoding") != [("UTF-8",)]:
             raise DpfastError(
                 "SQLite databases of UTF-16 are not supported; write it anew with PRAGMA encoding='UTF-8'"
@@ -113,10 +115,12 @@ class SQLiteQuery(Private):
     def __init__(
         self, connection: sqlite3.Connection, query: str, declared: Mapping[str, pl.DataType | type[pl.DataType]]
     ) -> None:
-        allowed = (pl.Int64, pl.Float64, pl.String)
-        for name, dtype in declared.items():
-            if dtype not in allowed:
-                raise ParameterError("schema", Words(f"{dtype} for {name!r}"), "of Int64, Float64 and String")
+        if not isinstance(declared, Mapping) or any(
+            not isinstance(name, str) or dtype not in (pl.Int64, pl.Float64, pl.String)
+            for name, dtype in declared.items()
+        ):
+            allowed = "a dict from names of columns to Int64, Float64 or String"
+            raise ParameterError("schema", declared, allowed, "cast other columns in the query")
         self._session = _Session(connection, {name: _instance(dtype) for name, dtype in declared.items()})
         self._source = from_clause(query, SQLITE.identifier)
 

@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -76,4 +76,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -24,9 +24,10 @@ from dpfast.kernels.plugin.exchange import (
     return_column,
     return_field,
 )
-from dpfast.kernels.plugin.layout import GAUSSIAN, LAPLACE, MAGIC, RESPONSE
+from dpfast.kernels.plugin.layout import GAUSSIAN, LAPLACE, RESPONSE
 from dpfast.kernels.plugin.memory import (
     allocate,
+    allocate_large,
     answer_chunk,
     call_with,
     draw_multiples,
@@ -36,6 +37,7 @@ from dpfast.kernels.plugin.memory import (
     f64_array,
     fill_words,
     free,
+    free_large,
     fresh_bytes,
     i32_array,
     i64_array,
@@ -47,6 +49,7 @@ from dpfast.kernels.plugin.memory import (
     u8_array,
     u32_array,
 )
+from dpfast.kernels.plugin.parameters import find_parameters, largest_scale, read_scales, spread_value
 
 __all__ = ["BLOCK_ROWS", "field_of", "run"]
 
@@ -54,20 +57,8 @@ BLOCK_ROWS = 131_072
 """As in dpfast.columns: a chunk of words is for so many rows."""
 
 _SCHEDULE_BYTES = 15 * 64
-_LOWEST, _HIGHEST = 2.0**-960, 2.0**960
 _LARGEST_INTEGER = 2.0**60
 _NARROW_LAPLACE, _NARROW_GAUSSIAN, _ONES_BELOW = 2.0**8, 2.0**7, 2.0**25
-_MAGIC = np.frombuffer(MAGIC, np.uint64)[0].astype(np.int64)
-_DECIDED = np.int32(0)
-
-
-@kernel
-def _parameters(arguments, size):
-    """Return the address of what stands behind the magic word in pickled arguments, 0 where it is not there."""
-    for place in range(size - 7):
-        if load(arguments + place) == _MAGIC:
-            return arguments + place + 8
-    return 0
 
 
 @kernel
@@ -88,40 +79,6 @@ def field_of(operation, fields, count, result):
     if not return_field(result, load(fields + layout.SCHEMA_NAME), form):
         return layout.NO_MEMORY
     return layout.OK
-
-
-@kernel
-def _read_scales(form, source, rows, scales):
-    """Write a column's scales as float64 at an address; return 0, or the number of an error."""
-    wide = f64_array(scales, rows)
-    if form == 0:
-        given = i64_array(source, rows)
-        for i in range(rows):
-            wide[i] = np.float64(given[i])
-            # 2**63 itself is what integers just below it round to; cast back, it would not fit.
-            if not (abs(wide[i]) < 2.0**63 and np.int64(wide[i]) == given[i]):
-                return layout.SCALE_INEXACT
-    elif form == 1:
-        copy(i32_array(source, rows), wide)
-    elif form == 2:
-        copy(u32_array(source, rows), wide)
-    elif form == 3:
-        copy(f64_array(source, rows), wide)
-    else:
-        copy(f32_array(source, rows), wide)
-    return layout.OK
-
-
-@kernel
-def _largest_scale(scales, rows):
-    """Return the largest scale, -1 where one is out of range."""
-    given = f64_array(scales, rows)
-    largest, smallest = 0.0, 1.0
-    for i in range(rows):
-        if not (given[i] >= _LOWEST and given[i] <= _HIGHEST):
-            smallest = 0.0
-        largest = max(largest, given[i])
-    return largest if smallest > 0.0 else -1.0
 
 
 @kernel
@@ -298,11 +255,12 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
     """Draw for gathered columns and give the result back; return 0, or the number of an error."""
     block = min(rows, BLOCK_ROWS)
     beside = 32 + _SCHEDULE_BYTES + 8 * layout.JOB_WORDS + 256
-    scratch = allocate(beside + 2 * BATCH_BYTES + 64 + block * (8 * SCRATCH_ARRAYS + 32))
-    released = allocate(max(rows * released_bytes(form), 64))
+    used = beside + 2 * BATCH_BYTES + 64 + block * (8 * SCRATCH_ARRAYS + 32)
+    size = max(rows * released_bytes(form), 64)
+    scratch, released = allocate_large(used), allocate_large(size)
     if scratch == 0 or released == 0:
-        free(scratch)
-        free(released)
+        free_large(scratch, used)
+        free_large(released, size)
         return layout.NO_MEMORY
     key, job = scratch, scratch + 32
     schedule = job + 8 * layout.JOB_WORDS
@@ -321,7 +279,7 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
         else:
             status = layout.NO_KEY
     clear(scratch, beside)
-    free(scratch)
+    free_large(scratch, used)
     nulls = 0
     returned_bits = 0
     returned_form = form
@@ -331,38 +289,15 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
         returned_bits = bits
         for row in range(rows):
             nulls += 1 - ((load_byte(bits + (row >> 3)) >> (row & 7)) & 1)
-    if status == layout.OK and not return_column(result, name, returned_form, rows, nulls, returned_bits, released):
+    if status == layout.OK and not return_column(
+        result, name, returned_form, rows, nulls, returned_bits, released, size
+    ):
         status = layout.NO_MEMORY
     if status != layout.OK:
-        free(released)
+        free_large(released, size)
     if bits != 0 and (status != layout.OK or operation == RESPONSE):
         free(bits)
     return status
-
-
-@kernel
-def _spread(form, values, bits, rows):
-    """Return fresh memory with one value and its validity for each of so many rows: (values, bits), 0 for none."""
-    item = item_bytes(form)
-    wide = allocate(max(item * rows, 64))
-    many = 0
-    if bits != 0:
-        many = allocate(max((rows + 7) // 8, 64))
-        if many == 0:
-            free(wide)
-            wide = 0
-    if wide == 0:
-        return 0, 0
-    for row in range(rows):
-        for byte in range(item):
-            u8_array(wide + item * row + byte, 1)[0] = np.uint8(load_byte(values + byte))
-    if bits != 0:
-        clear(many, max((rows + 7) // 8, 64))
-        for row in range(rows):
-            if load_byte(bits) & 1:
-                byte = u8_array(many + (row >> 3), 1)
-                byte[0] = np.uint8(np.int64(byte[0]) | (1 << (row & 7)))
-    return wide, many
 
 
 @kernel
@@ -375,7 +310,7 @@ def _run_noise(operation, form, inputs, count, rows, values, bits, arguments, si
         free(bits)
         return layout.NO_MEMORY
     if count == 1:
-        scales = _parameters(arguments, size)
+        scales = find_parameters(arguments, size)
         status = layout.PROTOCOL if scales == 0 else layout.OK
         if scales != 0:
             store(one, load(scales))
@@ -394,10 +329,12 @@ def _run_noise(operation, form, inputs, count, rows, values, bits, arguments, si
             per_row = scale_rows != 1
             taller = scale_rows if rows == 1 else rows
             scales, held = gather_values(series, item_bytes(scale_form))
-            if scale_form != 3 and scale_rows > 0:
+            if scales == 0 and scale_rows > 0:
+                status = layout.NO_MEMORY
+            elif scale_form != 3 and scale_rows > 0:
                 source = scales
                 scales = allocate(max(8 * scale_rows, 64))
-                status = layout.NO_MEMORY if scales == 0 else _read_scales(scale_form, source, scale_rows, scales)
+                status = layout.NO_MEMORY if scales == 0 else read_scales(scale_form, source, scale_rows, scales)
                 free(held)
                 held = scales
     spread, spread_bits = 0, 0
@@ -405,9 +342,9 @@ def _run_noise(operation, form, inputs, count, rows, values, bits, arguments, si
         known = rows if per_row else 1
         if taller != rows:
             known = taller
-            spread, spread_bits = _spread(form, values, bits, taller)
+            spread, spread_bits = spread_value(form, values, bits, taller)
             status = layout.NO_MEMORY if spread == 0 else layout.OK
-        largest = _largest_scale(scales, known) if known > 0 and (count == 1 or taller > 0 or per_row) else 0.0
+        largest = largest_scale(scales, known) if known > 0 else 0.0
         if status == layout.OK and largest < 0.0:
             status = layout.SCALE_RANGE
         elif status == layout.OK and form < 3 and largest > _LARGEST_INTEGER:
@@ -449,7 +386,7 @@ def _run(operation, inputs, count, arguments, size, given, result):
     if operation != RESPONSE:
         status = _run_noise(operation, form, inputs, count, rows, values, bits, arguments, size, given, result)
     else:
-        parameters = _parameters(arguments, size)
+        parameters = find_parameters(arguments, size)
         if parameters == 0:
             free(bits)
             status = layout.PROTOCOL
@@ -471,4 +408,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

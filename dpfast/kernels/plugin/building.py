@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 from numba import types
+from numba.core.registry import cpu_target
 
 from dpfast.kernels.plugin.bodies import field_of, run
 from dpfast.kernels.plugin.drawing import answer_chunk, draw_multiples, draw_ones, draw_powers
@@ -35,26 +36,36 @@ _COMPILED: tuple[tuple[Any, int], ...] = (
     (answer_chunk, 4),
 )
 #: What the library shows to others.
-_EXPORTED = re.compile("_polars_plugin_|dpfast_(set_callback|[a-z_]+_under_key)")
+_EXPORTED = re.compile("_polars_plugin_|dpfast_(set_callback|set_allocator|[a-z_]+_under_key)")
+
+
+def _target() -> tuple[str, str]:
+    """Return the processor's name and features that kernels are compiled for, as Numba was told or found."""
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return name, features
+
+
+def _features() -> dict[str, bool]:
+    return {feature[1:]: feature.startswith("+") for feature in _target()[1].split(",")}
 
 
 @cache
 def can_compile() -> bool:
     """Return whether the bodies run here: on Linux, on x86-64 with AES instructions."""
-    known = sys.platform.startswith("linux") and platform.machine() == "x86_64"
-    return known and has_aes(llvm.get_host_cpu_features())
+    known = sys.platform.startswith("linux") and platform.machine() == "x86_64" and sys.maxsize > 2**32
+    return known and has_aes(_features()) and has_aes(llvm.get_host_cpu_features())
 
 
 def processor() -> str:
     """Return what code is compiled for: the processor's name and features."""
-    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return " ".join(_target())
 
 
 def object_code() -> bytes:
     """Return an object file of the plugin, to be linked into a shared library; takes up to a minute."""
-    for name in EXTERNALS:
+    for external in EXTERNALS:
         # Kernels are linked for use in this process too, which nobody makes of them: any address will do.
-        llvm.add_symbol(name, 1)
+        llvm.add_symbol(external, 1)
     names, modules = {}, []
     for function, words in _COMPILED:
         signature = (_WORD,) * words
@@ -64,15 +75,13 @@ def object_code() -> bytes:
         compiled = fresh.overloads[signature]
         names[function.__name__] = compiled.fndesc.llvm_func_name
         modules.append(llvm.parse_assembly(compiled.library.get_llvm_str()))
-    features = llvm.get_host_cpu_features()
+    name, features = _target()
     whole = llvm.parse_assembly(glue(names, {function.__name__: words for function, words in _COMPILED}))
-    for module in [llvm.parse_assembly(encryption(vector_blocks(features))), *modules]:
+    for module in [llvm.parse_assembly(encryption(vector_blocks(_features()))), *modules]:
         whole.link_in(module)
     whole.verify()
     target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=3, reloc="pic", codemodel="default"
-    )
+    machine = target.create_target_machine(cpu=name, features=features, opt=3, reloc="pic", codemodel="default")
     _keep_only_exported(whole, machine)
     code: bytes = machine.emit_object(whole)
     return code
@@ -88,4 +97,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

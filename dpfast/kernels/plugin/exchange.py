@@ -10,6 +10,7 @@ from dpfast.kernels.plugin.memory import (
     allocate,
     call,
     free,
+    free_large,
     load,
     load_byte,
     of_release_array,
@@ -248,13 +249,13 @@ def release_field(schema):
 
 
 @kernel
-def return_column(result, name, form, rows, nulls, bits, values):
+def return_column(result, name, form, rows, nulls, bits, values, size):
     """Fill an export with one chunk, which owns the memory at ``bits`` (0 for none) and ``values``.
 
-    Returns whether there was memory; without, nothing is owned.
+    ``size`` is what `allocate_large` was asked for. Returns whether there was memory; without, nothing is owned.
     """
     schema, arrays = allocate(layout.SCHEMA_BYTES), allocate(8)
-    array, buffers = allocate(layout.ARRAY_BYTES), allocate(16)
+    array, buffers = allocate(layout.ARRAY_BYTES), allocate(24)
     if schema == 0 or arrays == 0 or array == 0 or buffers == 0 or not return_field(schema, name, form):
         free(schema)
         free(arrays)
@@ -265,6 +266,7 @@ def return_column(result, name, form, rows, nulls, bits, values):
         store(array + word, 0)
     store(buffers, bits)
     store(buffers + 8, values)
+    store(buffers + 16, size)
     store(array + layout.ARRAY_LENGTH, rows)
     store(array + layout.ARRAY_NULLS, nulls)
     store(array + layout.ARRAY_BUFFER_COUNT, 2)
@@ -285,7 +287,7 @@ def release_array(array):
     """Free a chunk's memory, when whoever took it over is done."""
     buffers = load(array + layout.ARRAY_PRIVATE)
     free(load(buffers))
-    free(load(buffers + 8))
+    free_large(load(buffers + 8), load(buffers + 16))
     free(buffers)
     store(array + layout.ARRAY_RELEASE, 0)
     return 0
@@ -304,4 +306,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -41,6 +41,7 @@ def _errors() -> str:
         f"@dpfast_errors = internal constant [{len(ERRORS)} x ptr] [{', '.join(pointers)}]",
         "@dpfast_last = internal thread_local global i64 0",
         "@dpfast_callback = internal global i64 0",
+        "@dpfast_allocator = internal global i64 0",
         "define ptr @_polars_plugin_get_last_error_message() {",
         "  %number = load i64, ptr @dpfast_last",
         f"  %place = getelementptr [{len(ERRORS)} x ptr], ptr @dpfast_errors, i64 0, i64 %number",
@@ -48,15 +49,18 @@ def _errors() -> str:
         "  ret ptr %text",
         "}",
         f"define i32 @_polars_plugin_get_version() {{ ret i32 {VERSION} }}",
-        "define void @dpfast_set_callback(i64 %callback) {",
-        "  store i64 %callback, ptr @dpfast_callback",
-        "  ret void",
-        "}",
-        "define i64 @dpfast_of_callback() {",
-        "  %callback = load i64, ptr @dpfast_callback",
-        "  ret i64 %callback",
-        "}",
     ]
+    for name in ("callback", "allocator"):
+        lines += [
+            f"define void @dpfast_set_{name}(i64 %given) {{",
+            f"  store i64 %given, ptr @dpfast_{name}",
+            "  ret void",
+            "}",
+            f"define i64 @dpfast_of_{name}() {{",
+            f"  %kept = load i64, ptr @dpfast_{name}",
+            "  ret i64 %kept",
+            "}",
+        ]
     return "\n".join(lines)
 
 
@@ -122,4 +126,4 @@ i64 %size) {{
 }}"""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

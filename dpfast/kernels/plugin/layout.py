@@ -93,4 +93,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

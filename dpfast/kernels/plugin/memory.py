@@ -12,11 +12,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from dpfast.kernels.compilation import inlined
+from dpfast.kernels.compilation import inlined, kernel
 
 __all__ = [
     "EXTERNALS",
     "allocate",
+    "allocate_large",
     "answer_chunk",
     "call",
     "call_with",
@@ -27,26 +28,26 @@ __all__ = [
     "f64_array",
     "fill_words",
     "free",
+    "free_large",
     "fresh_bytes",
     "i32_array",
     "i64_array",
     "load",
     "load_byte",
-    "load_float",
+    "of_allocator",
     "of_callback",
     "of_release_array",
     "of_release_field",
     "of_release_series",
     "prepare_key",
     "store",
-    "store_float",
     "u8_array",
     "u16_array",
     "u32_array",
     "u64_array",
 ]
 
-_I8, _I64, _F64 = ir.IntType(8), ir.IntType(64), ir.DoubleType()
+_I8, _I64 = ir.IntType(8), ir.IntType(64)
 
 
 def _at(builder: Any, address: Any, kind: Any) -> Any:
@@ -81,9 +82,9 @@ def _storing(kind: Any, given: Any) -> Any:
     return store_one
 
 
-load, load_float = _loading(_I64, types.int64), _loading(_F64, types.float64)
+load = _loading(_I64, types.int64)
 load_byte = _loading(_I8, types.int64, widen=True)
-store, store_float = _storing(_I64, types.int64), _storing(_F64, types.float64)
+store = _storing(_I64, types.int64)
 
 
 def _array_of(dtype: Any) -> Any:
@@ -134,6 +135,29 @@ def call_with(typing_context: Any, function: Any, argument: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
+@intrinsic
+def call_allocator(typing_context: Any, function: Any, size: Any, alignment: Any) -> Any:
+    """Call a C function that takes two sizes and returns an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_I64, [_I64, _I64])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), list(arguments[1:]))
+
+    return types.int64(*[types.int64] * 3), generate
+
+
+@intrinsic
+def call_deallocator(typing_context: Any, function: Any, address: Any, size: Any, alignment: Any) -> Any:
+    """Call a C function that takes an address and two sizes, and returns nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 3)
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), list(arguments[1:]))
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), generate
+
+
 _ADDRESS = types.int64
 allocate = types.ExternalFunction("malloc", _ADDRESS(types.int64))
 free = types.ExternalFunction("free", types.void(_ADDRESS))
@@ -152,7 +176,7 @@ def _linked(name: str, words: int) -> Any:
 # Of glue.py and encryption.py.
 prepare_key, fill_words = _linked("prepare_key", 2), _linked("fill_words", 4)
 """(32 bytes of key, memory for its schedule); (schedule, the counter's lower half, address, batches)."""
-of_callback = _linked("of_callback", 0)
+of_callback, of_allocator = _linked("of_callback", 0), _linked("of_allocator", 0)
 of_release_array, of_release_field = _linked("of_release_array", 0), _linked("of_release_field", 0)
 of_release_series = _linked("of_release_series", 0)
 # Of drawing.py, so that the bodies are compiled without what they call.
@@ -161,3 +185,31 @@ answer_chunk = _linked("answer_chunk", 4)
 
 
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+
+_LARGE, _ALIGNMENT = 1 << 14, 64
+
+
+@kernel
+def allocate_large(size):
+    """Return memory from Polars' own allocator where it is large: one that keeps pages, which are slow to get.
+
+    The address of its functions (allocate, deallocate) is set before the first call, or never.
+    """
+    functions = of_allocator()
+    if functions == 0 or size < _LARGE:
+        return allocate(size)
+    return call_allocator(load(functions), size, _ALIGNMENT)
+
+
+@kernel
+def free_large(address, size):
+    """Free what `allocate_large` returned for this size."""
+    functions = of_allocator()
+    if functions == 0 or size < _LARGE:
+        free(address)
+    elif address != 0:
+        call_deallocator(load(functions + 8), address, size, _ALIGNMENT)
+    return 0
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95

@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
