@@ -90,6 +90,8 @@ class Cluster:
         tasks = self.session.range(self.session.sparkContext.defaultParallelism)
         nothing = tasks.mapInArrow(TryOut(self.specification, version("dpfast")), self.columns)
         self._write(nothing, self.exact)
+        if not self.exact.parts():
+            raise DpfastError("this Spark session's committer names files in another way than part-00000-...parquet")
 
     def run(self, query: GroupQuery) -> None:
         """Aggregate, draw and write; to be called once, after the charge.

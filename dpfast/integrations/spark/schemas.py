@@ -22,7 +22,8 @@ _DTYPES: dict[str, pl.DataType] = {
     "date": pl.Date(),
     "binary": pl.Binary(),
     "timestamp": pl.Datetime("us", "UTC"),
-    "timestamp_ntz": pl.Datetime("us"),
+    # Its microseconds would depend on the session's time zone: the plan refuses it.
+    "timestamp_ntz": pl.Datetime("ns"),
 }
 #: What has no dtype of its own here can be neither a key nor added up; the plan refuses it by this name.
 _OTHER = pl.Struct([])
@@ -54,6 +55,8 @@ def read_frame(frame: object) -> Any:
     if any(".connect." in name for name in names) or not hasattr(session, "_jsc"):
         allowed = "a DataFrame of a session with a driver of its own, not of Spark Connect"
         raise ParameterError("data", frame, allowed, "run the release in the driver's process")
+    if frame.isStreaming:  # type: ignore[attr-defined]
+        raise ParameterError("data", frame, "a DataFrame of a batch, not of a stream", "release what a batch wrote")
     return frame
 
 
@@ -94,7 +97,7 @@ def quoted(name: str) -> str:
 
 def _type(name: str, dtype: pl.DataType) -> str:
     if isinstance(dtype, pl.Datetime):
-        return "timestamp" if dtype.time_zone else "timestamp_ntz"
+        return "timestamp"
     try:
         return _TYPES[type(dtype)]
     except KeyError:

@@ -47,7 +47,8 @@ def adversarial(rows=600, seed=7):
             "N": some([1, 2, None], pl.Int32),
             "who": some([*WORDS, *(f"u{number}" for number in range(20))], pl.String),
             "moment": some(
-                [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), datetime.datetime(2024, 2, 29), None], pl.Datetime("us")
+                [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), datetime.datetime(2024, 2, 29), None],
+                pl.Datetime("us", "UTC"),
             ),
         }
     )

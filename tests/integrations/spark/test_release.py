@@ -95,6 +95,25 @@ class TestFigures:
         assert counts.abs().max() <= 1
         assert ((ours["s"] - theirs["s"]).abs() < 3).all()
 
+    def test_keys_of_every_type(self, session, setting, tmp_path):
+        """Dates, moments in another time zone, Booleans, small numbers; with Arrow's large types as well."""
+        setting("spark.sql.session.timeZone", "America/St_Johns")
+        setting("spark.sql.execution.arrow.useLargeVarTypes", "true")
+        by = ["day", "flag", "small", "moment", "word"]
+        frame = session.range(9000).selectExpr(
+            "date_add(DATE '1969-12-30', CAST(id % 3 AS INT)) day",
+            "IF(id % 3 = 0, NULL, id % 3 = 1) flag",
+            "CAST(id % 3 - 128 AS TINYINT) small",
+            "timestamp_micros(id % 3 - 1) moment",
+            "IF(id % 3 = 0, '', concat('\u00e4', id % 3)) word",
+        )
+        asked = {"epsilon": 300.0, "delta": 1e-3, "n": dpf.count()}
+        release = dpspark.release(frame, by, path=tmp_path / "noisy", ledger=ledger(), **asked)
+        assert [field.dataType for field in release.frame.schema][:5] == [field.dataType for field in frame.schema]
+        expected = {tuple(row) for row in frame.distinct().collect()}
+        assert {tuple(row) for row in release.frame.select(*by).collect()} == expected
+        assert release.collect().frame["n"].is_between(2999, 3001).all()
+
     def test_two_actions_and_another_reader_see_one_draw(self, trips, session, tmp_path):
         release = dpspark.release(
             trips,
@@ -272,6 +291,9 @@ class TestRefusals:
         refused("cannot be a key", ColumnError, by="x")
         odd = trips.selectExpr("city", "array(x) x", "who w", "who W")
         refused("cannot sum", ColumnError, data=odd, s=dpf.sum("x", bounds=(0, 1)))
+        refused("not of a stream", data=session.readStream.format("rate").load(), by="value")
+        local = session.sql("SELECT TIMESTAMP_NTZ '2024-02-29 12:00:00' AS city")
+        refused("Spark cannot be asked about the column", ColumnError, data=local)
         refused("two columns of the name", ColumnError, data=trips.selectExpr("city", "x city"))
         refused("queries must be a name that Spark can tell from 'city'", City=dpf.count())
         refused("queries must be a name that Spark can tell from 'n_scale'", N_SCALE=dpf.count())
