@@ -24,16 +24,30 @@ PAGES = pl.DataFrame({"page": ["home", "search", "cart", "help"]})
 EPSILON_A_DAY = 0.5
 
 
+def allotment_of(day: str, ledger: dpf.Ledger) -> dpf.Ledger:
+    """Return the part of the budget that is set aside under the day's name, by this run or an earlier one."""
+    try:
+        return ledger.allotment(day)
+    except dpf.errors.LedgerError:
+        pass
+    try:
+        return ledger.allot(day, epsilon=EPSILON_A_DAY)
+    except dpf.errors.BudgetExceededError:
+        raise
+    except dpf.errors.LedgerError:
+        # Another run has set it aside meanwhile.
+        return ledger.allotment(day)
+
+
 def release_day(day: str, folder: Path, ledger: dpf.Ledger) -> str:
     """Release one day's visits, unless that was done, and return what happened."""
     out = folder / "released" / f"{day}.parquet"
     if out.exists():
         return "done before"
     try:
-        allotment = ledger.allot(day, epsilon=EPSILON_A_DAY)
-    except dpf.errors.LedgerError:
-        # An earlier run set it aside, and did not come to the end.
-        allotment = ledger.allotment(day)
+        allotment = allotment_of(day, ledger)
+    except dpf.errors.BudgetExceededError:
+        return "not released: the ledger's budget is used up"
     try:
         release = dpf.release(
             folder / "visits" / f"day={day}",
@@ -49,7 +63,7 @@ def release_day(day: str, folder: Path, ledger: dpf.Ledger) -> str:
             ledger=allotment,
         )
     except dpf.errors.BudgetExceededError:
-        return "charged by a run that did not write its result"
+        return "charged by another run, which has not written its result"
     # Whole or not at all: a reader never meets half a file.
     out.parent.mkdir(exist_ok=True)
     part = out.with_suffix(f".{os.getpid()}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,7 @@ from dpfast.errors import ColumnError, ParameterError, Words
 
 __all__ = ["ArrowStream", "polars_schema"]
 
-#: Readers that a release has begun to read; another one would find nothing, or the rest, in them.
+#: Readers that a release has begun to read, and what gave them; another one would find nothing, or the rest, in them.
 _read: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.Lock()
 
@@ -52,6 +53,8 @@ class ArrowStream(Private):
             # Out here no traceback holds the library's error, which may quote values.
             raise ColumnError(f"the {self._kind} cannot be opened as an Arrow stream of columns")
         self._reader = reader
+        # What has a length is a table, which gives a new reader each time.
+        self._given = [reader] if hasattr(type(data), "__len__") else [reader, data]
         self._schema, self.refused = polars_schema(schema, self._kind)
 
     def schema(self) -> pl.Schema:
@@ -60,7 +63,7 @@ class ArrowStream(Private):
 
     def check(self) -> None:
         """Refuse a stream that a release has read."""
-        if self._reader is None or self._reader in _read:
+        if self._reader is None or any(given in _read for given in self._given):
             mend = "open a new one, or give a table"
             raise ParameterError("data", Words(f"a {self._kind} that was read"), "a stream that nobody has read", mend)
 
@@ -70,7 +73,9 @@ class ArrowStream(Private):
             self.check()
             reader, self._reader = self._reader, None
             assert reader is not None
-            _read.add(reader)
+            for given in self._given:
+                with suppress(TypeError):  # it cannot be remembered
+                    _read.add(given)
         for batch in reader:
             yield batch.select(list(columns))
 
@@ -91,10 +96,13 @@ def polars_schema(schema: Any, kind: str) -> tuple[pl.Schema, dict[str, str]]:
         raise ColumnError(
             f"the {kind} has more than one column of the name {twice[0][:60]!r}; rename or drop all but one"
         )
-    held, refused = {}, {}
+    held: dict[str, pl.DataType] = {}
+    refused = {}
     for field in schema:
         try:
-            held[field.name] = pl.DataFrame(pa.schema([field]).empty_table()).schema[field.name]
+            dtype = pl.DataFrame(pa.schema([field]).empty_table()).schema[field.name]
+            # Some dtypes come out of an empty table, and can hold no values.
+            held |= pl.DataFrame(schema={field.name: dtype}).schema
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except (Exception, pl.exceptions.PanicException):

@@ -26,7 +26,7 @@ from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_key
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.private import Private
-from dpfast.aggregation.protocols import Engine
+from dpfast.aggregation.protocols import Engine, is_engine
 from dpfast.aggregation.pushed import PushedAggregation, push_down
 from dpfast.aggregation.reading_rows import KeptRows, frame_of_blocks
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
@@ -83,7 +83,7 @@ def prepare(
         engine cannot compute a measure.
 
     """
-    if isinstance(source, Engine):
+    if is_engine(source):
         return push_down(source, grouping, measures)
     if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
         source = Source(source)

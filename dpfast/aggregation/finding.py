@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from dpfast.aggregation.protocols import Database
+from dpfast.aggregation.protocols import Database, is_database
 from dpfast.errors import ParameterError, Words
 
 __all__ = ["find_database"]
@@ -23,7 +23,7 @@ def find_database(data: object) -> Database | None:
         It is a Spark frame, whose releases are made by Spark.
 
     """
-    if isinstance(data, Database):
+    if is_database(data):
         return data
     root = type(data).__module__.partition(".")[0]
     if root == "pyspark":

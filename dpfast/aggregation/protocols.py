@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import polars as pl
 
 from dpfast.queries import Bins, Measure
 
-__all__ = ["Database", "Engine", "GroupQuery", "Rows"]
+__all__ = ["Database", "Engine", "GroupQuery", "Rows", "is_database", "is_engine", "is_rows"]
 
 
-@runtime_checkable
 class Rows(Protocol):
     """Rows that are read as Arrow batches."""
 
@@ -89,7 +88,6 @@ class GroupQuery:
     salt: bytes = b""
 
 
-@runtime_checkable
 class Engine(Protocol):
     """A database that aggregates by group."""
 
@@ -116,7 +114,6 @@ class Engine(Protocol):
         """Return the result as an Arrow table; see `GroupQuery`."""
 
 
-@runtime_checkable
 class Database(Protocol):
     """Data of another library, which may be read as rows, aggregated where it is, or both."""
 
@@ -125,3 +122,23 @@ class Database(Protocol):
 
     def engine(self) -> Engine | None:
         """Return what aggregates, or None if nothing can."""
+
+
+def is_rows(data: object) -> TypeGuard[Rows]:
+    """Return whether an object supplies rows."""
+    return _has_methods(data, "schema", "check", "batches")
+
+
+def is_engine(data: object) -> TypeGuard[Engine]:
+    """Return whether an object aggregates."""
+    return _has_methods(data, "schema", "check", "aggregate")
+
+
+def is_database(data: object) -> TypeGuard[Database]:
+    """Return whether an object offers rows or an engine."""
+    return _has_methods(data, "rows", "engine")
+
+
+def _has_methods(data: object, *names: str) -> bool:
+    """Return whether an object's class has methods; its columns may be attributes of these names."""
+    return all(callable(getattr(type(data), name, None)) for name in names)

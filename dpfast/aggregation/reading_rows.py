@@ -13,6 +13,7 @@ from dpfast.aggregation.memory import room_for_rows
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.spilling import SpillFile, find_folder
+from dpfast.columns.tables import null_beyond_milliseconds
 from dpfast.errors import DpfastError
 
 __all__ = ["BLOCK_ROWS", "Blocks", "KeptRows", "frame_of_blocks", "read_blocks"]
@@ -63,7 +64,8 @@ def read_blocks(rows: Rows, schema: pl.Schema, columns: Sequence[str]) -> Iterat
     count = 0
 
     def block() -> pl.DataFrame:
-        frame = pl.DataFrame(pa.Table.from_batches(waiting).select(list(columns)))
+        table = pa.Table.from_batches(waiting).select(list(columns))
+        frame = pl.DataFrame(null_beyond_milliseconds(table))
         if dict(frame.schema) != wanted:
             raise DpfastError("a batch of the data has other columns or types than the schema said")
         return frame if count >= _LEAST_CHUNK * len(waiting) else frame.rechunk()

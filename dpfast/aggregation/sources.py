@@ -14,7 +14,7 @@ from dpfast.aggregation.arrow_streams import ArrowStream
 from dpfast.aggregation.finding import find_database
 from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.aggregation.paths import SUFFIXES, name_files
-from dpfast.aggregation.protocols import Engine, Rows
+from dpfast.aggregation.protocols import Engine, is_engine, is_rows
 from dpfast.aggregation.scans import Source, scan_files
 from dpfast.arguments import Choice, Special
 from dpfast.columns.tables import frame_of_table
@@ -160,9 +160,9 @@ def _supplied(data: object, engine: AskedEngine) -> Source | Engine:
             return pushed
         mend = 'let the database aggregate: engine="sql"' if engine == "rows" else 'let rows be read: engine="rows"'
         raise ParameterError("engine", engine, f"something else for {type(data).__name__}", mend)
-    if isinstance(data, Rows):
+    if is_rows(data):
         return Source.of_rows(data)
-    if isinstance(data, Engine):
+    if is_engine(data):
         return data
     return _in_memory(data)
 

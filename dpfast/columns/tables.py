@@ -9,7 +9,10 @@ import polars as pl
 
 from dpfast.errors import ColumnError
 
-__all__ = ["frame_of_table"]
+__all__ = ["frame_of_table", "null_beyond_milliseconds"]
+
+#: So many seconds are the most that int64 holds as milliseconds, which Polars makes of them.
+_MOST_SECONDS = (2**63 - 1) // 1000
 
 
 def frame_of_table(table: Any) -> pl.DataFrame:
@@ -34,10 +37,46 @@ def frame_of_table(table: Any) -> pl.DataFrame:
     if twice:
         raise ColumnError(f"the {kind} has more than one column of the name {twice[0]!r}; rename or drop all but one")
     try:
-        return pl.DataFrame(table)
+        return pl.DataFrame(_null_beyond(table))
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except (Exception, pl.exceptions.PanicException):
         pass
     # Out here no traceback holds the engine's error, which may quote values.
     raise ColumnError(f"the {kind} has columns that Polars cannot take over; cast them")
+
+
+def null_beyond_milliseconds(table: Any) -> Any:
+    """Return a PyArrow table with null for the moments in seconds that Polars would wrap into other ones.
+
+    Two units or keys that become one by wrapping would move figures by what both contribute.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> seconds = pa.array([0, 2**62], pa.timestamp("s"))
+    >>> null_beyond_milliseconds(pa.table({"t": seconds}))["t"].null_count
+    1
+
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "s":
+            column = table.column(place)
+            seconds = column.cast(pa.int64())
+            held = pc.and_(pc.less_equal(seconds, _MOST_SECONDS), pc.greater_equal(seconds, -_MOST_SECONDS))
+            table = table.set_column(place, field.name, pc.if_else(held, column, pa.scalar(None, field.type)))
+    return table
+
+
+def _null_beyond(table: Any) -> Any:
+    """Return a table of PyArrow or pandas without moments that would wrap."""
+    if hasattr(table, "schema"):
+        return null_beyond_milliseconds(table)
+    for name, dtype in zip(table.columns, table.dtypes, strict=True):
+        if getattr(dtype, "kind", "") == "M" and getattr(dtype, "unit", str(dtype)[11:-1]) == "s":
+            held = table[name].astype("int64").between(-_MOST_SECONDS, _MOST_SECONDS)
+            table = table.assign(**{str(name): table[name].where(held)})
+    return table

@@ -13,7 +13,7 @@ import dpfast as dpf
 from dpfast.aggregation import Grouping, aggregate, open_data
 from dpfast.aggregation.contributions import plan_contributions
 from dpfast.aggregation.keys import plan_keys
-from dpfast.aggregation.protocols import Engine, GroupQuery
+from dpfast.aggregation.protocols import Engine, GroupQuery, is_engine
 from dpfast.errors import ColumnError, DpfastError, LedgerError, ParameterError
 from dpfast.queries import Bins, Measure
 
@@ -77,7 +77,7 @@ MEASURES = [Measure("rows"), Measure("values", "x"), Measure("sum", "n", 0, 0, 3
 @pytest.mark.parametrize("frame", [FRAME, FRAME.clear()], ids=["rows", "no rows"])
 def test_figures_are_those_of_the_rows(frame, grouping):
     engine = PolarsEngine(frame)
-    assert isinstance(engine, Engine)
+    assert is_engine(engine)
     ours, theirs = (aggregate(open_data(data), grouping, MEASURES, words) for data in (frame, engine))
     if grouping.keys is None and grouping.by:
         order, other = (found.keys.select(pl.struct(pl.all()).arg_sort()).to_series() for found in (ours, theirs))

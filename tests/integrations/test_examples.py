@@ -45,12 +45,26 @@ def test_hourly_release(tmp_path, monkeypatch):
         patch.setattr(pl.DataFrame, "write_parquet", lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             main(tmp_path, today)
-    lost = "charged by a run that did not write its result"
+    lost = "charged by another run, which has not written its result"
     assert main(tmp_path, today) == {"2026-03-01": "done before", "2026-03-02": lost}
     assert main(tmp_path, datetime.date(2026, 3, 4))["2026-03-03"] == "released for epsilon 0.5"
     with dpf.Ledger.open(tmp_path / "ledger.db") as ledger:
         assert ledger.spent.epsilon == 1.5
     assert pl.read_parquet(tmp_path / "released" / "2026-03-01.parquet").equals(first)
+
+
+def test_a_ledger_of_the_hourly_job_that_is_used_up_says_so(tmp_path):
+    """60 days are paid for; what is set aside for a day stays there for it."""
+    main, today = main_of("hourly_release"), datetime.date(2026, 3, 2)
+    with dpf.Ledger.open(tmp_path / "ledger.db", epsilon=30, dataset="visits", privacy_unit="column:visitor") as ledger:
+        for day in range(59):
+            ledger.allot(f"day {day}", epsilon=0.5)
+        ledger.allot("2026-03-01", epsilon=0.5)
+    write_day(tmp_path, "2026-03-01")
+    write_day(tmp_path, "2026-03-02")
+    assert main(tmp_path, today) == {"2026-03-01": "released for epsilon 0.5"}
+    done = main(tmp_path, datetime.date(2026, 3, 3))
+    assert done == {"2026-03-01": "done before", "2026-03-02": "not released: the ledger's budget is used up"}
 
 
 def test_the_page_runs_cell_by_cell():

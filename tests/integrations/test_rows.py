@@ -13,7 +13,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation import Grouping, aggregate, open_source, reading_rows
-from dpfast.aggregation.protocols import Rows
+from dpfast.aggregation.protocols import is_rows
 from dpfast.aggregation.scans import Source
 from dpfast.errors import ColumnError, DpfastError, LedgerError, ParameterError
 from dpfast.queries import Bins, points_measure, sum_measure
@@ -136,7 +136,7 @@ def test_rows_read_once_are_kept_on_disk_where_they_outgrow_memory(frame, monkey
 def test_polars_own_source_supplies_rows_too(frame, tmp_path):
     frame.write_parquet(tmp_path / "a.parquet")
     for source in (open_source(frame), open_source(frame.lazy()), open_source(tmp_path / "a.parquet")):
-        assert isinstance(source, Rows)
+        assert is_rows(source)
         source.check()
         assert source.repeatable
         assert source.schema() == frame.schema
@@ -153,6 +153,15 @@ class _Outer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
+
+    def schema(self) -> pl.Schema:
+        return self.source.schema()
+
+    def check(self) -> None:
+        self.source.check()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        return self.source.batches(columns)
 
 
 @pytest.mark.parametrize("name", GROUPINGS)
@@ -288,3 +297,56 @@ def test_a_slice_before_a_filter_and_after_one():
     ):
         for engine in ("in-memory", "streaming"):
             assert query(lazy).collect(engine=engine).equals(query(frame.lazy()).collect())
+
+
+def test_columns_whose_names_are_those_of_methods(frame):
+    """A library's columns may be attributes of its frames: what an object's class has counts."""
+    names = ("rows", "engine", "schema", "check", "batches", "aggregate")
+
+    class Frame:
+        def __init__(self, table: Any) -> None:
+            self.table = table
+
+        def __getattr__(self, name: str) -> Any:
+            return self.table[name]
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return self.table.__arrow_c_stream__(requested_schema)
+
+    table = frame.select("k", *(pl.col("n").alias(name) for name in names)).to_arrow()
+    for source in (Frame(table), table, table.to_pandas().astype({"k": "string[pyarrow]"})):
+        assert figures(source, Grouping(("k",)), []).equals(figures(frame.lazy(), Grouping(("k",)), []))
+
+
+def test_an_object_that_gives_one_reader_twice_is_read_once(frame):
+    class Handing:
+        def __init__(self) -> None:
+            self.reader = reader(frame)
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return self.reader.__arrow_c_stream__(requested_schema)
+
+    handing, ledger = Handing(), dpf.Ledger(epsilon=1)
+    asked = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 0.25, "ledger": ledger}
+    dpf.release(handing, **asked)
+    with pytest.raises((ParameterError, ColumnError)):
+        dpf.release(handing, **asked)
+    assert ledger.spent.epsilon == 0.25
+
+
+def test_columns_that_no_frame_can_hold_are_refused_where_they_are_used():
+    table = pa.table({"k": ["a"], "wide": pa.array([None], pa.decimal256(60, 2))})
+    assert figures(table.to_reader(), Grouping(("k",)), []).height == 1
+    with pytest.raises(ColumnError, match="decimal256"):
+        aggregate(open_source(table.to_reader()), Grouping(("wide",)), [], words)
+
+
+def test_moments_that_would_wrap_are_null(frame):
+    """Two privacy units that became one would move figures by what both contribute."""
+    pandas = pytest.importorskip("pandas")
+    seconds = pa.array([0, 2**62, 5, -(2**62) - 1, None], pa.timestamp("s"))
+    table = pa.table({"t": seconds, "k": ["a"] * 5})
+    frames = [pandas.DataFrame({"t": np.array([0, 2**62, 5, -(2**62), "NaT"], "M8[s]")}).assign(k=1), table]
+    for source in (*frames, table.to_reader(), table.to_batches()[0]):
+        found = aggregate(open_source(source), Grouping(("t",)), [], words)
+        assert sorted(found.units.tolist()) == [1, 1, 3]
