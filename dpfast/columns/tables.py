@@ -73,7 +73,7 @@ def null_beyond_milliseconds(table: Any) -> Any:
 
 def _null_beyond(table: Any) -> Any:
     """Return a table of PyArrow or pandas without moments that would wrap."""
-    if hasattr(table, "schema"):
+    if hasattr(type(table), "schema"):
         return null_beyond_milliseconds(table)
     for name, dtype in zip(table.columns, table.dtypes, strict=True):
         if getattr(dtype, "kind", "") == "M" and getattr(dtype, "unit", str(dtype)[11:-1]) == "s":
