@@ -31,8 +31,8 @@ def frame_of_table(table: Any) -> pl.DataFrame:
 
     """
     kind = type(table).__name__
-    names = getattr(table, "column_names", None)
-    counted = Counter(list(table.columns) if names is None else names)
+    # Columns of pandas are attributes: a column called column_names would be taken for the names.
+    counted = Counter(table.column_names if hasattr(type(table), "column_names") else list(table.columns))
     twice = [str(name)[:60] for name, count in counted.items() if count > 1]
     if twice:
         raise ColumnError(f"the {kind} has more than one column of the name {twice[0]!r}; rename or drop all but one")

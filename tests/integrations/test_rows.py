@@ -301,7 +301,7 @@ def test_a_slice_before_a_filter_and_after_one():
 
 def test_columns_whose_names_are_those_of_methods(frame):
     """A library's columns may be attributes of its frames: what an object's class has counts."""
-    names = ("rows", "engine", "schema", "check", "batches", "aggregate")
+    names = ("rows", "engine", "schema", "check", "batches", "aggregate", "column_names")
 
     class Frame:
         def __init__(self, table: Any) -> None:
