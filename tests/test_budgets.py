@@ -62,6 +62,11 @@ def answered(ledger=None, **given):
     return dpf.answer(QUERIES, value="value", ledger=open_ledger(given) if ledger is None else ledger, **given)
 
 
+def synthesized(ledger=None, **given):
+    ledger = open_ledger(given) if ledger is None else ledger
+    return dpf.synthesize(FRAME, dpf.Domain({"cell": [0, 1, 2]}), ledger=ledger, rounds=2, **given)
+
+
 def open_ledger(given):
     return dpf.Ledger(epsilon=10**6, delta=0.5, accountant="zcdp" if given.get("rho") is not None else "basic")
 
@@ -75,6 +80,7 @@ METHODS = [
     Method("plan with private keys", planned_with_private_keys, dpf.plan, delta=True, selects_keys=True),
     Method("release", released, dpf.release, delta=True),
     Method("answer", answered, dpf.answer, delta=True, columns=True),
+    Method("synthesize", synthesized, dpf.synthesize),
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),
     *(
@@ -183,7 +189,9 @@ def test_epsilon_then_delta_everywhere_and_rho_by_name(method):
         assert parameters["delta"].default == 0
 
 
-PAYING = [method for method in METHODS if not method.name.startswith(("choose", "plan", "answer", "release"))]
+PAYING = [
+    method for method in METHODS if not method.name.startswith(("choose", "plan", "answer", "release", "synthesize"))
+]
 
 
 @pytest.mark.parametrize("method", PAYING, ids=lambda method: method.name)
