@@ -50,7 +50,9 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     ----------
     connection
         An open connection of duckdb, psycopg (PostgreSQL 14 or later, UTF-8), sqlite3, or of ADBC, which gives rows
-        alone. A connection that may only read will do. It must not be used by another thread during a release.
+        alone. A connection that may only read will do; with ``PRAGMA query_only=1``, SQLite can be asked for tables and
+        views by their names alone. It must not be used by another thread during a release; one of sqlite3 should be
+        opened with ``check_same_thread=False``, as Polars may collect a release in a thread of its own.
     query
         The name of a table or view as it is stored, its parts divided by dots, or a SELECT, which is used as
         ``FROM (query)``.
