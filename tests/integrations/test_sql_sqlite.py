@@ -106,7 +106,7 @@ def test_a_users_view_stays(connection):
 
 def test_two_columns_of_one_name(connection):
     for query in ("SELECT k, x, g AS x FROM t", "SELECT k, x, g AS X FROM t", "SELECT * FROM t JOIN t AS o USING (k)"):
-        with pytest.raises(DpfastError, match="(?i)have the name 'x'"):
+        with pytest.raises(DpfastError, match=r"(?i)have the name 'x'"):
             dpf.plan(dpf.sql(connection, query), **ASKED)
 
 
