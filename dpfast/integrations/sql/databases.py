@@ -44,7 +44,8 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     That of the release. What the database logs and shows to its administrators is outside of it: they may see the
     statement with the public keys and the salt of the choice, which harm no guarantee, and the exact figures. The query
     must be total, and treat each unit's rows by themselves: no error, ``LIMIT`` or window may depend on rows of
-    other units, and nothing on ``random()``.
+    other units, and nothing on ``random()``. Functions in it must be labelled truly: PostgreSQL calls those that are
+    labelled IMMUTABLE before the charge, when it plans the statement.
 
     Parameters
     ----------
@@ -140,7 +141,8 @@ def find_database(data: object) -> Database | None:
         from dpfast.integrations.sql.duckdb_sessions import DuckDBRelation
 
         return DuckDBRelation(data)
-    if root == "ibis" and type(data).__name__ == "Table":
+    # A join is a kind of table.
+    if root == "ibis" and any(kind.__name__ == "Table" for kind in type(data).__mro__):
         from dpfast.integrations.sql.ibis_tables import open_ibis_table
 
         return open_ibis_table(data)
