@@ -124,10 +124,15 @@ class _Connection:
 
     def relate(self, source: str) -> Any:
         """Return the relation of what may follow FROM; nothing is read."""
+        query = f"SELECT * FROM {source} AS dpf_source"
+        if any("MULTI" in str(statement.type) for statement in self._connection.extract_statements(query)):
+            # DuckDB would read the rows to find the columns, before the charge.
+            mend = "name its columns: PIVOT ... ON column IN (...)"
+            raise ParameterError("query", Words("a PIVOT whose columns are values of the data"), "a SELECT", mend)
         if source.startswith("("):
             # In FROM the second column of a name has another one.
             refuse_ambiguous(list(self._connection.sql(source).columns), folds_case=True)
-        return self._connection.sql(f"SELECT * FROM {source} AS dpf_source")
+        return self._connection.sql(query)
 
     def explain(self, statement: Statement) -> None:
         """Let DuckDB plan a statement."""
