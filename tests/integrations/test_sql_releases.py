@@ -161,7 +161,7 @@ def test_a_database_that_differs_is_refused_before_the_charge(databases, name, c
     if name == "PostgreSQL" and "double" in change:
         change = {"double": "real"}
     module, session = {
-        "DuckDB": (duckdb_sessions, "_ConnectionSession"),
+        "DuckDB": (duckdb_sessions, "_Session"),
         "PostgreSQL": (postgresql_sessions, "_Session"),
         "SQLite": (sqlite_sessions, "_Session"),
     }[name]

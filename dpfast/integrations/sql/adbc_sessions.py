@@ -60,10 +60,12 @@ class AdbcQuery(Private):
         else:
             return polars_schema(schema, "query")
         if kind == "NotSupportedError":
-            mend = "read it as a stream: data=cursor.fetch_record_batch()"
+            # A stream of such a driver is no way out: its types are those of the first rows.
+            mend = "for SQLite, open it with sqlite3: dpf.sql(sqlite3.connect(path), query)"
             allowed = "of a driver that tells the columns of a query"
             raise ParameterError("connection", Words("one that does not"), allowed, mend)
-        raise DpfastError(f"the database refuses the query, or is not there ({kind})")
+        mend = "; if an earlier statement failed, call connection.rollback()" if kind == "ProgrammingError" else ""
+        raise DpfastError(f"the database refuses the query, or is not there ({kind}){mend}")
 
     def check(self) -> None:
         """Refuse a query that has other columns by now, or a connection that is closed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ import polars as pl
 
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import DpfastError
-from dpfast.integrations.sql.dialects import SQLITE, Dialect
+from dpfast.integrations.sql.dialects import SPARK, SQLITE, Dialect, Kind
 from dpfast.queries import Bins, Measure
 
 __all__ = ["check_figures"]
@@ -64,21 +65,55 @@ _NUMBERS = (
 )
 _EDGES = Bins("x", (-1.5, 0.0, 0.5, 2.5, 1e300))
 
-_PEOPLE = tuple(
-    (unit, key, 7 * place % 5)
-    for unit in ("p", "P", "p ", None, "é")
-    for place, key in enumerate(("a", "A", "a ", None, "", "a", "b", "b", "b", "é"))
-)
-_BOUNDED = GroupQuery(("k",), (Measure("rows"), Measure("sum", "i", 0, -1, 3, 0)), "u", 3, 2, None, b"\x01\x7f\xff")
-#: Units, rows and sums by key: the figures of `_BOUNDED`, by which a known text's md5 is checked as well.
-_BOUNDED_FIGURES = {
-    None: (2, 2, 2),
-    "": (2, 2, 6),
-    "A": (2, 2, 4),
-    "a": (2, 4, 0),
-    "a ": (1, 1, 3),
-    "b": (3, 6, 12),
+#: Columns of other kinds: their dtype, and what is in them. Not every engine has each kind.
+_KINDS: dict[Kind, tuple[pl.DataType, tuple[object, ...]]] = {
+    "boolean": (pl.Boolean(), (True, False)),
+    "date": (
+        pl.Date(),
+        (
+            date(1970, 1, 1),
+            date(1969, 12, 31),
+            date(2020, 2, 29),
+            date(1, 1, 1),
+            date(9999, 12, 31),
+            date(1582, 10, 10),
+        ),
+    ),
+    "timestamp": (
+        pl.Datetime("us"),
+        (
+            datetime(1970, 1, 1),
+            datetime(1969, 12, 31, 23, 59, 59, 999_999),
+            datetime(2038, 1, 19, 3, 14, 8, 1),
+            datetime(1, 1, 3),
+            datetime(9999, 12, 29, 23, 59, 59, 999_999),
+        ),
+    ),
+    "unsigned": (pl.UInt64(), (0, 1, 2**62, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1)),
 }
+
+#: Rows of equal contributions, groups of equal sums, and keys that only their bytes tell apart.
+_PEOPLE = tuple(
+    (unit, key, number)
+    for unit in ("p", "P", "p ", None, "é")
+    for key, number in (
+        *(("a", 3), ("A", 0), ("a ", 1), (None, 1), ("", 2), ("a", 3)),
+        *(("b", 2), ("b", 2), ("b", 0), ("é", 1)),
+    )
+)
+_SUM = Measure("sum", "i", 0, -1, 3, 0)
+_PUBLIC = pl.DataFrame({"key0": ["a", None, "b", "z"]})
+#: Units, sums and rows by key: the figures of two queries, by which a known text's md5 is checked as well.
+_BOUNDED: tuple[tuple[GroupQuery, dict[str | None, tuple[int, int, int]]], ...] = (
+    (
+        GroupQuery(("k",), (_SUM, Measure("rows")), "u", 3, 2, None, b"\x01\x7f\xff"),
+        {"": (2, 4, 2), "A": (2, 0, 2), "a ": (1, 1, 1), "a": (2, 12, 4), "b": (3, 8, 6), None: (2, 2, 2)},
+    ),
+    (
+        GroupQuery(("k",), (_SUM, Measure("rows")), "u", 2, 2, _PUBLIC, b"\x01\x7f\xff"),
+        {"a": (4, 24, 8), "b": (2, 4, 4), None: (2, 2, 2)},
+    ),
+)
 
 
 def check_figures(dialect: Dialect, ask: Ask) -> None:
@@ -99,7 +134,9 @@ def check_figures(dialect: Dialect, ask: Ask) -> None:
     """
     _check_numbers(dialect, ask)
     _check_strings(dialect, ask)
-    _check_bounding(dialect, ask)
+    _check_kinds(dialect, ask)
+    for query, figures in _BOUNDED:
+        _check_bounding(dialect, ask, query, figures)
 
 
 def _check_numbers(dialect: Dialect, ask: Ask) -> None:
@@ -120,27 +157,62 @@ def _check_numbers(dialect: Dialect, ask: Ask) -> None:
 
 
 def _check_strings(dialect: Dialect, ask: Ask) -> None:
-    schema = pl.Schema({"k": pl.String})
+    schema = pl.Schema({"k": pl.String, "i": pl.Int64})
     values = [*_STRINGS, None]
-    found = ask(_table(dialect, schema, [(value,) for value in values]), schema, GroupQuery(("k",), (Measure("rows"),)))
-    counts = {row["key0"]: row["measure0"] for row in found.to_dicts()}
-    for value in values:
-        if counts.get(value) != 1:
-            raise _differs(dialect, "the string", value)
-
-
-def _check_bounding(dialect: Dialect, ask: Ask) -> None:
-    schema = pl.Schema({"u": pl.String, "k": pl.String, "i": pl.Int64})
-    found = ask(_table(dialect, schema, _PEOPLE), schema, _BOUNDED)
+    rows = [(value, 3) for value in values for _ in range(2)]
+    found = ask(_table(dialect, schema, rows), schema, GroupQuery(("k",), (_SUM, Measure("rows"))))
     figures = {row["key0"]: (row["units"], row["measure0"], row["measure1"]) for row in found.to_dicts()}
-    for key in sorted({*figures, *_BOUNDED_FIGURES}, key=str):
-        if figures.get(key) != _BOUNDED_FIGURES.get(key):
+    for value in values:
+        if figures.get(value) != (2, 6, 2):
+            raise _differs(dialect, "two rows of the string", value)
+
+
+def _check_kinds(dialect: Dialect, ask: Ask) -> None:
+    """Look at the other kinds that the engine knows: each value is a key, and is counted or summed."""
+    kinds = [kind for kind in _KINDS if kind in dialect.values and not (kind == "boolean" and dialect is SQLITE)]
+    if not kinds:
+        return
+    schema = pl.Schema([("row", pl.Int64()), *((kind, _KINDS[kind][0]) for kind in kinds)])
+    values = [(kind, value) for kind in kinds for value in (*_KINDS[kind][1], None)]
+    rows = [
+        (place, *(value if kind == other else None for other in kinds)) for place, (kind, value) in enumerate(values)
+    ]
+    summed = [Measure("sum", "boolean", 0, 0, 1, 0)] if "boolean" in kinds else []
+    if "unsigned" in kinds:
+        summed += [Measure("sum", "unsigned", *bounds) for bounds in ((0, 0, 9, 1), (40, 0, 2**23, 0), (62, 0, 3, 0))]
+    measures = (*(Measure("values", kind) for kind in kinds), *summed)
+    found = ask(_table(dialect, schema, rows), schema, GroupQuery(("row", *kinds), measures))
+    figures = {row["key0"]: [*map(_number, row.values())][1:] for row in found.to_dicts()}
+    for place, (kind, value) in enumerate(values):
+        counted = [int(kind == other and value is not None) for other in kinds]
+        number = int(value) if isinstance(value, int) else None
+        sums = [_contribution(measure, None, number if kind == measure.column else None) for measure in summed]
+        if figures.get(place) != [*map(_number, rows[place][1:]), 1, *counted, *sums]:
+            raise _differs(dialect, f"the {kind}", value)
+
+
+def _number(value: object) -> object:
+    """Return days or microseconds since 1970 of a date or timestamp; an engine may say these, too."""
+    if isinstance(value, datetime):
+        return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
+
+
+def _check_bounding(
+    dialect: Dialect, ask: Ask, query: GroupQuery, expected: dict[str | None, tuple[int, int, int]]
+) -> None:
+    schema = pl.Schema({"u": pl.String, "k": pl.String, "i": pl.Int64})
+    found = ask(_table(dialect, schema, _PEOPLE), schema, query)
+    figures = {row["key0"]: (row["units"], row["measure0"], row["measure1"]) for row in found.to_dicts()}
+    for key in sorted({*figures, *expected}, key=str):
+        if figures.get(key) != expected.get(key):
             raise _differs(dialect, "what units keep of the key", key)
 
 
-def _differs(dialect: Dialect, kind: str, value: float | str | None) -> DpfastError:
+def _differs(dialect: Dialect, kind: str, value: object) -> DpfastError:
+    shown = str(value) if isinstance(value, date) else repr(value)
     return DpfastError(
-        f"{dialect.name} computes otherwise than dpfast for {kind} {value!r} of a public table of constants: its "
+        f"{dialect.name} computes otherwise than dpfast for {kind} {shown} of a public table of constants: its "
         'version or a setting is not known to be right; let rows be read: engine="rows"'
     )
 
@@ -181,6 +253,15 @@ def _constant(dialect: Dialect, value: object, dtype: pl.DataType) -> str:
     if dtype == pl.String:
         null = f"CAST(NULL AS {dialect.text})"
         return null if value is None else dialect.constant.format(str(value).encode().hex())
+    if dtype == pl.Boolean:
+        return "CAST(NULL AS BOOLEAN)" if value is None else f"(1 = {int(value is True)})"
+    if dtype in (pl.Date, pl.Datetime):
+        name = "DATE" if dtype == pl.Date else "TIMESTAMP"
+        # Spark's timestamps are moments.
+        moment = "Z" if dialect is SPARK and dtype == pl.Datetime else ""
+        return f"CAST(NULL AS {name})" if value is None else f"{name} '{value}{moment}'"
+    if dtype == pl.UInt64:
+        return "CAST(NULL AS UBIGINT)" if value is None else f"CAST('{value}' AS UBIGINT)"
     name = dialect.double if dtype == pl.Float64 else dialect.bigint
     text = "NULL" if value is None else f"'{value!r}'"
     if isinstance(value, float) and not math.isfinite(value):

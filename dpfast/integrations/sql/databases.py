@@ -44,13 +44,16 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     That of the release. What the database logs and shows to its administrators is outside of it: they may see the
     statement with the public keys and the salt of the choice, which harm no guarantee, and the exact figures. The query
     must be total, and treat each unit's rows by themselves: no error, ``LIMIT`` or window may depend on rows of
-    other units, and nothing on ``random()``.
+    other units, and nothing on ``random()``. Functions in it must be labelled truly: PostgreSQL calls those that are
+    labelled IMMUTABLE before the charge, when it plans the statement.
 
     Parameters
     ----------
     connection
         An open connection of duckdb, psycopg (PostgreSQL 14 or later, UTF-8), sqlite3, or of ADBC, which gives rows
-        alone. A connection that may only read will do. It must not be used by another thread during a release.
+        alone. A connection that may only read will do; with ``PRAGMA query_only=1``, SQLite can be asked for tables and
+        views by their names alone. It must not be used by another thread during a release; one of sqlite3 should be
+        opened with ``check_same_thread=False``, as Polars may collect a release in a thread of its own.
     query
         The name of a table or view as it is stored, its parts divided by dots, or a SELECT, which is used as
         ``FROM (query)``.
@@ -138,7 +141,8 @@ def find_database(data: object) -> Database | None:
         from dpfast.integrations.sql.duckdb_sessions import DuckDBRelation
 
         return DuckDBRelation(data)
-    if root == "ibis" and type(data).__name__ == "Table":
+    # A join is a kind of table.
+    if root == "ibis" and any(kind.__name__ == "Table" for kind in type(data).__mro__):
         from dpfast.integrations.sql.ibis_tables import open_ibis_table
 
         return open_ibis_table(data)

@@ -18,7 +18,7 @@ def open_ibis_table(table: Any) -> Database:
     Raises
     ------
     ParameterError
-        If its backend is none of DuckDB, PostgreSQL and SQLite, or it has none.
+        If its backend is none of DuckDB, PostgreSQL and SQLite, or it has none, or if it needs an `ibis.memtable`.
 
     """
     import ibis
@@ -28,6 +28,9 @@ def open_ibis_table(table: Any) -> Database:
     except ibis.common.exceptions.IbisError:
         backend, query = None, ""
     name = getattr(backend, "name", "none")
+    if table.op().find(ibis.expr.operations.InMemoryTable):
+        mend = "write it into the database first: connection.create_table(name, memtable)"
+        raise ParameterError("data", Words("of a memtable, which is in no database"), "of tables of one database", mend)
     if name == "duckdb":
         from dpfast.integrations.sql.duckdb_sessions import DuckDBQuery
 

@@ -72,8 +72,11 @@ class _Session:
         try:
             return self._execute(sql, parameters, read)
         except psycopg.Error as error:
-            state = error.sqlstate or ""
-            text = str(error) if state.startswith("42") else f"{type(error).__name__} {state}"
+            state, diagnosis = error.sqlstate or "", error.diag
+            # Only what comes from reading the statement has a place in it. A function that PostgreSQL calls while it
+            # plans, as it is labelled IMMUTABLE, may say anything, and is named in the context.
+            named = diagnosis.statement_position and not diagnosis.context and not diagnosis.internal_query
+            text = str(error) if state.startswith("42") and named else f"{type(error).__name__} {state}"
         raise refused("PostgreSQL", text)
 
     def describe(self, source: str) -> pl.Schema:

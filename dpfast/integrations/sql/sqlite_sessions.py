@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import sqlite3
-import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import polars as pl
 
 from dpfast.aggregation.private import Private
-from dpfast.errors import DpfastError, ParameterError, Words
+from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
 from dpfast.integrations.sql.dialects import SQLITE, Dialect
 from dpfast.integrations.sql.engine import SqlEngine, refused
 from dpfast.integrations.sql.naming import from_clause
 from dpfast.integrations.sql.template import Statement
+from dpfast.integrations.sql.turns import turn
 
 __all__ = ["SQLiteQuery"]
 
-_ONE_AT_A_TIME = threading.Lock()
-_VIEW = "dpfast_columns"
+_Answer = TypeVar("_Answer")
+
+_PART = re.compile(r'"((?:[^"]|"")*)"')
 
 
 def _dtype(declared: str) -> pl.DataType:
@@ -66,26 +68,56 @@ class _Session:
 
     def _before(self, sql: str, parameters: Any = ()) -> list[Any]:
         """Return what SQLite says before any row is read: its words are about names and syntax."""
-        with _ONE_AT_A_TIME:
+        return self._guarded(lambda: self._execute(sql, parameters))
+
+    def _guarded(self, run: Callable[[], _Answer]) -> _Answer:
+        with turn(self._connection):
             try:
-                return self._execute(sql, parameters)
+                return run()
             except sqlite3.Error as error:
                 text = str(error)
+        if "same thread" in text:
+            mend = "open it with sqlite3.connect(..., check_same_thread=False), as Polars collects in its own threads"
+            raise ParameterError("connection", Words("one of another thread"), "one that any thread may use", mend)
         raise refused("SQLite", text)
 
     def describe(self, source: str) -> pl.Schema:
         """Return the columns, by the types that their tables declare."""
-        view = f'temp."{_VIEW}"'
-        self._before(f"DROP VIEW IF EXISTS {view}")
-        self._before(f"CREATE TEMP VIEW {_VIEW} AS SELECT * FROM {source} AS dpf_source")
-        try:
-            columns = self._before(f"SELECT name, type FROM pragma_table_xinfo('{_VIEW}', 'temp')")
-        finally:
-            self._before(f"DROP VIEW IF EXISTS {view}")
-        unknown = set(self._declared) - {name for name, _ in columns}
+        columns = self._described_query(source) if source.startswith("(") else self._described_table(source)
+        names = [name for name, _ in columns]
+        given = {name.casefold() for name in names}
+        for name in names:
+            # In a view the second column of a name has a number.
+            first = re.fullmatch(r"(.*):\d+", name, re.S)
+            if first and first[1].casefold() in given:
+                raise ColumnError(f"two columns of the query have the name {first[1]!r}; rename one of them with AS")
+        unknown = set(self._declared) - set(names)
         if unknown:
-            raise ParameterError("schema", sorted(unknown), f"of the columns {[name for name, _ in columns][:8]}")
+            raise ParameterError("schema", sorted(unknown), f"of the columns {names[:8]}")
         return pl.Schema({name: self._declared.get(name, _dtype(kind)) for name, kind in columns})
+
+    def _described_table(self, source: str) -> list[Any]:
+        """Return the names and types of a table's or view's columns, but those that only hidden ones have."""
+        parts = [part.replace('""', '"') for part in _PART.findall(source)]
+        marks = "?, ?" if len(parts) == 2 else "?"
+        asked = f"SELECT name, type FROM pragma_table_xinfo({marks}) WHERE hidden <> 1"
+        columns = self._before(asked, parts[::-1]) if len(parts) <= 2 else []
+        if not columns:
+            # Let SQLite say what is wrong.
+            self._before(f"EXPLAIN SELECT * FROM {source}")
+        return columns
+
+    def _described_query(self, source: str) -> list[Any]:
+        """Return the names and types of a query's columns: those of a view, which nobody sees."""
+        if self._before("PRAGMA query_only") == [(1,)]:
+            mend = "name a table or view, or open the database with mode=ro instead"
+            raise ParameterError("connection", Words("one with PRAGMA query_only=1"), "without it for a query", mend)
+        view = f"dpfast_{secrets.token_hex(8)}"
+        self._before(f"CREATE TEMP VIEW {view} AS SELECT * FROM {source} AS dpf_source")
+        try:
+            return self._before(f"SELECT name, type FROM pragma_table_xinfo('{view}', 'temp')")
+        finally:
+            self._before(f"DROP VIEW IF EXISTS temp.{view}")
 
     def refuse(self) -> None:
         """Refuse a connection that is closed or another thread's, and a database of UTF-16."""
@@ -95,6 +127,17 @@ class _Session:
             raise DpfastError(
                 "SQLite databases of UTF-16 are not supported; write it anew with PRAGMA encoding='UTF-8'"
             )
+        # Functions cannot be registered anew while a cursor is open.
+        if not self._has_functions():
+            self._guarded(self._add_functions)
+
+    def _has_functions(self) -> bool:
+        try:
+            return self._before("SELECT dpfast_md5(x'61'), dpfast_bytes('61')") == [(_hash(b"a"), b"a")]
+        except DpfastError:
+            return False
+
+    def _add_functions(self) -> None:
         self._connection.create_function("dpfast_md5", 1, _hash, deterministic=True)
         self._connection.create_function("dpfast_bytes", 1, _bytes, deterministic=True)
 
@@ -104,7 +147,7 @@ class _Session:
 
     def fetch(self, statement: Statement) -> pl.DataFrame:
         """Return the result."""
-        with _ONE_AT_A_TIME:
+        with turn(self._connection, charged=True):
             rows = self._execute(statement.sql, statement.parameters)
         return statement.frame(rows, strings=pl.Binary())
 

@@ -6,6 +6,7 @@ that are computed here from public parameters are written out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,9 @@ from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins
 
 __all__ = ["Statement", "write"]
+
+#: Stands for the source, while the names of tables are not chosen.
+_SOURCE = "dpf_values_of_source"
 
 
 @dataclass(frozen=True)
@@ -125,16 +129,16 @@ def write(
     ]
     selected = ", ".join(inner) or "1 AS v0"
     values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
-    rows = f"  SELECT {', '.join(columns)}\n  FROM {values_of_source}{condition}"
+    rows = f"  SELECT {', '.join(columns)}\n  FROM {_SOURCE}{condition}"
     names = [f"k{i}" for i in range(len(kinds))]
     if query.unit is None or unit_kind is None:
         tables = [("dpf_rows", rows, False), ("dpf_groups", _group(names, sums), False)]
-        return _finish(dialect, query, parameters, kinds, tables)
+        return _finish(dialect, query, parameters, kinds, tables, values_of_source)
     salt = parameters.bind(query.salt.hex(), "text")
     bounding = Bounding(dialect, names, kinds, sums, unit_kind, salt, query.max_groups, query.max_rows_per_group)
     public = None if query.public is None else public_keys(query.public, kinds, dialect, parameters)
     tables = [("dpf_rows", rows, bool(sums)), *bounding.tables(public)]
-    return _finish(dialect, query, parameters, kinds, tables)
+    return _finish(dialect, query, parameters, kinds, tables, values_of_source)
 
 
 def _group(keys: Sequence[str], sums: Sequence[str]) -> str:
@@ -150,8 +154,9 @@ def _finish(
     parameters: Parameters,
     kinds: Sequence[Kind],
     tables: Sequence[tuple[str, str, bool]],
+    values_of_source: str,
 ) -> Statement:
-    """Return the statement whose last table is that of the groups."""
+    """Return the statement whose last table is that of the groups; its tables have names that the source has not."""
     written = ",\n".join(f"{name} AS{dialect.materialized if twice else ''} (\n{sql}\n)" for name, sql, twice in tables)
     shown = [
         f"{dialect.shown.format(f'k{i}') if kinds[i] == 'string' else f'k{i}'} AS key{i}"
@@ -161,4 +166,14 @@ def _finish(
     for i, measure in enumerate(query.measures):
         shown.append(f"CAST({'n' if measure.kind == 'rows' else f'm{i}'} AS {dialect.bigint}) AS measure{i}")
     sql = f"WITH {written}\nSELECT {', '.join(shown)}\nFROM {tables[-1][0]}"
+    prefix = _unused(values_of_source)
+    sql = re.sub(r"\bdpf_(?=[a-z])", prefix, sql).replace(_SOURCE.replace("dpf_", prefix), values_of_source)
     return Statement(sql, parameters.values, tuple(kinds[: len(query.keys)]), 1 + len(query.measures))
+
+
+def _unused(text: str) -> str:
+    """Return what the names of tables begin with, so that none of them is in the text."""
+    folded, number = text.casefold(), 0
+    while f"dpf{number}_" in folded:
+        number += 1
+    return f"dpf{number}_"
