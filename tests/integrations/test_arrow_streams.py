@@ -502,7 +502,11 @@ def test_several_threads_share_a_stream():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_cannot_go_on_with_a_stream():
+@pytest.mark.parametrize("same_pid", [False, True])
+def test_a_forked_process_cannot_go_on_with_a_stream(monkeypatch, same_pid):
+    if same_pid:
+        # As in a PID namespace of the child's own, or where the id is used again.
+        monkeypatch.setattr(os, "getpid", lambda: 4711)
     noisy = dpa.noisy_stream(table(), {"n": dpa.laplace(1.0)}, block_rows=1000)
     noisy.read_next_batch()
     program, result = os.pipe()
