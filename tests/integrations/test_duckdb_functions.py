@@ -42,7 +42,7 @@ def fetched(connection, query):
 
 
 def by_hand(kind, columns, scale, random):
-    """Return noisy columns, with keystream cut by hand: one key for as much as is made at a time."""
+    """Return noisy columns, with keystream cut by hand: a key of words, and one of tails, for each buffer."""
     buffer, used, made = np.empty(0, np.uint8), 0, []
     for values in columns:
         make = laplace_words if kind == "laplace" else gaussian_words
@@ -50,8 +50,8 @@ def by_hand(kind, columns, scale, random):
         size = noise.word_bytes(values.size)
         if used + size > buffer.size:
             buffer, used = np.empty(BYTES_OF_A_KEY, np.uint8), 0
+            Keystream(random.key()).words(Purpose.NOISE).fill(0, buffer)
             keystream = Keystream(random.key())
-            keystream.words(Purpose.NOISE).fill(0, buffer)
         noise.keystream, noise.first_word = keystream, used
         made.append(np.empty(values.size, values.dtype))
         words = buffer[used : used + size]
@@ -120,7 +120,8 @@ def test_rule_1_no_word_serves_twice():
     source = Watched()
     pieces = Pieces(source)
     drawn = [pieces.noisy(zeros(PIECE), None, "laplace", 2.0**24) for _ in range(100)]
-    assert source.keys == 100 * PIECE * 6 // BYTES_OF_A_KEY + 1
+    # Two keys at a time: of the words, and of the further bits of some.
+    assert source.keys == 2 * (100 * PIECE * 6 // BYTES_OF_A_KEY + 1)
     # Of 204,800 draws with a scale of 2**24, about 700 pairs agree by chance; shared words would make thousands.
     assert np.unique(np.concatenate(drawn)).size > 204_800 - 3_000
     assert len({one.tobytes() for one in drawn}) == 100
@@ -169,6 +170,9 @@ def test_words_are_gone_when_they_are_used():
     assert not idle._bytes[: 4 * PIECE].any()
     assert idle._bytes[4 * PIECE :].any()
     assert not idle._scratch("noise", np.int32)[:PIECE].any()
+    again = np.empty(idle._bytes.size, np.uint8)
+    idle._keystream.words(Purpose.NOISE).fill(0, again)
+    assert (again[4 * PIECE :] == idle._bytes[4 * PIECE :]).mean() < 0.02  # the key that is kept does not make them
 
 
 def test_what_fails_is_not_used_again():
@@ -194,8 +198,9 @@ def test_a_call_within_a_call_takes_other_words():
     inner: list = []
     pieces._source = Nested()
     noisy = pieces.noisy(zeros(PIECE), None, "laplace", 1e6)
-    assert len(inner) == 1
+    assert len(inner) == 2
     assert (noisy == inner[0]).mean() < 0.01
+    assert (noisy == inner[1]).mean() < 0.01
 
 
 def test_threads_share_a_connection_and_its_cursors():
@@ -222,7 +227,12 @@ def test_threads_share_a_connection_and_its_cursors():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_fork_makes_new_keys():
+@pytest.mark.parametrize("same_pid", [False, True])
+def test_a_fork_makes_new_keys(monkeypatch, same_pid):
+    if same_pid:
+        # As in a PID namespace of the child's own, or where the id is used again.
+        monkeypatch.setattr(os, "getpid", lambda: 4711)
+
     class Counted:
         def key(self):
             return os.urandom(32)
