@@ -7,8 +7,9 @@ A keystream is a key and nothing else: word ``j`` of chunk ``c`` for a purpose i
     purpose * 2**96 + chunk * 2**32
 
 and a chunk reads fewer than 2**32 blocks, so no block of the cipher serves twice under one key; and as every
-kernel call has its own key, none serves twice at all. Nothing is global and nothing is kept between calls,
-which makes fork, threads, pickling and copying harmless by construction.
+kernel call has its own key, none serves twice at all. Nothing random is global and nothing is kept between calls,
+which makes fork, threads, pickling and copying harmless by construction. The few objects that keep randomness between
+calls remember their `process_mark`, and keep it from forks.
 
 The guarantees of dpfast are computational in this one place: they hold against anyone who cannot tell
 AES-256 under a random key from random bits. The running time is outside them.
@@ -28,12 +29,49 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special
 from dpfast.errors import ParameterError
 
-__all__ = ["RANDOM", "Keystream", "Purpose", "Random", "RandomSource", "SystemRandom", "Tail", "Words", "random_source"]
+__all__ = [
+    "RANDOM",
+    "Keystream",
+    "Purpose",
+    "Random",
+    "RandomSource",
+    "SystemRandom",
+    "Tail",
+    "Words",
+    "process_mark",
+    "random_source",
+]
 
 
 _KEY_BYTES = 32
 _BLOCK_BYTES = 16
 _ZEROS = memoryview(bytes(1 << 20))
+
+#: How many forks lie between the first process and this one.
+_forks = 0
+
+
+def _after_fork_in_child() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def process_mark() -> tuple[int, int]:
+    """Return what tells this process from all that it was forked from.
+
+    A process id alone does not: a child may have its parent's, in a PID namespace of its own or where the id is used
+    again. Forks are counted for that. The id tells of a fork that Python did not make.
+
+    Examples
+    --------
+    >>> process_mark() == process_mark()
+    True
+
+    """
+    return os.getpid(), _forks
 
 
 class Purpose(IntEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
-from dpfast.randomness import RandomSource
+from dpfast.randomness import RandomSource, process_mark
 
 __all__ = ["Blocks", "NoisyColumn", "PublicColumn", "short_name"]
 
@@ -197,14 +196,14 @@ class Blocks:
         self._threads = threads
         self._scratch: list[Buffers] = []
         self._failure: DpfastError | None = None
-        self._process = os.getpid()
+        self._process = process_mark()
         self._turn = threading.Lock()
 
     def __iter__(self) -> Blocks:
         return self
 
     def __next__(self) -> Any:
-        if os.getpid() != self._process:
+        if process_mark() != self._process:
             raise DpfastError(_FORKED)
         with self._turn:
             if self._failure is not None:

@@ -26,6 +26,7 @@ from typing import TypeVar
 
 from dpfast.errors import LedgerError
 from dpfast.ledger.turns import Turns
+from dpfast.randomness import process_mark
 
 __all__ = ["PATIENCE_SECONDS", "after_fork_in_child", "check_place", "hold"]
 
@@ -77,7 +78,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _locked(path: Path, found: tuple[int, int], work: Callable[[int], Result], alone: bool) -> tuple[Result] | None:
     """Return the work's result, or None where the name is another file's by now."""
-    process = os.getpid()
+    process = process_mark()
     descriptor = _opened(path)
     try:
         _wait(path, descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
@@ -93,7 +94,7 @@ def _locked(path: Path, found: tuple[int, int], work: Callable[[int], Result], a
                 )
         return (work(descriptor),)
     finally:
-        if os.getpid() == process:  # else the lock is the parent's
+        if process_mark() == process:  # else the lock is the parent's
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         _close(descriptor)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from dpfast.ledger.account import MAIN, Account, AnyItem, Entry, Identity, alrea
 from dpfast.ledger.charges import Item
 from dpfast.ledger.filters import Filter
 from dpfast.ledger.turns import Turns
+from dpfast.randomness import process_mark
 
 __all__ = ["MemoryStore"]
 
@@ -24,7 +24,7 @@ class MemoryStore:
     """
 
     def __init__(self, account: Account) -> None:
-        self._process = os.getpid()
+        self._process = process_mark()
         self._turns = Turns()
         # Accounts and the number of entries change together, by one assignment: whatever interrupts a charge,
         # that decides whether it was made. Entries beyond the number are of charges that were not.
@@ -32,7 +32,7 @@ class MemoryStore:
         self._entries: list[Entry] = []
 
     def _refuse_after_fork(self) -> None:
-        if os.getpid() != self._process:
+        if process_mark() != self._process:
             raise LedgerError(
                 "an in-memory ledger does not outlive a fork: parent and child would each spend the whole "
                 "budget; share a durable one, Ledger.open(path), between processes"

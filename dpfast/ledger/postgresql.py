@@ -27,6 +27,7 @@ from dpfast.ledger.durable import DurableStore, forked
 from dpfast.ledger.head import create_tables
 from dpfast.ledger.postgresql_server import FORMAT, Server, Session, reason_of
 from dpfast.ledger.turns import Turns
+from dpfast.randomness import process_mark
 
 __all__ = ["PostgresqlStore", "place_of"]
 
@@ -63,7 +64,7 @@ class PostgresqlStore(DurableStore):
         self._schema = _schema_of(name)
         self.place = place_of(server, name)
         self._session: Session | None = None
-        self._process = os.getpid()
+        self._process = process_mark()
         self._turns = Turns()
         self._transactions = 0
         _STORES.add(self)
@@ -110,7 +111,7 @@ class PostgresqlStore(DurableStore):
         """Close the connection, in a turn of its owner's; the server undoes what is not committed."""
         session, self._session = self._session, None
         self._forget()
-        if session is not None and self._process == os.getpid():
+        if session is not None and self._process == process_mark():
             session.connection.close()
 
     def abandon(self) -> None:
@@ -131,16 +132,16 @@ class PostgresqlStore(DurableStore):
         """Do some work in a transaction, kept whole or not at all."""
 
         def transaction() -> Result:
-            process = os.getpid()
+            process = process_mark()
             committing = False
             problem = ""
             try:
                 session = self._begun(writing)
                 result = work(session)
-                if os.getpid() == process:
+                if process_mark() == process:
                     committing = writing
                     session.commit()
-                if os.getpid() == process:
+                if process_mark() == process:
                     self._seen = self._now
                     return result
                 self.disconnect()
@@ -150,10 +151,10 @@ class PostgresqlStore(DurableStore):
             except BaseException as error:
                 self.disconnect()
                 # What a fork reads on its parent's connection says nothing of the ledger.
-                if os.getpid() == process or not isinstance(error, Exception):
+                if process_mark() == process or not isinstance(error, Exception):
                     raise
             # Not within the handler: psycopg's errors know the connection, and with it the password.
-            if os.getpid() != process:
+            if process_mark() != process:
                 raise forked()
             raise LedgerError(problem)
 
@@ -172,7 +173,7 @@ class PostgresqlStore(DurableStore):
         """Return a session in a new transaction; one that was lost since the last is replaced."""
         self._transactions += 1
         session = self._session
-        if session is not None and self._process == os.getpid():
+        if session is not None and self._process == process_mark():
             try:
                 session.begin(writing=writing)
                 return session
@@ -180,7 +181,7 @@ class PostgresqlStore(DurableStore):
                 if isinstance(error, psycopg.errors.LockNotAvailable):
                     raise
                 self.disconnect()
-        self._process = os.getpid()
+        self._process = process_mark()
         session = self._session = Session(self._server.connected(), self._schema)
         session.begin(writing=writing)
         return session

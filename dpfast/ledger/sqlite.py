@@ -31,6 +31,7 @@ from dpfast.ledger.head import create_tables
 from dpfast.ledger.rollback_journal import journal_of, recover, was_left
 from dpfast.ledger.sqlite_files import APPLICATION_ID, FORMAT, connected, ledger_errors, synchronise_directory
 from dpfast.ledger.write_ahead_log import convert, is_ahead, log_of
+from dpfast.randomness import process_mark
 
 __all__ = ["SqliteStore"]
 
@@ -77,7 +78,7 @@ class SqliteStore(DurableStore):
         self._path = path
         self.place = repr(str(path))
         self._connection: sqlite3.Connection | None = None
-        self._process = os.getpid()
+        self._process = process_mark()
         self._file: tuple[int, ...] | None = None
         self.working = threading.RLock()
         self.is_working = False
@@ -128,7 +129,7 @@ class SqliteStore(DurableStore):
         self._forget()
         if connection is None:
             return
-        if self._process == os.getpid():
+        if self._process == process_mark():
             connection.close()
         else:
             # Forked in the middle of a transaction: it is the parent's, and closing the copy would undo it. So the
@@ -148,7 +149,7 @@ class SqliteStore(DurableStore):
     ) -> tuple[Result] | None:
         """Do a transaction under the lock, or return None where it takes one alone."""
         with self.working, ledger_errors(self._path):
-            process = os.getpid()
+            process = process_mark()
             self.is_working = True
             try:
                 connection = self._connect(file, alone)
@@ -156,13 +157,13 @@ class SqliteStore(DurableStore):
                     return None
                 connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
                 result = work(connection)
-                if os.getpid() == process:
+                if process_mark() == process:
                     connection.execute("COMMIT")
                     self._seen, self._file = self._now, _state_of(file)
                     return (result,)
             except BaseException as error:
                 self.disconnect()  # undoes what is not committed
-                if os.getpid() != process and isinstance(error, Exception):
+                if process_mark() != process and isinstance(error, Exception):
                     # What it read, its parent was writing: that says nothing of the file.
                     raise forked() from None
                 raise
@@ -175,7 +176,7 @@ class SqliteStore(DurableStore):
         """Return the connection, a new one where others wrote, or None where the file is to be put in order first."""
         state = _state_of(file)
         left = was_left(self._path)
-        if self._connection is None or self._process != os.getpid() or self._file != state or left:
+        if self._connection is None or self._process != process_mark() or self._file != state or left:
             self.disconnect()
             check_place(self._path, file)
         ahead = is_ahead(os.pread(file, 100, 0))
@@ -195,7 +196,7 @@ class SqliteStore(DurableStore):
         if self._connection is None:
             self._connection = connected(self._path, "rw")
             self._connection.execute("PRAGMA journal_mode = PERSIST")  # see rollback_journal.py
-            self._process, self._file = os.getpid(), state
+            self._process, self._file = process_mark(), state
         return self._connection
 
     def _verified(self, connection: sqlite3.Connection) -> None:

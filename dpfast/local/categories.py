@@ -20,6 +20,7 @@ from dpfast.columns.declarations import AnyColumn, Numbers, TypedColumn, wrong_c
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError, ParameterError
+from dpfast.local.plain_values import flatten, is_plain, number_rows, objects_of
 
 __all__ = ["Categories", "Responses", "borrow_responses", "fit_categories", "read_categories"]
 
@@ -35,12 +36,20 @@ def _wrong_categories() -> Iterator[object]:
     yield from (list(range(LARGEST_NUMBER + 1)), pl.Series([0.5, 1.5]), np.datetime64("2020-01-01"))
 
 
+def _wrong_responses() -> Iterator[object]:
+    for value in wrong_columns(least=0, most=32, whole=True):
+        # One value of any kind, and a flat list, have rows of no category.
+        flat = isinstance(value, list) and not isinstance(value[0], list)
+        if not flat and not is_plain(value):
+            yield value
+
+
 #: A number k for the integers from 0 to k - 1, or a list of values of one kind, each once.
 Categories: TypeAlias = Annotated[int | np.integer[Any] | Sequence[Any] | TypedColumn, Special(_wrong_categories)]
 #: A column of categories, or one value.
 Responses: TypeAlias = Annotated[
-    Numbers | AnyColumn | Sequence[Any] | str | bool | int | np.integer[Any] | datetime.date,
-    Special(lambda: wrong_columns(least=0, most=32, whole=True)),
+    Numbers | AnyColumn | Sequence[Any] | str | bytes | float | np.generic | datetime.date | None,
+    Special(_wrong_responses, optional=True),
 ]
 
 
@@ -104,6 +113,9 @@ def borrow_responses(values: Any, categories: int | tuple[Any, ...]) -> Column:
         The column's type cannot hold a category.
 
     """
+    if is_plain(values) or isinstance(values, (list, tuple)):
+        rows, shape = ([values], ()) if is_plain(values) else flatten(values)
+        return Column(np.dtype(np.int64), (number_rows(rows, categories),), _give_plain(shape, categories))
     if isinstance(categories, int):
         column = borrow(values)
         if column.dtype.kind == "f":
@@ -111,10 +123,20 @@ def borrow_responses(values: Any, categories: int | tuple[Any, ...]) -> Column:
                 f"values must be whole numbers from 0 to {categories - 1}, but were floats; cast them to integers"
             )
         return column
+    objects = objects_of(values)
+    if objects is not None:
+        numbers = number_rows(objects, categories)
+        return Column(np.dtype(np.int64), (numbers,), _give_back(values, as_series(categories), categories))
     series = _as_series(values)
+    enumerated = isinstance(series.dtype, pl.Enum)
+    if enumerated:
+        series = series.cast(pl.String)
     fitted, own = fit_categories(categories, series.dtype, "values")
-    numbers = series.to_frame().select(native_choices(fitted, own).cast(pl.Int32) - 1).to_series()
-    return Column(np.dtype(np.int32), (numbers.to_numpy(),), _give_back(values, fitted, categories))
+    chosen = series.to_frame().select(native_choices(fitted, own).cast(pl.Int32) - 1).to_series()
+    if enumerated:
+        # An Enum names its values, which may be those of the data.
+        fitted = fitted.cast(pl.Enum(fitted.drop_nulls()))
+    return Column(np.dtype(np.int32), (chosen.to_numpy(),), _give_back(values, fitted, categories))
 
 
 def _refused(what: str, why: str) -> ColumnError:
@@ -122,30 +144,35 @@ def _refused(what: str, why: str) -> ColumnError:
     return ColumnError(f"values must be {allowed} {why}, but was {what}; cast it")
 
 
-def _is_one(values: object) -> bool:
-    return isinstance(values, (str, int, datetime.date, np.generic))
-
-
 def _as_series(values: Any) -> pl.Series:
-    """Return a column of any kind, or one value, as a Polars series without a name of its own."""
+    """Return a column of any kind as a Polars series without a name of its own."""
     kind, library = type(values).__name__, library_of(values)
-    readable = not isinstance(values, (np.ma.MaskedArray, bytes, dict, set, type))
+    readable = not isinstance(values, (np.ma.MaskedArray, dict, set, type))
     if library == "polars":
         readable = isinstance(values, pl.Series)
     elif library in ("pyarrow", "pandas"):
         readable = kind == "Series" or hasattr(values, "type")
-    elif not isinstance(values, (np.ndarray, list, tuple)) and not _is_one(values):
+    elif not isinstance(values, np.ndarray):
         readable = hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
     if readable:
         try:
-            flat = values.reshape(-1) if isinstance(values, np.ndarray) else [values] if _is_one(values) else values
-            return pl.Series("values", flat)
+            return pl.Series("values", values.reshape(-1) if isinstance(values, np.ndarray) else values)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except (Exception, pl.exceptions.PanicException):
             pass
     # Out here no traceback holds the engine's error, which may quote values.
     raise _refused(f"a {library} {kind}".replace("  ", " "), "that Polars can read")
+
+
+def _give_plain(
+    shape: tuple[int, ...], categories: int | tuple[Any, ...]
+) -> Callable[[NDArray[Any], NDArray[np.uint8] | None, int], Any]:
+    """Return what turns numbers of categories into one value, or into an array for a list."""
+    if not shape:
+        return lambda numbers, *_: int(numbers[0]) if isinstance(categories, int) else categories[int(numbers[0])]
+    listed = None if isinstance(categories, int) else np.array(categories)
+    return lambda numbers, *_: (numbers if listed is None else listed[numbers]).reshape(shape)
 
 
 def _give_back(
@@ -174,24 +201,28 @@ def _taking(
     if library == "pyarrow":
         import pyarrow as pa
 
-        array = pa.array(list(listed)).cast(values.type)
-        if isinstance(values, pa.ChunkedArray):
-            return lambda numbers: pa.chunked_array([array.take(pa.array(numbers))])
-        return lambda numbers: array.take(pa.array(numbers))
+        # PyArrow takes nothing from views.
+        view = pa.types.is_string_view(values.type)
+        array = pa.array(list(listed)).cast(pa.large_string() if view else values.type)
+
+        def answers(numbers: NDArray[Any]) -> Any:
+            taken = array.take(pa.array(numbers))
+            return taken.cast(values.type) if view else taken
+
+        answers(np.zeros(1, np.int32))  # refuse now a type of which it takes nothing
+        return (lambda numbers: pa.chunked_array([answers(numbers)])) if hasattr(values, "chunks") else answers
     if library == "pandas":
         pandas: Any = sys.modules["pandas"]
         dtype = values.dtype
-        if isinstance(dtype, pandas.CategoricalDtype) and not set(listed) - {None} <= set(dtype.categories):
-            return None
+        if isinstance(dtype, pandas.CategoricalDtype):
+            # The column's own categories may be those of the data.
+            dtype = pandas.CategoricalDtype([value for value in listed if value is not None], dtype.ordered)
         series = pandas.Series(list(listed), dtype=dtype)
+        series.take([0])  # refuse now a type of which it takes nothing
         if int(series.isna().sum()) != listed.count(None):
             return None
         return lambda numbers: series.take(numbers).set_axis(values.index).rename(values.name)
-    if _is_one(values):
-        return lambda numbers: listed[int(numbers[0])]
-    if isinstance(values, (np.ndarray, list, tuple)):
-        own = values.dtype if isinstance(values, np.ndarray) and values.dtype.kind in "iuOM" else None
-        array = np.array(listed, dtype=own)
-        shape = values.shape if isinstance(values, np.ndarray) else (len(values),)
-        return lambda numbers: array[numbers].reshape(shape)
+    if isinstance(values, np.ndarray):
+        array = np.array(listed, dtype=values.dtype if values.dtype.kind in "iuOM" else None)
+        return lambda numbers: array[numbers].reshape(values.shape)
     return lambda numbers: fitted.gather(pl.Series(numbers)).to_arrow()

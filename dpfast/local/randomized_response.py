@@ -38,14 +38,17 @@ def randomized_response(
         probability 1 / W, W = exp(epsilon) + k - 1, sampled exactly. A row of no category (a null, unless None is a
         category, or a value outside the list) answers each with probability 1 / k. Proof: 1 / W <= 1 / k <=
         exp(epsilon) / W, so that any two probabilities of an answer have a ratio of at most exp(epsilon). Whether a
-        row was null is not published; the length, the categories and the column's type are. A person with several
-        rows, or with several columns, pays epsilon for each. No budget is kept here.
+        row was null is not published. The length or shape, the categories, the column's type and name, and the index
+        of a pandas Series are: they leave as they came. The values that a categorical, an Enum or a dictionary names
+        are not: what is returned names ``categories`` alone, in their order. No content of a row makes it fail: in a
+        list, a column of Python objects, or alone, a value of another kind is a value outside the list. A person with
+        several rows, or with several columns, pays epsilon for each. No budget is kept here.
 
     Parameters
     ----------
     values
         A column of categories: Polars Series, PyArrow Array or ChunkedArray, pandas Series, NumPy array of any shape,
-        or list; or one value.
+        or list (also of lists of one length); or one value.
     categories
         What may be answered, fixed without a look at the data: a whole number k from 2 to 2**31 for the integers
         0, 1, ..., k - 1 (values are then int64, int32 or uint32); or a list of different strings, integers, Booleans or
@@ -61,8 +64,8 @@ def randomized_response(
     Returns
     -------
     same kind as ``values``
-        A category in every row, of the column's own type; lists come back as NumPy arrays. There are nulls only if
-        None is a category.
+        A category in every row, of the column's own type; lists come back as NumPy arrays, and categoricals and Enums
+        with ``categories`` in place of their own. There are nulls only if None is a category.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from dpfast.errors import LedgerError, ParameterError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
-from dpfast.randomness import Keystream, Purpose, Random, SystemRandom
+from dpfast.randomness import Keystream, Purpose, Random, SystemRandom, process_mark
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
@@ -231,7 +231,7 @@ class Plan:
 
     def _run(self, ledger: Ledger, progress: Callable[[str], object]) -> Release:
         blueprint = self._blueprint
-        process = os.getpid()
+        process = process_mark()
         if blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
         refuse_lost_threads()
@@ -268,8 +268,8 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _refuse_fork(process: int) -> None:
-    if os.getpid() != process:
+def _refuse_fork(process: tuple[int, int]) -> None:
+    if process_mark() != process:
         raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
 
 

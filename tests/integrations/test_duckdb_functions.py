@@ -1,11 +1,9 @@
-"""DuckDB functions: the mechanisms' own noise, no word twice, no value in an error, and how often DuckDB draws."""
+"""DuckDB functions: the mechanisms' own noise, no value in an error, and how often DuckDB draws."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
-import threading
 import traceback
 
 import numpy as np
@@ -13,36 +11,22 @@ import pytest
 
 import dpfast as dpf
 import dpfast.integrations.arrow as dpa
-from dpfast.columns import BLOCK_ROWS, borrow
+from dpfast.columns import borrow
 from dpfast.errors import ParameterError
 from dpfast.integrations.duckdb import register_functions
 from dpfast.local.responses import answer_rows, weights_of
 from dpfast.mechanisms.noise.additive import Buffers, draw_rows
 from dpfast.mechanisms.noise.gaussian import gaussian_words
 from dpfast.mechanisms.noise.laplace import laplace_words
-from dpfast.mechanisms.noise.pieces import BYTES_OF_A_KEY, Pieces
+from dpfast.mechanisms.noise.pieces import BYTES_OF_A_KEY
 from dpfast.randomness import Keystream, Purpose
 from dpfast.testing import SeededRandom
 
-duckdb = pytest.importorskip("duckdb")
-
-SECRET = 31337
-PIECE = 2048
-
-
-def connected(threads=1, **settings):
-    connection = duckdb.connect()
-    connection.execute(f"SET threads = {threads}")
-    register_functions(connection, **settings)
-    return connection
-
-
-def fetched(connection, query):
-    return [row[0] for row in connection.sql(query).fetchall()]
+from .duckdb_queries import PIECE, SECRET, Watched, connected, duckdb, fetched
 
 
 def by_hand(kind, columns, scale, random):
-    """Return noisy columns, with keystream cut by hand: one key for as much as is made at a time."""
+    """Return noisy columns, with keystream cut by hand: a key of words, and one of tails, for each buffer."""
     buffer, used, made = np.empty(0, np.uint8), 0, []
     for values in columns:
         make = laplace_words if kind == "laplace" else gaussian_words
@@ -50,8 +34,8 @@ def by_hand(kind, columns, scale, random):
         size = noise.word_bytes(values.size)
         if used + size > buffer.size:
             buffer, used = np.empty(BYTES_OF_A_KEY, np.uint8), 0
+            Keystream(random.key()).words(Purpose.NOISE).fill(0, buffer)
             keystream = Keystream(random.key())
-            keystream.words(Purpose.NOISE).fill(0, buffer)
         noise.keystream, noise.first_word = keystream, used
         made.append(np.empty(values.size, values.dtype))
         words = buffer[used : used + size]
@@ -94,153 +78,6 @@ def test_randomized_response_is_what_the_mechanism_gives():
         "FROM range(1000)",
     )
     assert text == ["abcde"[answer] for answer in answers]
-
-
-# ------------------------------------------------------------------------------------------------------ no word twice
-
-
-class Watched:
-    """Keys that can be repeated, and every word that was drawn with them."""
-
-    def __init__(self):
-        self.random, self.keys = SeededRandom(9), 0
-
-    def key(self):
-        self.keys += 1
-        return self.random.key()
-
-
-def zeros(rows):
-    values = np.zeros(rows, np.int64)
-    values.setflags(write=False)
-    return values
-
-
-def test_rule_1_no_word_serves_twice():
-    source = Watched()
-    pieces = Pieces(source)
-    drawn = [pieces.noisy(zeros(PIECE), None, "laplace", 2.0**24) for _ in range(100)]
-    assert source.keys == 100 * PIECE * 6 // BYTES_OF_A_KEY + 1
-    # Of 204,800 draws with a scale of 2**24, about 700 pairs agree by chance; shared words would make thousands.
-    assert np.unique(np.concatenate(drawn)).size > 204_800 - 3_000
-    assert len({one.tobytes() for one in drawn}) == 100
-
-
-def test_rule_1_refinement_reads_words_of_its_own():
-    """Two pieces of one key continue different words: the numbers of their words do not meet."""
-    seen = []
-
-    class Remembered(Keystream):
-        def extension(self, indices, depth):
-            seen.extend(int(index) for index in indices)
-            return super().extension(indices, depth)
-
-    noise = gaussian_words(np.dtype(np.int64), 1e6, None)
-    begin = 0
-    for rows in (3, 5, 2048, 1):
-        noise.keystream, noise.first_word = Remembered(bytes(32)), begin
-        size = noise.word_bytes(rows)
-        words = np.frombuffer(os.urandom(size), np.uint8)
-        before = len(seen)
-        values = zeros(rows)
-        for _, _ in noise.refine(words, values, np.arange(rows), 0):
-            pass
-        assert all(begin <= index < begin + size for index in seen[before:])
-        begin += (size + 15) // 16 * 16
-
-
-@pytest.mark.parametrize("rows", [1, 3, 2047, 2048, 30_000, BLOCK_ROWS])
-def test_pieces_of_every_size(rows):
-    pieces = Pieces(SeededRandom(1))
-    for kind in ("laplace", "gaussian"):
-        for scale in (1e-3, 5.0, 1e6, np.full(rows, 5.0)):
-            for _ in range(3):
-                noisy = pieces.noisy(zeros(rows), None, kind, scale)
-                assert noisy.size == rows
-                assert np.abs(noisy).max() <= 60 * np.max(scale)
-    with pytest.raises(ValueError, match="at most"):
-        pieces.noisy(zeros(BLOCK_ROWS + 1), None, "laplace", 1.0)
-
-
-def test_words_are_gone_when_they_are_used():
-    pieces = Pieces(SeededRandom(1))
-    pieces.noisy(zeros(PIECE), None, "laplace", 10.0)
-    (idle,) = pieces._idle
-    assert not idle._bytes[: 4 * PIECE].any()
-    assert idle._bytes[4 * PIECE :].any()
-    assert not idle._scratch("noise", np.int32)[:PIECE].any()
-
-
-def test_what_fails_is_not_used_again():
-    pieces = Pieces(SeededRandom(1))
-    bad = np.array([1.0, np.nan])
-    bad.setflags(write=False)
-    with pytest.raises(dpf.errors.DataError):
-        pieces.noisy(bad, None, "laplace", 1.0)
-    assert pieces._idle == []
-
-
-def test_a_call_within_a_call_takes_other_words():
-    """As a signal handler's, in the same thread."""
-    pieces = Pieces(SeededRandom(1))
-    outer = pieces._source
-
-    class Nested:
-        def key(self):
-            pieces._source = outer
-            inner.append(pieces.noisy(zeros(PIECE), None, "laplace", 1e6))
-            return outer.key()
-
-    inner: list = []
-    pieces._source = Nested()
-    noisy = pieces.noisy(zeros(PIECE), None, "laplace", 1e6)
-    assert len(inner) == 1
-    assert (noisy == inner[0]).mean() < 0.01
-
-
-def test_threads_share_a_connection_and_its_cursors():
-    """Eight threads draw 160,000 numbers of scale 2**24: a word that served two would show in pairs."""
-    connection = connected(threads=2)
-    drawn, errors = [], []
-
-    def draw(cursor):
-        try:
-            for _ in range(5):
-                drawn.append(fetched(cursor, "SELECT dpf_laplace(0, 16777216) FROM range(4000)"))
-        except BaseException as error:
-            errors.append(error)
-
-    workers = [threading.Thread(target=draw, args=(connection.cursor(),)) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert errors == []
-    together = np.array(drawn)
-    assert together.shape == (40, 4000)
-    assert np.unique(together).size > 160_000 - 2_500
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_fork_makes_new_keys():
-    class Counted:
-        def key(self):
-            return os.urandom(32)
-
-    pieces = Pieces(Counted())
-    pieces.noisy(zeros(PIECE), None, "laplace", 1e6)
-    read, write = os.pipe()
-    child = os.fork()
-    noisy = pieces.noisy(zeros(PIECE), None, "laplace", 1e6)
-    if child == 0:
-        os.write(write, noisy.tobytes())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        of_child = np.frombuffer(pipe.read(), np.int64)
-    assert os.waitpid(child, 0)[1] == 0
-    assert of_child.size == PIECE
-    assert (noisy == of_child).mean() < 0.01
 
 
 # ------------------------------------------------------------------------------------------------------- types, nulls

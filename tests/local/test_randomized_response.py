@@ -16,7 +16,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.columns import borrow
-from dpfast.errors import ColumnError, DpfastError, ParameterError
+from dpfast.errors import ColumnError, ParameterError
 from dpfast.local.responses import answer_exactly, answer_rows, weights_of
 from dpfast.testing import SeededRandom
 
@@ -198,9 +198,8 @@ KINDS = [
 def test_the_same_kind_comes_back(values):
     noisy = dpf.randomized_response(values, ["yes", "no"], 50.0, random=SeededRandom(1))
     assert type(noisy) is type(values)
-    assert str(getattr(noisy, "dtype", getattr(noisy, "type", None))) == str(
-        getattr(values, "dtype", getattr(values, "type", None))
-    )
+    before, after = (str(getattr(x, "dtype", getattr(x, "type", None))) for x in (values, noisy))
+    assert after == ("Enum(categories=['yes', 'no'])" if before.startswith("Enum") else before)
     before, after = (
         (np.array(x.to_numpy(), object) if hasattr(x, "to_numpy") else x for x in (values, noisy))
         if not (isinstance(values, (pa.Array, pa.ChunkedArray)))
@@ -253,13 +252,9 @@ def test_null_may_be_a_category():
 
 @pytest.mark.parametrize("values", [pl.Series([], dtype=pl.Int64), np.zeros((0, 3), np.int32), [], pl.Series([1])[:0]])
 def test_empty_columns(values):
-    if isinstance(values, list):
-        with pytest.raises(DpfastError):
-            dpf.randomized_response(values, 3, 1.0)  # a list without numbers has a type of its own
-        return
     noisy = dpf.randomized_response(values, 3, 1.0)
     assert len(noisy) == 0
-    assert noisy.dtype == values.dtype
+    assert noisy.dtype == getattr(values, "dtype", np.int64)
 
 
 def test_chunks_slices_and_threads_do_not_matter():
@@ -288,19 +283,17 @@ def test_what_stood_in_a_row_is_not_in_the_buffers():
         (pl.Series([1.5]), ["a", "b"], ColumnError),
         (pl.Series([1]), ["a", "b"], ColumnError),
         (pl.Series(["1"]), [1, 2], ColumnError),
-        (pl.Series(["a"], dtype=pl.Enum(["a"])), ["a", "b"], ParameterError),
         (pl.Series([1], dtype=pl.Int8), [1, 300], ParameterError),
         (np.zeros(3, np.int8), [1, 300], ParameterError),
-        (pd.Series(["a"], dtype="category"), ["a", "b"], ParameterError),
         (pd.DataFrame({"a": ["a"]}), ["a", "b"], ColumnError),
         (pl.DataFrame({"a": ["a"]}), ["a", "b"], ColumnError),
         (pa.table({"a": ["a"]}), ["a", "b"], ColumnError),
         (pl.Series([["a"]]), ["a", "b"], ColumnError),
         (np.ma.masked_array(["a"], [True]), ["a", "b"], ColumnError),
-        (["a", 1], ["a", "b"], ColumnError),
+        ([["a"], ["a", "b"]], ["a", "b"], ColumnError),
+        (pl.Series(["a"], dtype=pl.Enum(["a"])), [1, 2], ColumnError),
+        (pd.Series(["a"], dtype=pd.ArrowDtype(pa.string_view())), ["a", "b"], ParameterError),
         (object(), ["a", "b"], ColumnError),
-        (None, ["a", "b"], ColumnError),
-        (b"a", ["a", "b"], ColumnError),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(values, categories, error):

@@ -72,6 +72,15 @@ def test_a_stream_refuses_to_be_two():
     for double in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(LedgerError, match="cannot be pickled or copied"):
             double(stream)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("same_pid", [False, True])
+def test_a_stream_refuses_to_go_on_in_a_fork(monkeypatch, same_pid):
+    if same_pid:
+        # As in a PID namespace of the child's own, or where the id is used again.
+        monkeypatch.setattr(os, "getpid", lambda: 4711)
+    stream = dpf.SparseVector(100, 1.0)
     child = os.fork()
     if not child:
         refused = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from dpfast.mechanisms.noise.additive import Buffers, Noise, draw_rows
 from dpfast.mechanisms.noise.gaussian import gaussian_words
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_words
-from dpfast.randomness import Keystream, Purpose, RandomSource
+from dpfast.randomness import Keystream, Purpose, RandomSource, process_mark
 
 __all__ = ["BYTES_OF_A_KEY", "Pieces"]
 
@@ -32,7 +31,8 @@ class Pieces:
     Guarantee
         No random word serves twice (Soundness rule 1). A key is used by one thread at a time, in one process: a fork
         makes a new one. Its words go to one column after another, each to one alone, whatever becomes of the column,
-        and are overwritten when they are used.
+        and are overwritten when they are used. The key that they are made with is let go as soon as they are made; the
+        further bits of the few words that do not decide a draw come from a second key, which stays.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class _Words:
 
     def __init__(self, source: RandomSource) -> None:
         self._source = source
-        self._process = 0
+        self._process = (0, 0)
         self._keystream: Keystream
         self._bytes = np.empty(0, np.uint8)
         self._used = 0
@@ -119,7 +119,7 @@ class _Words:
     def _take(self, size: int, noise: Noise) -> NDArray[np.uint8]:
         """Return bytes of the keystream that nothing else gets, and tell the noise where they begin."""
         begin = self._used
-        if begin + size > self._bytes.size or self._process != os.getpid():
+        if begin + size > self._bytes.size or self._process != process_mark():
             self._renew(size)
             begin = 0
         # Counted before they are used. A word has four bytes or six, so that no two of a key have one number.
@@ -130,9 +130,10 @@ class _Words:
     def _renew(self, size: int) -> None:
         if self._bytes.size < size or not self._bytes.size:
             self._bytes = np.empty(max(size, BYTES_OF_A_KEY), np.uint8)
+        Keystream(self._source.key()).words(Purpose.NOISE).fill(0, self._bytes)
+        # Of further bits alone: the words cannot be made again.
         self._keystream = Keystream(self._source.key())
-        self._keystream.words(Purpose.NOISE).fill(0, self._bytes)
-        self._process = os.getpid()
+        self._process = process_mark()
         for noise in self._prepared.values():
             noise.keystream = self._keystream
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias
@@ -21,7 +20,7 @@ from dpfast.exact.balls import round_up_written
 from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
 from dpfast.mechanisms.thresholds.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
 from dpfast.mechanisms.thresholds.runs import CHUNK, THRESHOLD, Count, Numeric, Runs, calibrate
-from dpfast.randomness import Random, random_source
+from dpfast.randomness import Random, process_mark, random_source
 
 __all__ = ["SparseVector"]
 
@@ -130,7 +129,7 @@ class SparseVector:
         self.event = Pure(round_up_written(noise.epsilon))
         self._interrupted = False
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process = process_mark()
 
     def test(
         self, values: Values, *, most: Annotated[int | None, _MOST] = None
@@ -206,7 +205,7 @@ class SparseVector:
         return above if answers is None else (above, answers)
 
     def _refuse_other_process(self) -> None:
-        if os.getpid() != self._process:
+        if process_mark() != self._process:
             raise LedgerError(
                 "a sparse vector does not outlive a fork: parent and child would each answer with the same threshold "
                 "noise; make one in each process, and pay for each"
