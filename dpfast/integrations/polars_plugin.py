@@ -42,5 +42,8 @@ from __future__ import annotations
 
 from dpfast.integrations.expressions import Expressions
 from dpfast.integrations.plugin.functions import gaussian, laplace, randomized_response
+from dpfast.integrations.plugin.library import open_kept
 
 __all__ = ["Expressions", "gaussian", "laplace", "randomized_response"]
+
+open_kept()
