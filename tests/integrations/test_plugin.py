@@ -170,6 +170,18 @@ def test_what_is_no_expression_is_refused_at_once(expr):
             wrong()
 
 
+def test_a_name_with_a_nul_character_is_refused_at_once():
+    """Polars itself would panic."""
+    column, other = pl.col("a\0b"), pl.col("n")
+    wrong = lambda: laplace(column, 1.0), lambda: gaussian(other, column), lambda: randomized_response(column, 2, 1.0)
+    for call in wrong:
+        with pytest.raises(ParameterError, match="NUL character"):
+            call()
+    frame = pl.DataFrame({"a\0b": [5]})
+    assert frame.select(laplace(column.alias("n"), 0.001)).item() == 5
+    assert frame.select(laplace(pl.lit(5), 0.001)).item() == 5
+
+
 def test_specifications_are_beside_expressions():
     """One class has both: a query is no expression, noise is one."""
     assert pl.col("n").dpf.sum(bounds=(0, 5)) == dpf.sum("n", bounds=(0, 5))

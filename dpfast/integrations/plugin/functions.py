@@ -13,7 +13,7 @@ import polars as pl
 
 from dpfast.arguments import Instance, Real, Special, no_numbers
 from dpfast.columns import borrow_scale
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.local.categories import Categories, read_categories
 from dpfast.mechanisms.parameters import Epsilon
@@ -45,7 +45,7 @@ def laplace(expr: Values, scale: ScaleExpression) -> pl.Expr:
     ----------
     expr
         A column of Int64, Int32, UInt32, Float64 or Float32; others are cast first. Nulls stay null. NaN and
-        infinities fail: replace them first.
+        infinities fail: replace them first. A column's name has no NUL character.
     scale
         b = sensitivity / epsilon: a number from 2**-960 to 2**960, for integers at most 2**60; or an expression of
         such numbers, without nulls.
@@ -161,7 +161,7 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     """
     from dpfast.integrations.plugin.calls import call, pack_response  # not at the top: numba takes long to import
 
-    column, read = EXPRESSION.read("expr", expr), read_categories(categories)
+    column, read = _named(EXPRESSION.read("expr", expr), "expr"), read_categories(categories)
     units = budget_units(epsilon, "epsilon")
     if isinstance(read, int):
         return call("randomized_response", [column], pack_response(units, read))
@@ -185,12 +185,20 @@ def _answer(values: pl.Series, *, categories: tuple[Any, ...], epsilon: Fraction
     raise ColumnError(words)
 
 
+def _named(column: pl.Expr, argument: str) -> pl.Expr:
+    """Refuse a name that Polars cannot hand over to a plugin: it would panic."""
+    if "\0" in (column.meta.output_name(raise_if_undetermined=False) or ""):
+        given = Words("a column with a NUL character in its name")
+        raise ParameterError(argument, given, "a column without it", 'rename it: pl.col(...).alias("n")')
+    return column
+
+
 def _noisy(operation: str, expr: object, scale: object) -> pl.Expr:
     from dpfast.integrations.plugin.calls import call, pack_scale
 
-    column = EXPRESSION.read("expr", expr)
+    column = _named(EXPRESSION.read("expr", expr), "expr")
     if isinstance(scale, pl.Expr):
-        return call(operation, [column, scale], b"")
+        return call(operation, [column, _named(scale, "scale")], b"")
     if not isinstance(scale, (int, float, Decimal, Fraction, np.integer, np.floating)):
         raise ParameterError("scale", scale, "a number or an expression", 'write for example scale=pl.col("scale")')
     number = borrow_scale(scale, 0)
