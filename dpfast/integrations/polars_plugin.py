@@ -1,9 +1,14 @@
 """Noise as Polars expressions, for the local model and for finished columns: importing this registers ``pl.Expr.dpf``.
 
 The kernels of dpfast are compiled into a shared library at the first use, which takes up to half a minute; the library
-is kept in the user's cache folder (``$XDG_CACHE_HOME/dpfast`` or ``~/.cache/dpfast``). Polars then calls it without
-Python, on all its threads. Where it cannot be built (no C compiler and no ``ld``, no AES instructions, not Linux on
-x86-64), `polars.map_batches` draws the same, more slowly, and a warning says so once.
+is kept in the user's cache folder (``$XDG_CACHE_HOME/dpfast`` or ``~/.cache/dpfast``), and opened by this import from
+then on. Polars calls it without Python, on all its threads. Where it cannot be built (no C compiler and no ``ld``, no
+AES instructions, not Linux on x86-64), `polars.map_batches` draws the same, more slowly, one column at a time, and a
+warning says so once. Randomized response on a list of categories runs in Python everywhere.
+
+A few samples in a million need Python after all. A process that runs a query which another one made imports this
+module first. Where a signal's handler raises while Python works on such a sample, the query fails with Polars'
+``ComputeError``.
 
 **An expression is drawn every time that Polars evaluates it**, under a fresh key each time, and nothing here can count
 that. Where the column holds a statistic of several people's data, every further draw is a further release: whoever sees
@@ -42,5 +47,8 @@ from __future__ import annotations
 
 from dpfast.integrations.expressions import Expressions
 from dpfast.integrations.plugin.functions import gaussian, laplace, randomized_response
+from dpfast.integrations.plugin.library import open_kept
 
 __all__ = ["Expressions", "gaussian", "laplace", "randomized_response"]
+
+open_kept()

@@ -89,6 +89,40 @@ def test_a_damaged_library_is_built_again(home, quick, damage):
     assert len(quick) == 2
 
 
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_what_is_no_file_is_not_read(home, quick, kind, tmp_path):
+    """Opening a pipe would wait for a writer forever."""
+    path = building.library().path
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path, 0o600)
+    elif kind == "folder":
+        path.mkdir(0o700)
+    else:
+        path.symlink_to(LIBRARY.path)
+    building._made = None
+    again = building.library().path
+    assert again.is_file()
+    assert not again.is_symlink()
+    assert (again == path) == (kind != "folder")
+
+
+def test_a_library_that_is_kept_is_opened_and_none_is_built(home, quick):
+    building.open_kept()
+    assert building._made is None
+    assert not home.exists()
+    path = building.library().path
+    for damaged in (False, True):
+        building._made = None
+        if damaged:
+            path.unlink()
+            path.write_bytes(b"no library")
+            path.chmod(0o700)
+        building.open_kept()
+        assert (building._made is None) == damaged
+    assert len(quick) == 1
+
+
 def test_old_libraries_are_deleted(home, quick):
     home.mkdir(mode=0o700, parents=True)
     for age in range(12):
@@ -220,6 +254,9 @@ def test_without_a_linker_python_draws_and_says_so_once(home, monkeypatch):
         assert (drawn["c"][0], drawn["s"].to_list()) == ("a", [0, 0])
         with pytest.raises(pl.exceptions.PolarsError, match="must be finite"):
             frame.lazy().select(laplace(pl.col("n") / 0.0, 1.0)).collect(engine=engine)
+    literals = [laplace(pl.lit(0), 1e9), gaussian(pl.lit(2**40), 1e9), laplace(pl.lit(0.5), 1e9)]
+    for literal, dtype in zip(literals, (pl.Int32, pl.Int64, pl.Float64), strict=True):
+        assert frame.select(literal.alias("l")).schema == {"l": dtype}
     grouped = frame.group_by("c").agg(laplace(pl.col("u").sum(), 0.001)).sort("c")
     assert grouped["u"].to_list() == [1, 2]
 

@@ -31,8 +31,9 @@ _NONE = pl.lit(0, dtype=pl.Int16)
 
 def call_python(operation: str, columns: Sequence[pl.Expr], parameters: bytes) -> pl.Expr:
     """Return the expression of an operation; see `calls.call`."""
-    # A UInt32 and an Int16 add up to an Int64, as noise makes it; the other types stay.
-    result = columns[0] if operation == "randomized_response" else columns[0] + _NONE
+    # A UInt32 and an Int16 add up to an Int64, as noise makes it; the other types stay. `first` gives literals the type
+    # that they are evaluated with.
+    result = columns[0] if operation == "randomized_response" else columns[0].first() + _NONE
     function = partial(draw, operation, parameters=parameters, source=SystemRandom())
     return pl.map_batches(columns, function, return_dtype=pl.dtype_of(result), is_elementwise=True)
 

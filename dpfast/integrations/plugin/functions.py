@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, TypeAlias
+from functools import partial
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from dpfast.arguments import Instance, Real, Special, no_numbers
 from dpfast.columns import borrow_scale
-from dpfast.columns.candidates import as_series
-from dpfast.errors import ParameterError
-from dpfast.exact.amounts import budget_units
+from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.local.categories import Categories, read_categories
 from dpfast.mechanisms.parameters import Epsilon
 
@@ -45,7 +45,7 @@ def laplace(expr: Values, scale: ScaleExpression) -> pl.Expr:
     ----------
     expr
         A column of Int64, Int32, UInt32, Float64 or Float32; others are cast first. Nulls stay null. NaN and
-        infinities fail: replace them first.
+        infinities fail: replace them first. A column's name has no NUL character.
     scale
         b = sensitivity / epsilon: a number from 2**-960 to 2**960, for integers at most 2**60; or an expression of
         such numbers, without nulls.
@@ -127,23 +127,25 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     Parameters
     ----------
     expr
-        A column of Int64, Int32 or UInt32 if ``categories`` is a number; else of what the list can be compared with:
-        strings, categoricals, enums, integers, Booleans or dates.
+        A column of Int64, Int32 or UInt32 if ``categories`` is a number; else of what `dpfast.randomized_response`
+        takes for the list: strings, categoricals, enums, integers, Booleans or dates, each with a list of its kind.
     categories, epsilon
-        As for `dpfast.randomized_response`.
+        As for `dpfast.randomized_response`. The compiled library serves a number k of categories alone. For a list
+        every evaluation calls `dpfast.randomized_response` itself, in Python: the same columns are taken and the same
+        refused, and every row has one answer.
 
     Returns
     -------
     polars.Expr
-        Of the column's own type if ``categories`` is a number; else String, Int64 (UInt64 beyond it), Boolean or
-        Date, as the list is. Null only if None is a category.
+        Of the column's own type. Null only if None is a category.
 
     Raises
     ------
     ParameterError
         ``expr`` is no expression, or the others are not as for `dpfast.randomized_response`.
-    polars.exceptions.PolarsError
-        When it is evaluated: the column is of another type.
+    polars.exceptions.ComputeError, ColumnError
+        When it is evaluated: the column is of another type, or of one that cannot hold a category. The first is for
+        numbers of categories, the second for lists.
 
     References
     ----------
@@ -159,22 +161,44 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     """
     from dpfast.integrations.plugin.calls import call, pack_response  # not at the top: numba takes long to import
 
-    column, read = EXPRESSION.read("expr", expr), read_categories(categories)
+    column, read = _named(EXPRESSION.read("expr", expr), "expr"), read_categories(categories)
     units = budget_units(epsilon, "epsilon")
     if isinstance(read, int):
         return call("randomized_response", [column], pack_response(units, read))
-    listed, numbers = as_series(read), pl.Series(range(len(read)), dtype=pl.Int32)
-    codes = column.replace_strict(listed, numbers, default=pl.lit(-1, pl.Int32), return_dtype=pl.Int32)
-    answers = call("randomized_response", [codes], pack_response(units, len(read)))
-    return answers.replace_strict(numbers, listed, return_dtype=listed.dtype)
+    # Joining with the list, as `replace_strict` does, would repeat rows wherever two categories become equal once cast.
+    answer = partial(_answer, categories=read, epsilon=Fraction(units, UNITS_PER_ONE))
+    # Literals have no type of their own to begin with, and several columns no single one.
+    own = pl.self_dtype() if column.meta.has_multiple_outputs() else pl.dtype_of(column)
+    return column.map_batches(answer, return_dtype=own, is_elementwise=True)
+
+
+def _answer(values: pl.Series, *, categories: tuple[Any, ...], epsilon: Fraction) -> pl.Series:
+    from dpfast.local.randomized_response import randomized_response as respond  # see above
+
+    if values.dtype == pl.Null:
+        raise ColumnError("values must be a column with a type, but was of dtype Null; cast it")
+    try:
+        return respond(values, categories, epsilon, threads=1)
+    except ParameterError as error:
+        words = str(error)
+    # Polars makes errors of their words alone again, which a ParameterError cannot be made of.
+    raise ColumnError(words)
+
+
+def _named(column: pl.Expr, argument: str) -> pl.Expr:
+    """Refuse a name that Polars cannot hand over to a plugin: it would panic."""
+    if "\0" in (column.meta.output_name(raise_if_undetermined=False) or ""):
+        given = Words("a column with a NUL character in its name")
+        raise ParameterError(argument, given, "a column without it", 'rename it: pl.col(...).alias("n")')
+    return column
 
 
 def _noisy(operation: str, expr: object, scale: object) -> pl.Expr:
     from dpfast.integrations.plugin.calls import call, pack_scale
 
-    column = EXPRESSION.read("expr", expr)
+    column = _named(EXPRESSION.read("expr", expr), "expr")
     if isinstance(scale, pl.Expr):
-        return call(operation, [column, scale], b"")
+        return call(operation, [column, _named(scale, "scale")], b"")
     if not isinstance(scale, (int, float, Decimal, Fraction, np.integer, np.floating)):
         raise ParameterError("scale", scale, "a number or an expression", 'write for example scale=pl.col("scale")')
     number = borrow_scale(scale, 0)

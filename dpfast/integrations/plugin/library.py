@@ -18,6 +18,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -30,11 +31,12 @@ from polars.plugins import register_plugin_function
 import dpfast.kernels as kernels
 from dpfast.kernels.plugin.layout import MAGIC
 
-__all__ = ["Library", "UnavailableError", "library", "plugin_expression"]
+__all__ = ["Library", "UnavailableError", "library", "open_kept", "plugin_expression"]
 
 _FOLDER_MODE = 0o700
 _DIGEST_BYTES = 32
 _MOST_KEPT = 8
+_SECONDS_TO_END = 10.0
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -63,8 +65,11 @@ class Library:
 
         self.path = path
         self.functions = ctypes.CDLL(str(path))
-        self._set("callback", ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
-        self._set("allocator", _allocator())
+        self.functions.dpfast_set_callback.argtypes = self.functions.dpfast_set_allocator.argtypes = [ctypes.c_int64]
+        self.functions.dpfast_set_callback.restype = ctypes.c_int64
+        self.functions.dpfast_set_callback(ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
+        atexit.register(_let_go, self.functions, os.getpid())
+        self.functions.dpfast_set_allocator(_allocator())
         # Polars loads it now, where its file is. Nothing is evaluated: Polars' threads would not outlive a fork.
         tried = plugin_expression(path, "laplace", [pl.col("n")], _TRIED)
         try:
@@ -74,10 +79,15 @@ class Library:
         if schema != {"n": pl.Int64}:
             raise UnavailableError("the installed version of Polars does not call it")
 
-    def _set(self, name: str, address: int) -> None:
-        setter = getattr(self.functions, f"dpfast_set_{name}")
-        setter.argtypes, setter.restype = [ctypes.c_int64], None
-        setter(address)
+
+def _let_go(functions: ctypes.CDLL, owner: int) -> None:
+    """Take Python's callback away while Python still runs: a thread that called it later would end in an abort."""
+    last = time.monotonic() + _SECONDS_TO_END
+    inside = functions.dpfast_set_callback(0)
+    # The threads that a forked child's count stands for are not there.
+    while inside and os.getpid() == owner and time.monotonic() < last:
+        time.sleep(0.001)
+        inside = functions.dpfast_set_callback(0)
 
 
 def _allocator() -> int:
@@ -140,6 +150,23 @@ def library() -> Library:
     return _made
 
 
+def open_kept() -> None:
+    """Open the library if an earlier process left it in the user's cache folder; build nothing, and raise nothing.
+
+    A query that another process made may run here before any expression is made.
+    """
+    global _made
+    from dpfast.kernels.plugin.building import can_compile
+
+    with suppress(Exception), _making:
+        if _made is None and can_compile():
+            folder = _cache_folder()
+            if folder.is_absolute() and _is_private(folder):
+                path = folder / f"plugin-{_fingerprint()}.so"
+                if _is_whole(path):
+                    _made = Library(path)
+
+
 def _open() -> Library:
     from dpfast.kernels.plugin.building import can_compile
 
@@ -179,12 +206,16 @@ def _linker() -> list[str] | None:
     return None
 
 
-def _folders() -> Iterator[Path]:
-    """Yield folders of this user alone: the cache, then a temporary one that goes with the process."""
+def _cache_folder() -> Path:
     kept = os.environ.get("XDG_CACHE_HOME") or ""
     home = Path(kept) if os.path.isabs(kept) else Path(os.path.expanduser("~")) / ".cache"
-    if home.is_absolute():
-        folder = home / "dpfast"
+    return home / "dpfast"
+
+
+def _folders() -> Iterator[Path]:
+    """Yield folders of this user alone: the cache, then a temporary one that goes with the process."""
+    folder = _cache_folder()
+    if folder.is_absolute():
         with suppress(OSError):
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
             if _is_private(folder) and os.access(folder, os.W_OK | os.X_OK):
@@ -212,7 +243,8 @@ def _is_whole(path: Path) -> bool:
 
     Loading a file that a crash cut off could end the process.
     """
-    if not path.exists() or not _is_private(path):
+    # Reading what is no file, such as a pipe, could wait forever.
+    if not path.exists() or not _is_private(path) or not stat.S_ISREG(os.lstat(path).st_mode):
         return False
     code = path.read_bytes()
     return hashlib.sha256(code[:-_DIGEST_BYTES]).digest() == code[-_DIGEST_BYTES:]

@@ -30,17 +30,19 @@ def _array(address: int, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def finish(address: int) -> int:
-    """Finish the undecided samples of a chunk; return 0, or 1 where that failed.
+    """Finish the undecided samples of a chunk; return `layout.FINISHED`, or 0 where that failed.
 
     ``address`` is of a job (kernels/plugin/layout.py). Everything there belongs to the caller, which waits.
     """
     try:
-        job = [int(word) for word in (_WORD * layout.JOB_WORDS).from_address(address)]
+        words = (_WORD * layout.JOB_WORDS).from_address(address)
+        job = [int(word) for word in words]
         keystream = Keystream(ctypes.string_at(job[layout.JOB_KEY], _KEY_BYTES))
         (_answer if job[layout.JOB_OPERATION] == layout.RESPONSE else _draw)(job, keystream)
+        words[layout.JOB_FINISHED] = layout.FINISHED
     except BaseException:  # there is nobody above to raise to, and a message could quote values
-        return 1
-    return 0
+        return 0
+    return layout.FINISHED
 
 
 def _undecided(job: list[int]) -> NDArray[np.int64]:

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

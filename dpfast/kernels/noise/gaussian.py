@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

@@ -29,7 +29,6 @@ from dpfast.kernels.plugin.memory import (
     allocate,
     allocate_large,
     answer_chunk,
-    call_with,
     draw_multiples,
     draw_ones,
     draw_powers,
@@ -43,8 +42,8 @@ from dpfast.kernels.plugin.memory import (
     i64_array,
     load,
     load_byte,
-    of_callback,
     prepare_key,
+    refine,
     store,
     u8_array,
     u32_array,
@@ -120,10 +119,11 @@ def _list_undecided(form, values, noise, missing, rows_of):
 @kernel
 def _refine(job):
     """Have undecided rows finished in Python; return 0, or the number of an error."""
-    callback = of_callback()
-    if callback == 0:
-        return layout.NO_CALLBACK
-    return layout.OK if call_with(callback, job) == 0 else layout.NOT_REFINED
+    store(job + 8 * layout.JOB_FINISHED, 0)
+    returned = refine(job)
+    if returned == layout.FINISHED and load(job + 8 * layout.JOB_FINISHED) == layout.FINISHED:
+        return layout.OK
+    return layout.NO_CALLBACK if returned == layout.NO_CALLBACK else layout.NOT_REFINED
 
 
 @kernel
@@ -161,6 +161,8 @@ def _draw(operation, form, rows, values, scales, per_row, largest, bits, key, sc
             if count < 0:
                 return layout.NOT_FINITE
             if count > 0:
+                for i in range(count):
+                    clear(released_at + freed * load(listed + 8 * i), freed)
                 store(job + 8 * layout.JOB_OPERATION, operation)
                 store(job + 8 * layout.JOB_FORMAT, form)
                 store(job + 8 * layout.JOB_KEY, key)
@@ -212,6 +214,7 @@ def _answer(form, rows, values, parameters, bits, key, schedule, scratch, job, r
             for i in range(size):
                 if codes[i] == -1:
                     rows_of[count] = i
+                    codes[i] = 0
                     count += 1
             store(job + 8 * layout.JOB_OPERATION, RESPONSE)
             store(job + 8 * layout.JOB_KEY, key)
@@ -261,6 +264,7 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
     if scratch == 0 or released == 0:
         free_large(scratch, used)
         free_large(released, size)
+        free(bits)
         return layout.NO_MEMORY
     key, job = scratch, scratch + 32
     schedule = job + 8 * layout.JOB_WORDS
@@ -408,4 +412,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpfast.kernels.plugin.layout import ERRORS, INTERNAL, OPERATIONS
+from dpfast.kernels.plugin.layout import ERRORS, INTERNAL, NO_CALLBACK, OPERATIONS
 
 __all__ = ["VERSION", "glue"]
 
@@ -23,7 +23,7 @@ def glue(names: Mapping[str, str], words: Mapping[str, int]) -> str:
         How many int64 each takes.
 
     """
-    parts = [_errors(), _shared(), *(_plain(name, symbol, words[name]) for name, symbol in names.items())]
+    parts = [_errors(), _settings(), _shared(), *(_plain(name, symbol, words[name]) for name, symbol in names.items())]
     for number, operation in enumerate(OPERATIONS):
         parts.append(_body(number, operation))
         parts.append(_field(number, operation))
@@ -40,8 +40,6 @@ def _errors() -> str:
     lines += [
         f"@dpfast_errors = internal constant [{len(ERRORS)} x ptr] [{', '.join(pointers)}]",
         "@dpfast_last = internal thread_local global i64 0",
-        "@dpfast_callback = internal global i64 0",
-        "@dpfast_allocator = internal global i64 0",
         "define ptr @_polars_plugin_get_last_error_message() {",
         "  %number = load i64, ptr @dpfast_last",
         f"  %place = getelementptr [{len(ERRORS)} x ptr], ptr @dpfast_errors, i64 0, i64 %number",
@@ -50,18 +48,50 @@ def _errors() -> str:
         "}",
         f"define i32 @_polars_plugin_get_version() {{ ret i32 {VERSION} }}",
     ]
-    for name in ("callback", "allocator"):
-        lines += [
-            f"define void @dpfast_set_{name}(i64 %given) {{",
-            f"  store i64 %given, ptr @dpfast_{name}",
-            "  ret void",
-            "}",
-            f"define i64 @dpfast_of_{name}() {{",
-            f"  %kept = load i64, ptr @dpfast_{name}",
-            "  ret i64 %kept",
-            "}",
-        ]
     return "\n".join(lines)
+
+
+def _settings() -> str:
+    """Return what Python sets: its callback, which can be taken back, and the allocator, which cannot.
+
+    `dpfast_set_callback` returns how many calls are under way: once it has set 0, no other begins. The allocator is
+    decided by whichever is first, setting it or using it (1 stands for the C library's), so that whatever it gave is
+    given back to the same one.
+    """
+    return f"""@dpfast_callback = internal global i64 0
+@dpfast_inside = internal global i64 0
+@dpfast_allocator = internal global i64 0
+define i64 @dpfast_set_callback(i64 %given) {{
+  store atomic i64 %given, ptr @dpfast_callback seq_cst, align 8
+  %inside = load atomic i64, ptr @dpfast_inside seq_cst, align 8
+  ret i64 %inside
+}}
+define i64 @dpfast_refine(i64 %job) {{
+start:
+  %before = atomicrmw add ptr @dpfast_inside, i64 1 seq_cst
+  %callback = load atomic i64, ptr @dpfast_callback seq_cst, align 8
+  %none = icmp eq i64 %callback, 0
+  br i1 %none, label %end, label %called
+called:
+  %function = inttoptr i64 %callback to ptr
+  %returned = call i64 %function(i64 %job)
+  br label %end
+end:
+  %status = phi i64 [ {NO_CALLBACK}, %start ], [ %returned, %called ]
+  %after = atomicrmw sub ptr @dpfast_inside, i64 1 seq_cst
+  ret i64 %status
+}}
+define void @dpfast_set_allocator(i64 %given) {{
+  %tried = cmpxchg ptr @dpfast_allocator, i64 0, i64 %given seq_cst seq_cst
+  ret void
+}}
+define i64 @dpfast_of_allocator() {{
+  %tried = cmpxchg ptr @dpfast_allocator, i64 0, i64 1 seq_cst seq_cst
+  %kept = extractvalue {{ i64, i1 }} %tried, 0
+  %none = icmp ule i64 %kept, 1
+  %address = select i1 %none, i64 0, i64 %kept
+  ret i64 %address
+}}"""
 
 
 def _plain(name: str, symbol: str, words: int) -> str:
@@ -126,4 +156,4 @@ i64 %size) {{
 }}"""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

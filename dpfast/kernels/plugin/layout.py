@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "ERRORS",
+    "FINISHED",
     "FORMATS",
     "GAUSSIAN",
     "JOB_WORDS",
@@ -50,8 +51,14 @@ NULLABLE = 2
     JOB_COUNT,
     JOB_RELEASED,
     JOB_PARAMETERS,
-) = range(14)
-JOB_WORDS = 14
+    JOB_FINISHED,
+) = range(15)
+#: An even number: what stands behind it is aligned.
+JOB_WORDS = 16
+
+#: What the refinement returns, and writes into its job last. Nothing else is success: where Python raises before the
+#: first line of a callback, what that returns is whatever stood in memory.
+FINISHED = int.from_bytes(b"finished", "little")
 
 _NUMBERS = "int64, int32, uint32, float64 or float32"
 #: What an error says, by the number that a body returns; 0 is none.
@@ -67,8 +74,9 @@ ERRORS = (
     "values must be finite, but a row is NaN or infinite; replace it first by a fixed number",
     "the operating system gave no random key",
     "not enough memory",
-    "a value that the first bits do not decide needs Python: import dpfast.integrations.polars_plugin first",
-    "the exact path failed; please report it",
+    "a value that the first bits do not decide needs Python: import dpfast.integrations.polars_plugin first, and make "
+    "the expression again if another version of dpfast made it",
+    "a value that the first bits do not decide was not finished in Python: it was interrupted, or failed; try again",
     "values must be whole numbers of type int64, int32 or uint32; write .cast(pl.Int64)",
     "scale must be whole numbers that float64 holds; round it up and write .cast(pl.Float64)",
     "the plugin was called in a way that this version of Polars does not know",
@@ -93,4 +101,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

@@ -20,7 +20,6 @@ __all__ = [
     "allocate_large",
     "answer_chunk",
     "call",
-    "call_with",
     "draw_multiples",
     "draw_ones",
     "draw_powers",
@@ -35,11 +34,11 @@ __all__ = [
     "load",
     "load_byte",
     "of_allocator",
-    "of_callback",
     "of_release_array",
     "of_release_field",
     "of_release_series",
     "prepare_key",
+    "refine",
     "store",
     "u8_array",
     "u16_array",
@@ -125,17 +124,6 @@ def call(typing_context: Any, function: Any, argument: Any) -> Any:
 
 
 @intrinsic
-def call_with(typing_context: Any, function: Any, argument: Any) -> Any:
-    """Call a C function that takes an address and returns an int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(_I64, [_I64])
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1]])
-
-    return types.int64(types.int64, types.int64), generate
-
-
-@intrinsic
 def call_allocator(typing_context: Any, function: Any, size: Any, alignment: Any) -> Any:
     """Call a C function that takes two sizes and returns an address."""
 
@@ -176,7 +164,7 @@ def _linked(name: str, words: int) -> Any:
 # Of glue.py and encryption.py.
 prepare_key, fill_words = _linked("prepare_key", 2), _linked("fill_words", 4)
 """(32 bytes of key, memory for its schedule); (schedule, the counter's lower half, address, batches)."""
-of_callback, of_allocator = _linked("of_callback", 0), _linked("of_allocator", 0)
+refine, of_allocator = _linked("refine", 1), _linked("of_allocator", 0)
 of_release_array, of_release_field = _linked("of_release_array", 0), _linked("of_release_field", 0)
 of_release_series = _linked("of_release_series", 0)
 # Of drawing.py, so that the bodies are compiled without what they call.
@@ -193,7 +181,7 @@ _LARGE, _ALIGNMENT = 1 << 14, 64
 def allocate_large(size):
     """Return memory from Polars' own allocator where it is large: one that keeps pages, which are slow to get.
 
-    The address of its functions (allocate, deallocate) is set before the first call, or never.
+    The address of its functions (allocate, deallocate) is set before the first call, or never: later it is ignored.
     """
     functions = of_allocator()
     if functions == 0 or size < _LARGE:
@@ -212,4 +200,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

@@ -82,6 +82,7 @@ def spread_value(form, values, bits, rows):
             free(wide)
             wide = 0
     if wide == 0:
+        free(many)
         return 0, 0
     for row in range(rows):
         for byte in range(item):
@@ -95,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b

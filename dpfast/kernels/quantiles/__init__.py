@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): af35217d9fe07c95
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b
