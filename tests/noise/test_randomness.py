@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 import dpfast as dpf
 import dpfast.randomness
 from dpfast.columns import BLOCK_ROWS
-from dpfast.errors import ParameterError
-from dpfast.randomness import Keystream, Purpose, SystemRandom, Tail, Words
+from dpfast.errors import LedgerError, ParameterError
+from dpfast.ledger import Ledger
+from dpfast.randomness import Keystream, Purpose, SystemRandom, Tail, Words, process_mark
 from dpfast.testing import SeededRandom
 
 from .oracles import FixedKey, aes_blocks, continued, noise_bytes
@@ -304,3 +305,23 @@ def test_the_same_seed_gives_the_same_noise():
 def test_other_randomness_is_refused(random):
     with pytest.raises(ParameterError, match=r"^random must be None or a dpfast\.testing\.SeededRandom"):
         dpf.laplace([1], 1.0, random=random)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_with_its_parents_process_id_has_a_mark_of_its_own(monkeypatch):
+    """As in a PID namespace of the child's own, or where the id is used again; a ledger in memory refuses there."""
+    monkeypatch.setattr(os, "getpid", lambda: 4711)
+    before, ledger = process_mark(), Ledger(1)
+    child = os.fork()
+    if not child:
+        told = 1
+        try:
+            if process_mark() != before and process_mark() == process_mark():
+                _ = ledger.remaining
+        except LedgerError as error:
+            told = 0 if "fork" in str(error) else 2
+        finally:
+            os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert process_mark() == before
+    assert ledger.remaining.epsilon == 1
