@@ -104,7 +104,7 @@ def test_randomized_response_in_every_engine(run):
         randomized_response(pl.col("c"), ["a", None], 50.0).alias("o"),
     )
     assert dict(answers.schema) == {
-        "c": pl.String, "n": pl.Int64, "k": pl.Categorical, "e": pl.Enum(["b", "z", "a"]), "t": pl.Boolean,
+        "c": pl.String, "n": pl.Int64, "k": pl.String, "e": pl.String, "t": pl.Boolean,
         "o": pl.String,
     }  # fmt: skip
     known = pl.int_range(pl.len()) % 4 < 2

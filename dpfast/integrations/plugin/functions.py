@@ -137,7 +137,8 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     Returns
     -------
     polars.Expr
-        Of the column's own type. Null only if None is a category.
+        Of the column's own type; for a list of strings always String, since the types of categoricals and enums name
+        values of the data. Null only if None is a category.
 
     Raises
     ------
@@ -169,7 +170,8 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     answer = partial(_answer, categories=read, epsilon=Fraction(units, UNITS_PER_ONE))
     # Literals have no type of their own to begin with, and several columns no single one.
     own = pl.self_dtype() if column.meta.has_multiple_outputs() else pl.dtype_of(column)
-    return column.map_batches(answer, return_dtype=own, is_elementwise=True)
+    named = any(isinstance(category, str) for category in read)
+    return column.map_batches(answer, return_dtype=pl.String if named else own, is_elementwise=True)
 
 
 def _answer(values: pl.Series, *, categories: tuple[Any, ...], epsilon: Fraction) -> pl.Series:
@@ -178,7 +180,8 @@ def _answer(values: pl.Series, *, categories: tuple[Any, ...], epsilon: Fraction
     if values.dtype == pl.Null:
         raise ColumnError("values must be a column with a type, but was of dtype Null; cast it")
     try:
-        return respond(values, categories, epsilon, threads=1)
+        answers = respond(values, categories, epsilon, threads=1)
+        return answers.cast(pl.String) if isinstance(answers.dtype, (pl.Categorical, pl.Enum)) else answers
     except ParameterError as error:
         words = str(error)
     # Polars makes errors of their words alone again, which a ParameterError cannot be made of.
