@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpfast.aggregation.private import Private
+from dpfast.columns.tables import refuse_same_names
 from dpfast.errors import ColumnError, ParameterError, Words
 
 __all__ = ["ArrowStream", "polars_schema"]
@@ -31,7 +32,7 @@ class ArrowStream(Private):
     Raises
     ------
     ColumnError
-        If it cannot be opened, has no columns, or two of one name.
+        If it cannot be opened, or has two columns of one name.
 
     """
 
@@ -41,7 +42,6 @@ class ArrowStream(Private):
         import pyarrow as pa
 
         self._kind = type(data).__name__
-        self._reader = None
         try:
             reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
             schema = reader.schema
@@ -52,7 +52,7 @@ class ArrowStream(Private):
         if schema is None:
             # Out here no traceback holds the library's error, which may quote values.
             raise ColumnError(f"the {self._kind} cannot be opened as an Arrow stream of columns")
-        self._reader = reader
+        self._reader: Any = reader
         # What has a length is a table, which gives a new reader each time.
         self._given = [reader] if hasattr(type(data), "__len__") else [reader, data]
         self._schema, self.refused = polars_schema(schema, self._kind)
@@ -86,16 +86,12 @@ def polars_schema(schema: Any, kind: str) -> tuple[pl.Schema, dict[str, str]]:
     Raises
     ------
     ColumnError
-        If there are no columns, or two have one name.
+        If two columns have one name.
 
     """
     import pyarrow as pa
 
-    twice = [name for place, name in enumerate(schema.names) if name in schema.names[:place]]
-    if twice:
-        raise ColumnError(
-            f"the {kind} has more than one column of the name {twice[0][:60]!r}; rename or drop all but one"
-        )
+    refuse_same_names(schema.names, kind)
     held: dict[str, pl.DataType] = {}
     refused = {}
     for field in schema:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 
 from dpfast.errors import ColumnError
 
-__all__ = ["frame_of_table", "null_beyond_milliseconds"]
+__all__ = ["frame_of_table", "null_beyond_milliseconds", "refuse_same_names"]
 
 #: So many seconds are the most that int64 holds as milliseconds, which Polars makes of them.
 _MOST_SECONDS = (2**63 - 1) // 1000
@@ -32,10 +33,7 @@ def frame_of_table(table: Any) -> pl.DataFrame:
     """
     kind = type(table).__name__
     # Columns of pandas are attributes: a column called column_names would be taken for the names.
-    counted = Counter(table.column_names if hasattr(type(table), "column_names") else list(table.columns))
-    twice = [str(name)[:60] for name, count in counted.items() if count > 1]
-    if twice:
-        raise ColumnError(f"the {kind} has more than one column of the name {twice[0]!r}; rename or drop all but one")
+    refuse_same_names(table.column_names if hasattr(type(table), "column_names") else list(table.columns), kind)
     try:
         return pl.DataFrame(_null_beyond(table))
     except (KeyboardInterrupt, SystemExit, MemoryError):
@@ -44,6 +42,13 @@ def frame_of_table(table: Any) -> pl.DataFrame:
         pass
     # Out here no traceback holds the engine's error, which may quote values.
     raise ColumnError(f"the {kind} has columns that Polars cannot take over; cast them")
+
+
+def refuse_same_names(names: Iterable[object], kind: str) -> None:
+    """Raise ColumnError if two columns of a table, which is of this kind, have one name."""
+    twice = [str(name)[:60] for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ColumnError(f"the {kind} has more than one column of the name {twice[0]!r}; rename or drop all but one")
 
 
 def null_beyond_milliseconds(table: Any) -> Any:
