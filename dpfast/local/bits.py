@@ -19,7 +19,7 @@ from dpfast.mechanisms.noise.exact import Bits, decided, is_less, uniform_ball, 
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail, Words
 from dpfast.threads import share, thread_count
 
-__all__ = ["BitDraws", "Chance", "answer_bits", "answer_flags", "answer_packed", "lie_chance"]
+__all__ = ["BitDraws", "Chance", "answer_bits", "answer_flags", "answer_packed", "lie_chance", "masks_of"]
 
 _PLANES = 8
 #: One row in 256 needs a further word, so that this leaves rows to the exact path less often than once in 2**60.
@@ -65,14 +65,15 @@ def lie_chance(epsilon: Fraction) -> Chance:
         return decided(lambda count: is_less(uniform_ball(bits.leading(count), count), _lie(epsilon)), bits.known)
 
     whole = decided(lambda _: unique_floor(_lie(epsilon) * 2**72), 72 + 2 * int(epsilon))
-    return Chance(is_above, _masks(whole >> 64), whole & (2**64 - 1))
+    return Chance(is_above, masks_of(whole >> 64), whole & (2**64 - 1))
 
 
 def _lie(epsilon: Fraction) -> Any:
     return 1 / (ball(epsilon).exp() + 1)
 
 
-def _masks(first: int) -> NDArray[np.uint64]:
+def masks_of(first: int) -> NDArray[np.uint64]:
+    """Return the 8 bits of a number as masks, all ones or zero each."""
     return np.array([2**64 - 1 if first >> (_PLANES - 1 - place) & 1 else 0 for place in range(_PLANES)], np.uint64)
 
 

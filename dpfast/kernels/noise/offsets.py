@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

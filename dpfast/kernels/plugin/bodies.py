@@ -412,4 +412,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

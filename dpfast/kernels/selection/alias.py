@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

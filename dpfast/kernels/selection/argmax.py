@@ -165,4 +165,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35

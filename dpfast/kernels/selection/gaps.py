@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1cb2a88f48d7aed1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35
