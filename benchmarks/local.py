@@ -29,6 +29,7 @@ def responses(kind: str) -> Callable[[int], Prepared]:
         return Prepared(
             lambda: dpf.randomized_response(given, categories, 1.0),
             lambda: np.where(generator.random(size) < truth, plain, 1 - plain),
+            agree=lambda ours, theirs: abs(float(np.mean(ours)) - float(np.mean(theirs))) < 6 / size**0.5,
         )
 
     return prepare
@@ -40,4 +41,12 @@ def hadamard(size: int) -> Prepared:
     generator = np.random.default_rng(20_261_121)
     reports = generator.integers(0, 2 * VALUES, size, dtype=np.int32)
     wide = reports.astype(np.int64)
-    return Prepared(lambda: oracle.estimate(reports), lambda: np.bincount(wide, minlength=2 * VALUES))
+
+    def agree(ours: pl.DataFrame, counts: np.ndarray) -> bool:
+        by_hand = [
+            (counts[0::2] - counts[1::2]) @ [(-1) ** (j & v).bit_count() for j in range(VALUES)] for v in (0, 77)
+        ]
+        frequencies = ours["frequency"].to_numpy()[[0, 77]]
+        return np.allclose(frequencies, np.array(by_hand) / size * (np.e + 1) / (np.e - 1))
+
+    return Prepared(lambda: oracle.estimate(reports), lambda: np.bincount(wide, minlength=2 * VALUES), agree=agree)
