@@ -123,7 +123,7 @@ def test_budgets_of_each_row_add_up_exactly():
     for _ in range(10):
         people.ask(tenth, rows=[1, 3])
     assert people.spent.to_list() == [0, 1.0, 0, 1.0, 0]
-    with pytest.raises(BudgetExceededError, match="1e-18|0.000000000000000001"):
+    with pytest.raises(BudgetExceededError, match="1E-18 more"):
         people.ask(dpf.HadamardResponse(5, 1e-18), rows=[0, 3])
     assert people.spent.to_list() == [0, 1.0, 0, 1.0, 0]
     people.ask(dpf.BoundedMean((0, 4), 1.0), rows=np.array([4, 0, 2]))
@@ -270,9 +270,7 @@ def test_queries_see_rows_in_their_own_kind(values):
     seen = []
 
     def query(rows):
-        seen.extend(
-            rows if isinstance(rows, (list, np.ndarray)) else rows.to_pylist() if hasattr(rows, "to_pylist") else rows
-        )
+        seen.extend(rows.to_pylist() if hasattr(rows, "to_pylist") else list(rows))
         return rows == rows if isinstance(values, pl.Series) else [True] * len(rows)
 
     assert queries.answer(query) == pytest.approx(1.0)
@@ -341,7 +339,7 @@ def test_reports_that_are_none_are_refused(wrong):
 
 
 def test_threads_do_not_matter():
-    search, values = dpf.HeavyHitters(30, 2.0), np.arange(300_000) % 7
+    search, values = dpf.HeavyHitters(30, 2.0), np.arange(140_000) % 7
     one = search.randomize(values, random=SeededRandom(1), threads=1)
     assert np.array_equal(one, search.randomize(values, random=SeededRandom(1), threads=2))
     assert search.find(one, threads=1).equals(search.find(one, threads=2))
