@@ -31,9 +31,11 @@ def test_what_a_row_names_exists_and_names_the_row(section: str, row: str) -> No
     if answer.startswith("not built: "):
         assert len(answer) > 30
         return
-    path, _, name = answer.partition("::")
-    module = ast.parse((ROOT / path).read_text())
-    functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
-    assert name in functions, answer
-    said = f"{ast.get_docstring(functions[name])} {ast.get_docstring(module)}"
+    path, *names = answer.split("::")
+    node: ast.AST = ast.parse((ROOT / path).read_text())
+    said = ast.get_docstring(node) or ""
+    for name in names:
+        inside = [child for child in ast.walk(node) if isinstance(child, ast.FunctionDef | ast.ClassDef)]
+        node = next(child for child in inside if child.name == name)
+        said += f" {ast.get_docstring(node)}"
     assert re.search(rf"(?<![\w.-]){re.escape(row)}(?![\w-])", said), f"{answer} does not name row {row}"
