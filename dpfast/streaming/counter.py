@@ -289,7 +289,10 @@ class ContinualCounter:
             self._refuse_ended()
             if self._file is not None:
                 raise LedgerError(f"the counter is kept in {str(self._file.path)!r} already")
-            self._keep_in(file)
+            # A pan-private counter keeps nothing that would tell of noise to come.
+            self._secret = b"" if self.mechanism == "pan_private" else self._source.key()
+            file.create(self._facts(), self._arrays())
+            self._file = file
 
     def close(self) -> None:
         """Let go of the file. The counter takes no more steps."""
@@ -306,7 +309,7 @@ class ContinualCounter:
         self.close()
 
     @classmethod
-    def from_file(cls, file: StateFile, source: RandomSource, threads: int | None) -> ContinualCounter:
+    def _from_file(cls, file: StateFile, source: RandomSource, threads: int | None) -> ContinualCounter:
         """Return the counter in a file: see `dpfast.restore_counter`."""
         facts, arrays = file.open()
         try:
@@ -325,13 +328,6 @@ class ContinualCounter:
             file.close()
             raise
         return counter
-
-    def _keep_in(self, file: StateFile) -> None:
-        # A pan-private counter keeps nothing that would tell of noise to come.
-        secret = b"" if self.mechanism == "pan_private" else self._source.key()
-        self._secret = secret
-        file.create(self._facts(), self._arrays())
-        self._file = file
 
     def _facts(self) -> dict[str, Any]:
         secrets = {"secret": self._secret.hex(), "history": self._history.hex(), "before": self._before.hex()}
@@ -359,7 +355,9 @@ class ContinualCounter:
 
     def _taken(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.steps >= self.horizon:
-            raise BudgetExceededError(f"the horizon of {self.horizon} steps is over; make a new counter, and pay for it")
+            raise BudgetExceededError(
+                f"the horizon of {self.horizon} steps is over; make a new counter, and pay for it"
+            )
         return self._guarded(lambda: self._advanced(numbers))
 
     def _run(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

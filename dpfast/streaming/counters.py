@@ -119,8 +119,25 @@ def continual_count(
     3
 
     """
-    return _made((0, 1), horizon, epsilon, delta, rho, mechanism, counters, neighbors,
-                 (max_counters, max_steps, max_rows_per_step), ledger, dataset, privacy_unit, path, random, threads)  # fmt: skip
+    return continual_sum(
+        horizon,
+        (0, 1),
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        mechanism=mechanism,
+        counters=counters,
+        neighbors=neighbors,
+        max_counters=max_counters,
+        max_steps=max_steps,
+        max_rows_per_step=max_rows_per_step,
+        ledger=ledger,
+        dataset=dataset,
+        privacy_unit=privacy_unit,
+        path=path,
+        random=random,
+        threads=threads,
+    )
 
 
 def continual_sum(
@@ -181,48 +198,28 @@ def continual_sum(
     (2, True)
 
     """
-    return _made(read_bounds(bounds), horizon, epsilon, delta, rho, mechanism, counters, neighbors,
-                 (max_counters, max_steps, max_rows_per_step), ledger, dataset, privacy_unit, path, random, threads)  # fmt: skip
-
-
-def _made(
-    bounds: tuple[int, int],
-    horizon: object,
-    epsilon: object,
-    delta: object,
-    rho: object,
-    mechanism: object,
-    counters: object,
-    neighbors: object,
-    most: tuple[object, object, object],
-    ledger: object,
-    dataset: object,
-    privacy_unit: object,
-    path: object,
-    random: object,
-    threads: int | None,
-) -> ContinualCounter:
+    limits = read_bounds(bounds)
     steps, columns = HORIZON.read("horizon", horizon), COUNTERS.read("counters", counters)
-    name, relation, budget = MECHANISM.read("mechanism", mechanism), read_neighbors(neighbors), read_budget(
-        epsilon, delta, rho
-    )  # fmt: skip
-    unit = StreamUnit.read(bounds, relation, *most, counters=columns, horizon=steps)
+    name, relation = MECHANISM.read("mechanism", mechanism), read_neighbors(neighbors)
+    budget = read_budget(epsilon, delta, rho)
+    most = max_counters, max_steps, max_rows_per_step
+    unit = StreamUnit.read(limits, relation, *most, counters=columns, horizon=steps)
     asked = Asked(steps, columns, name, budget, unit)
     thread_count(threads, 1)
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
-    file = None
-    if path is not None:
-        file = StateFile(read_path(path))
-        check_new_path(file.path)
+    place = None if path is None else read_path(path)
+    if place is not None:
+        check_new_path(place)
     method = plan_method(asked)
     state = method.begin(columns)
-    what = "counts" if bounds == (0, 1) else "sums"
+    what = "counts" if limits == (0, 1) else "sums"
     description = f"{what} of {columns:,} streams over {steps:,} steps ({method.name})"
-    entry = payment.charge([method.charge(budget, description)])
-    counter = ContinualCounter(asked, method, state, source, threads, entry)
-    if file is not None:
-        counter._keep_in(file)
+    counter = ContinualCounter(
+        asked, method, state, source, threads, payment.charge([method.charge(budget, description)])
+    )
+    if place is not None:
+        counter.save(place)
     return counter
 
 
@@ -273,4 +270,4 @@ def restore_counter(
     """
     thread_count(threads, 1)
     source = random_source(random)
-    return ContinualCounter.from_file(StateFile(read_path(path)), source, threads)
+    return ContinualCounter._from_file(StateFile(read_path(path)), source, threads)

@@ -6,7 +6,6 @@ import math
 from typing import Annotated, NoReturn
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import EPSILON, read_budget

@@ -35,7 +35,9 @@ def _log_error(point: NDArray[np.float64], count: int, horizon: int) -> float:
     with np.errstate(all="ignore"):
         losses, weights = _read(point, count)
         buffers = Buffers(losses, weights)
-        error = 0.5 * math.log(buffers.energy(np.array([horizon]))[0]) + 0.5 * math.log(buffers.measured_energy(horizon))
+        error = 0.5 * math.log(buffers.energy(np.array([horizon]))[0]) + 0.5 * math.log(
+            buffers.measured_energy(horizon)
+        )
     return error if math.isfinite(error) else math.inf
 
 

@@ -92,7 +92,9 @@ class StateFile(Private):
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
-            raise LedgerError(f"the file {str(self.path)!r} cannot be opened: {os.strerror(error.errno or 0)}") from None
+            raise LedgerError(
+                f"the file {str(self.path)!r} cannot be opened: {os.strerror(error.errno or 0)}"
+            ) from None
         try:
             self._lock(self._descriptor)
             self._check_own()

@@ -102,4 +102,4 @@ class _SquareRootState(State):
         exact = self._coefficients[:stop][::-1] @ given[:stop]
         measured[self.step] = self._noise.add(exact, source, threads)
         self.step = stop
-        return np.rint(self._shares[:stop][::-1] @ measured[:stop]).astype(np.int64)
+        return np.asarray(np.rint(self._shares[:stop][::-1] @ measured[:stop]), np.int64)

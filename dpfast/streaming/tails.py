@@ -62,7 +62,7 @@ def laplace_sum_miss(scales: Scales, width: Annotated[float, _WIDTH]) -> float:
 
 
 def laplace_sum_error(scales: Scales, miss: Annotated[float, _MISS]) -> float:
-    """Return a width that the magnitude of a sum of independent Laplace variables exceeds with at most this probability.
+    """Return a width: a sum of independent Laplace variables lies beyond it, on either side, with at most that chance.
 
     Parameters
     ----------

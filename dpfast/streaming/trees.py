@@ -64,8 +64,6 @@ class BinaryTree(Method):
     """
 
     name: ClassVar[str] = "tree"
-    #: The variance of a node's value, in those of a measurement, by level.
-    share_of_variance: ClassVar[Callable[[int], float]] = staticmethod(lambda level: 1.0)
 
     def __init__(self, horizon: int, unit: StreamUnit, budget: Budget, found: Found | None = None) -> None:
         super().__init__(horizon)
@@ -81,6 +79,11 @@ class BinaryTree(Method):
                     least = mean, count, noise
         assert least is not None
         self._mean, self.levels, self.noise = least
+
+    @staticmethod
+    def share_of_variance(level: int) -> float:
+        """Return the variance of a node's value, in those of a measurement."""
+        return 1.0
 
     @property
     def found(self) -> Found:
@@ -190,7 +193,11 @@ class Honaker(BinaryTree):
     """
 
     name: ClassVar[str] = "honaker"
-    share_of_variance: ClassVar[Callable[[int], float]] = staticmethod(lambda level: 2**level / (2 ** (level + 1) - 1))
+
+    @staticmethod
+    def share_of_variance(level: int) -> float:
+        """See `BinaryTree.share_of_variance`."""
+        return float(2**level / (2 ** (level + 1) - 1))
 
     def begin(self, counters: int) -> State:
         """See `Method.begin`."""
@@ -231,4 +238,4 @@ class _HonakerState(State):
         kernels.add_columns(prefixes[before], estimates, prefixes[level])
         nodes[level], exact[level] = estimates, totals
         self.step += 1
-        return np.rint(prefixes[level]).astype(np.int64)
+        return np.asarray(np.rint(prefixes[level]), np.int64)

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3ff9a2df643d5506
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc

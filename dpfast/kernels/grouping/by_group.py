@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3ff9a2df643d5506
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc

@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3ff9a2df643d5506
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc

@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3ff9a2df643d5506
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc

@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3ff9a2df643d5506
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc

@@ -23,7 +23,7 @@ def advance_buffers(
 
     Parameters
     ----------
-    increments
+    increments, limit
         int64, one a row, moved into [-limit, limit] first.
     totals
         int64, of the same rows.
@@ -92,4 +92,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
             buffer[i] += positions[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3ff9a2df643d5506
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
