@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.strategies.matrix_mechanism import matrix_mechanism as matrix_mechanism
+    from dpfast.streaming.counters import continual_count as continual_count
+    from dpfast.streaming.counters import continual_sum as continual_sum
+    from dpfast.streaming.counters import restore_counter as restore_counter
+    from dpfast.streaming.density import PanPrivateDensity as PanPrivateDensity
     from dpfast.synthesis.choosing import estimate_histogram as estimate_histogram
     from dpfast.synthesis.fitted.boosting import boost_queries as boost_queries
     from dpfast.synthesis.fitted.mwem import mwem as mwem
@@ -91,6 +95,8 @@ _NAMES_BY_HOME = {
     "queries": "bins count mean mode quantile sum",
     "releases.planning": "plan release",
     "strategies.matrix_mechanism": "matrix_mechanism",
+    "streaming.counters": "continual_count continual_sum restore_counter",
+    "streaming.density": "PanPrivateDensity",
     "synthesis.choosing": "estimate_histogram",
     "synthesis.fitted.boosting": "boost_queries",
     "synthesis.fitted.mwem": "mwem",
