@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
     from dpfast.ledger import Ledger as Ledger
+    from dpfast.local.choosing import frequency_oracle as frequency_oracle
+    from dpfast.local.hadamard_response import HadamardResponse as HadamardResponse
+    from dpfast.local.local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
     from dpfast.local.randomized_response import randomized_response as randomized_response
+    from dpfast.local.response_oracle import RandomizedResponse as RandomizedResponse
+    from dpfast.local.subset_selection import SubsetSelection as SubsetSelection
+    from dpfast.local.unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
     from dpfast.mechanisms.noise.laplace import laplace as laplace
     from dpfast.mechanisms.quantiles.quantiles import quantiles as quantiles
@@ -76,7 +82,13 @@ _NAMES_BY_HOME = {
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
     "ledger": "Ledger",
+    "local.choosing": "frequency_oracle",
+    "local.hadamard_response": "HadamardResponse",
+    "local.local_hashing": "OptimizedLocalHashing",
     "local.randomized_response": "randomized_response",
+    "local.response_oracle": "RandomizedResponse",
+    "local.subset_selection": "SubsetSelection",
+    "local.unary_encoding": "OptimizedUnaryEncoding",
     "mechanisms.noise.gaussian": "gaussian",
     "mechanisms.noise.laplace": "laplace",
     "mechanisms.quantiles.quantiles": "quantiles",

@@ -40,8 +40,6 @@ def learner() -> dpf.LinearLearner:
 
 NOISE = [call(mechanism, values=[1, 2, 3], scale=2.0) for mechanism in (dpf.laplace, dpf.gaussian)]
 
-LOCAL = [call(dpf.randomized_response, values=[0, 1, 2], categories=3, epsilon=1.0)]
-
 SELECTIONS = [
     *(
         call(mechanism, scores=SCORES, epsilon=1.0, **more)
@@ -133,4 +131,4 @@ QUERIES = [
     call(SeededRandom, seed=1),
 ]
 
-CALLS: list[Call] = [*NOISE, *LOCAL, *SELECTIONS, *THRESHOLDS, *QUANTILES, *LEARNING, *WEIGHTS, *QUERIES]
+CALLS: list[Call] = [*NOISE, *SELECTIONS, *THRESHOLDS, *QUANTILES, *LEARNING, *WEIGHTS, *QUERIES]

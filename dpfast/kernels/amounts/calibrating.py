@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4

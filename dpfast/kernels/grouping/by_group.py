@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4

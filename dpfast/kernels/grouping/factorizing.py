@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4

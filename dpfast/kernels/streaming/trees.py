@@ -80,4 +80,4 @@ def sum_nodes(nodes, step, top, stack):
         stack[level] = nodes[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4

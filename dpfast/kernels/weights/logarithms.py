@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4

@@ -1,0 +1,4 @@
+"""Reports of frequency oracles: how they are drawn, and how they are counted."""
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4
