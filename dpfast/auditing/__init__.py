@@ -8,6 +8,7 @@ True
 """
 
 from dpfast.auditing.auditor import audit
+from dpfast.auditing.distances import histogram_distance, row_distance
 from dpfast.auditing.exactly import audit_law
 from dpfast.auditing.laws import hockey_stick_divergence, privacy_loss
 from dpfast.auditing.limits import lower_limit, upper_limit
@@ -21,10 +22,12 @@ __all__ = [
     "audit",
     "audit_law",
     "audit_one_run",
+    "histogram_distance",
     "hockey_stick_divergence",
     "lower_limit",
     "one_run_epsilon",
     "one_run_p_value",
     "privacy_loss",
+    "row_distance",
     "upper_limit",
 ]

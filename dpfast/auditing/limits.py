@@ -108,7 +108,6 @@ def upper_limit(happened: Happened, trials: Trials, miss: Miss) -> float:
 
     """
     k, n, allowed = _read(happened, trials, miss)
-    # The failures are what happens with probability 1 - p; next to 1 the difference is rounded up by itself.
     return 1.0 if k == n else _certified_above(k, n, allowed)
 
 
@@ -120,32 +119,36 @@ def _read(happened: object, trials: object, miss: object) -> tuple[int, int, Fra
     return k, n, _MISS.read_exactly("miss", miss)
 
 
-def _tail(k: int, n: int, p: float) -> arb:
+def _tail(k: int, n: int, p: Fraction) -> arb:
     """Return P(X >= k) for X binomial, 1 <= k <= n."""
     return ball(p).beta_lower(k, n - k + 1, regularized=True)
 
 
 def _certified(k: int, n: int, miss: Fraction) -> float:
     """Return a p, as large as is easily found, with P(X >= k) <= miss."""
+
+    def sound(p: float) -> bool:
+        return bool(_tail(k, n, Fraction(p)) <= ball(miss))
+
     with working_precision(_BITS):
-        target = ball(miss)
         low, _ = quick_limits(np.array([k]), n, float(miss))
-        p = _searched(lambda p: bool(_tail(k, n, p) <= target), float(low[0]), k / n)
-        step = 2.0**-50
-        while not _tail(k, n, p) <= target:
+        p, step = _searched(sound, float(low[0]), k / n), 2.0**-50
+        while not sound(p):
             p *= 1.0 - step
             step = min(2 * step, 0.5)
         return p
 
 
 def _certified_above(k: int, n: int, miss: Fraction) -> float:
-    """Return a p, as small as is easily found, with P(X <= k) <= miss."""
+    """Return a p, as small as is easily found, with P(X <= k) <= miss: so many failures, of probability 1 - p."""
+
+    def sound(p: float) -> bool:
+        return bool(_tail(n - k, n, 1 - Fraction(p)) <= ball(miss))
+
     with working_precision(_BITS):
-        target = 1 - ball(miss)
         _, high = quick_limits(np.array([k]), n, float(miss))
-        p = _searched(lambda p: bool(_tail(k + 1, n, p) >= target), float(high[0]), k / n)
-        step = 2.0**-50
-        while p < 1.0 and not _tail(k + 1, n, p) >= target:
+        p, step = _searched(sound, float(high[0]), k / n), 2.0**-50
+        while p < 1.0 and not sound(p):
             p = min(1.0, p + p * step)
             step *= 2
         return p
@@ -153,7 +156,7 @@ def _certified_above(k: int, n: int, miss: Fraction) -> float:
 
 def _searched(holds: Callable[[float], bool], sound: float, unsound: float) -> float:
     """Return about where something ceases to hold between two numbers, on the side where it does."""
-    while abs(sound - unsound) > _NEAR * sound:
+    while abs(sound - unsound) > _NEAR * min(sound, 1.0 - sound):
         middle = (sound + unsound) / 2
         if middle in (sound, unsound):
             break

@@ -42,6 +42,8 @@ CALLS: list[Call] = [
     ),
     call(auditing.hockey_stick_divergence, p=[0.25, 0.75], q=[0.75, 0.25], epsilon=1.0),
     call(auditing.privacy_loss, p=[0.25, 0.75], q=[0.75, 0.25]),
+    call(auditing.histogram_distance, x=[1, 2], y=[2, 2]),
+    call(auditing.row_distance, x=["a", "b"], y=["a", "c"]),
     call(auditing.lower_limit, happened=3, trials=10, miss=0.05),
     call(auditing.upper_limit, happened=3, trials=10, miss=0.05),
     call(auditing.one_run_p_value, canaries=100, guesses=50, correct=40, epsilon=1.0),
