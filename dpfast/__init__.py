@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_MODULES = ("accounting", "auditing", "errors", "strategies", "testing", "theory", "weights", "workloads")
+_MODULES = ("accounting", "attacks", "auditing", "errors", "strategies", "testing", "theory", "weights", "workloads")
 
 if TYPE_CHECKING:
     from dpfast import accounting as accounting
+    from dpfast import attacks as attacks
     from dpfast import auditing as auditing
     from dpfast import errors as errors
     from dpfast import strategies as strategies

@@ -11,6 +11,7 @@ import pytest
 import dpfast as dpf
 from dpfast.errors import DpfastError
 
+from .calls_of_attacks import CALLS as OF_ATTACKS
 from .calls_of_audits import CALLS as OF_AUDITS
 from .calls_of_integrations import CALLS as OF_INTEGRATIONS
 from .calls_of_ledgers import CALLS as OF_LEDGERS
@@ -19,7 +20,10 @@ from .calls_of_releases import CALLS as OF_RELEASES
 from .calls_of_streams import CALLS as OF_STREAMS
 from .calls_of_synthesis import CALLS as OF_SYNTHESIS
 
-CALLS = [*OF_MECHANISMS, *OF_SYNTHESIS, *OF_LEDGERS, *OF_RELEASES, *OF_INTEGRATIONS, *OF_STREAMS, *OF_AUDITS]
+CALLS = [
+    *(*OF_MECHANISMS, *OF_SYNTHESIS, *OF_LEDGERS, *OF_RELEASES, *OF_INTEGRATIONS, *OF_STREAMS),
+    *(*OF_ATTACKS, *OF_AUDITS),
+]
 ABSTRACT = {"dpfast.strategies.Strategy", "dpfast.weights.LinearQuery", "dpfast.workloads.Workload"}
 RETURNED = {f"dpfast.strategies.{name}" for name in ("Choice", "Considered", "MatrixRelease")} | {
     f"dpfast.auditing.{name}" for name in ("Audit", "LawAudit", "OneRunAudit")
