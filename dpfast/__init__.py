@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_MODULES = ("accounting", "attacks", "errors", "strategies", "testing", "theory", "weights", "workloads")
+_MODULES = ("accounting", "attacks", "auditing", "errors", "strategies", "testing", "theory", "weights", "workloads")
 
 if TYPE_CHECKING:
     from dpfast import accounting as accounting
     from dpfast import attacks as attacks
+    from dpfast import auditing as auditing
     from dpfast import errors as errors
     from dpfast import strategies as strategies
     from dpfast import testing as testing
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from dpfast import weights as weights
     from dpfast import workloads as workloads
     from dpfast.answering import answer as answer
+    from dpfast.auditing.auditor import audit as audit
+    from dpfast.auditing.exactly import audit_law as audit_law
+    from dpfast.auditing.one_run import audit_one_run as audit_one_run
     from dpfast.domain import Domain as Domain
     from dpfast.integrations.sql.databases import sql as sql
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
@@ -77,6 +81,9 @@ if TYPE_CHECKING:
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _NAMES_BY_HOME = {
     "answering": "answer",
+    "auditing.auditor": "audit",
+    "auditing.exactly": "audit_law",
+    "auditing.one_run": "audit_one_run",
     "domain": "Domain",
     "integrations.sql.databases": "sql",
     "learning.experts": "RandomizedWeightedMajority",
