@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from dpfast.auditing.exactly import audit_law as audit_law
     from dpfast.auditing.one_run import audit_one_run as audit_one_run
     from dpfast.domain import Domain as Domain
+    from dpfast.games.auction import price_revenues as price_revenues
+    from dpfast.games.auction import select_price as select_price
+    from dpfast.games.facilities import place_facilities as place_facilities
+    from dpfast.games.payments import vcg_payments as vcg_payments
+    from dpfast.games.punishing import punishing_mechanism as punishing_mechanism
+    from dpfast.games.voting import two_outcome_vote as two_outcome_vote
+    from dpfast.games.welfare import select_outcome as select_outcome
     from dpfast.integrations.sql.databases import sql as sql
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
@@ -36,8 +43,6 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
     from dpfast.mechanisms.noise.laplace import laplace as laplace
     from dpfast.mechanisms.quantiles.quantiles import quantiles as quantiles
-    from dpfast.mechanisms.selection.auction import price_revenues as price_revenues
-    from dpfast.mechanisms.selection.auction import select_price as select_price
     from dpfast.mechanisms.selection.error_bounds import selection_error as selection_error
     from dpfast.mechanisms.selection.error_bounds import selection_miss as selection_miss
     from dpfast.mechanisms.selection.error_bounds import threshold_error as threshold_error
@@ -85,6 +90,12 @@ _NAMES_BY_HOME = {
     "auditing.exactly": "audit_law",
     "auditing.one_run": "audit_one_run",
     "domain": "Domain",
+    "games.auction": "price_revenues select_price",
+    "games.facilities": "place_facilities",
+    "games.payments": "vcg_payments",
+    "games.punishing": "punishing_mechanism",
+    "games.voting": "two_outcome_vote",
+    "games.welfare": "select_outcome",
     "integrations.sql.databases": "sql",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
@@ -99,7 +110,6 @@ _NAMES_BY_HOME = {
     "mechanisms.noise.gaussian": "gaussian",
     "mechanisms.noise.laplace": "laplace",
     "mechanisms.quantiles.quantiles": "quantiles",
-    "mechanisms.selection.auction": "price_revenues select_price",
     "mechanisms.selection.error_bounds": "selection_error selection_miss threshold_error",
     "mechanisms.selection.exponential": "exponential",
     "mechanisms.selection.exponential_draws": "exponential_draws",

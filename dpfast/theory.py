@@ -5,6 +5,8 @@
 7369
 """
 
+from dpfast.games.commitment import commitment_gap, punishing_parameters
+from dpfast.games.privacy_costs import information_cost, outcome_costs
 from dpfast.learning.regret import (
     best_eta,
     likely_regret_bound,
@@ -35,17 +37,21 @@ __all__ = [
     "best_eta",
     "book_rounds",
     "brute_force_samples",
+    "commitment_gap",
     "generalization",
     "inaccurate_share",
+    "information_cost",
     "laplace_accuracy",
     "laplace_sum_error",
     "laplace_sum_miss",
     "least_margin",
     "likely_regret_bound",
     "naive_factor",
+    "outcome_costs",
     "private_eta",
     "private_regret_bound",
     "projection_error",
+    "punishing_parameters",
     "regret_bound",
     "round_to_multiples",
     "rounds_for_regret",
