@@ -5,10 +5,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_MODULES = ("accounting", "errors", "stability", "strategies", "testing", "theory", "weights", "workloads")
+_MODULES = (
+    "accounting",
+    "attacks",
+    "errors",
+    "stability",
+    "strategies",
+    "testing",
+    "theory",
+    "weights",
+    "workloads",
+)
 
 if TYPE_CHECKING:
     from dpfast import accounting as accounting
+    from dpfast import attacks as attacks
     from dpfast import errors as errors
     from dpfast import stability as stability
     from dpfast import strategies as strategies

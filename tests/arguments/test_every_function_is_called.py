@@ -12,11 +12,12 @@ from dpfast.ledger.partitions import Partitions
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.boosting import BoostedAnswers
 
+from .calls_of_attacks import CALLS as OF_ATTACKS
 from .calls_of_ledgers import CALLS as OF_LEDGERS
 from .calls_of_synthesis import CALLS as OF_SYNTHESIS
 
-ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts")
-FUNCTIONS = [call.function for call in [*OF_SYNTHESIS, *OF_LEDGERS]]
+ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts", "attacks")
+FUNCTIONS = [call.function for call in [*OF_SYNTHESIS, *OF_LEDGERS, *OF_ATTACKS]]
 #: Strategies, products of workloads and errors are made of these: the package calls them, with what it has checked.
 WITHIN = {"answer_along", "transposed_along", "energy", "error", "measure", "reconstruct", "sensitivity", "variances"}
 
@@ -44,6 +45,7 @@ EVERY = [
     *public(dpf),
     *public(dpf.workloads),
     *public(dpf.strategies),
+    *public(dpf.attacks),
     OpenRecords,
     Partitions,
     Estimate,
