@@ -5,13 +5,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_MODULES = ("accounting", "attacks", "auditing", "errors", "strategies", "testing", "theory", "weights", "workloads")
+_MODULES = (
+    "accounting",
+    "attacks",
+    "auditing",
+    "errors",
+    "stability",
+    "strategies",
+    "testing",
+    "theory",
+    "weights",
+    "workloads",
+)
 
 if TYPE_CHECKING:
     from dpfast import accounting as accounting
     from dpfast import attacks as attacks
     from dpfast import auditing as auditing
     from dpfast import errors as errors
+    from dpfast import stability as stability
     from dpfast import strategies as strategies
     from dpfast import testing as testing
     from dpfast import theory as theory
@@ -64,6 +76,12 @@ if TYPE_CHECKING:
     from dpfast.queries import sum as sum
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
+    from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
+    from dpfast.stability.propose_test_release import propose_test_release as propose_test_release
+    from dpfast.stability.release_if_stable import release_if_stable as release_if_stable
+    from dpfast.stability.release_if_subsamples_agree import release_if_subsamples_agree as release_if_subsamples_agree
+    from dpfast.stability.smooth_median import smooth_median as smooth_median
+    from dpfast.stability.subsample_and_aggregate import subsample_and_aggregate as subsample_and_aggregate
     from dpfast.strategies.matrix_mechanism import matrix_mechanism as matrix_mechanism
     from dpfast.streaming.counters import continual_count as continual_count
     from dpfast.streaming.counters import continual_sum as continual_sum
@@ -123,6 +141,12 @@ _NAMES_BY_HOME = {
     "mechanisms.thresholds.sparse_vector": "SparseVector",
     "queries": "bins count mean mode quantile sum",
     "releases.planning": "plan release",
+    "stability.interquartile_scale": "interquartile_scale",
+    "stability.propose_test_release": "propose_test_release",
+    "stability.release_if_stable": "release_if_stable",
+    "stability.release_if_subsamples_agree": "release_if_subsamples_agree",
+    "stability.smooth_median": "smooth_median",
+    "stability.subsample_and_aggregate": "subsample_and_aggregate",
     "strategies.matrix_mechanism": "matrix_mechanism",
     "streaming.counters": "continual_count continual_sum restore_counter",
     "streaming.density": "PanPrivateDensity",

@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404

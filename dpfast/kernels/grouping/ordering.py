@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404

@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404

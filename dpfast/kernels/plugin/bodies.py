@@ -412,4 +412,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 23f61674f6c013d4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
