@@ -118,12 +118,13 @@ class Scatter:
         self._contributions = contributions
         self._bytes = 8 * sum(_width(contribution.measure) * slots + 1 for contribution in contributions)
         self._free = [self._new_tables()]
+        self._blocks: list[Block] = []
         fitting = max(1, _CACHE_BYTES // max(1, self._bytes))
         self._threads = fitting if threads is None else min(threads, fitting)
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add the rows of a batch."""
-        share_blocks(batch, self._threads, self._work)
+        share_blocks(batch, self._threads, self._work, self._blocks)
 
     def tables(self) -> list[np.ndarray | GroupedPoints]:
         """Return the tables, and points slot by slot; nothing can be added afterwards."""
@@ -155,9 +156,8 @@ class Scatter:
         fits = len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2
         # Finding candidates needs the scratch memory that the slots are in.
         if fits and not any(contribution.coder for contribution in self._contributions):
-            filled = np.empty(BLOCK_ROWS, np.int64)
             for _ in block.walk(start, stop):
-                self._add_block(block, self._slots_of(block), range(len(tables)), filled, tables)
+                self._add_block(block, self._slots_of(block), range(len(tables)), tables)
         else:
             self._work_by_stretches(block, start, stop, tables, BLOCK_ROWS if fits else _STRETCH_ROWS)
         self._free.append(tables)
@@ -167,7 +167,6 @@ class Scatter:
 
         Then they are filled one at a time, over many blocks.
         """
-        filled = np.empty(BLOCK_ROWS, np.int64)
         slots = np.empty(min(stop - start, rows), np.uint32 if self._slots < 2**32 else np.uint64)
         for low in range(start, stop, rows):
             high = min(low + rows, stop)
@@ -177,13 +176,11 @@ class Scatter:
             for place in range(len(tables)):
                 for _ in block.walk(low, high):
                     part = slots[block.start - low : block.stop - low]
-                    self._add_block(block, part, (place,), filled, tables)
+                    self._add_block(block, part, (place,), tables)
 
-    def _add_block(
-        self, block: Block, slots: np.ndarray, places: Iterable[int], filled: np.ndarray, tables: Sequence[Table]
-    ) -> None:
+    def _add_block(self, block: Block, slots: np.ndarray, places: Iterable[int], tables: Sequence[Table]) -> None:
         """Add a block's contributions of these places to their tables."""
-        filled = filled[: block.rows]
+        filled = block.filled
         for place in places:
             contribution, table = self._contributions[place], tables[place]
             if contribution.way == "rows":
