@@ -48,6 +48,7 @@ class PhysicalColumn:
         physical = series if type(series.dtype) in _NUMBERS else series.to_physical()
         self._starts: list[int] = []
         self._chunks: list[tuple[np.ndarray, int, np.ndarray | None, int]] = []
+        boolean, text = physical.dtype == pl.Boolean, physical.dtype == pl.String
         start = 0
         for chunk in physical.get_chunks():
             if len(chunk) == 0:
@@ -57,9 +58,9 @@ class PhysicalColumn:
             offset, length = array.offset, len(array)
             first = -1
             numbers: np.ndarray
-            if physical.dtype == pl.Boolean:
+            if boolean:
                 numbers, first = np.frombuffer(values, np.uint8), offset
-            elif physical.dtype == pl.String:
+            elif text:
                 numbers = np.frombuffer(values, np.uint64, 2 * length, 16 * offset).reshape(length, 2)
             else:
                 number = np.dtype(_NUMBERS[type(physical.dtype)])

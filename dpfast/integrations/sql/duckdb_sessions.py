@@ -17,7 +17,7 @@ from dpfast.integrations.sql.turns import busy, turn
 
 __all__ = ["DuckDBQuery", "DuckDBRelation", "DuckDBRows"]
 
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS = 1 << 16
 _RELATION = "dpfast_relation"
 
 #: Types that mean the same to Polars and to the template; others are to be cast.
