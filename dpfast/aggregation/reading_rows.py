@@ -65,7 +65,8 @@ def read_blocks(rows: Rows, schema: pl.Schema, columns: Sequence[str]) -> Iterat
 
     def block() -> pl.DataFrame:
         table = pa.Table.from_batches(waiting).select(list(columns))
-        frame: Any = pl.from_arrow(null_beyond_milliseconds(table), rechunk=False)
+        frame = pl.from_arrow(null_beyond_milliseconds(table), rechunk=False)
+        assert isinstance(frame, pl.DataFrame)
         if dict(frame.schema) != wanted:
             raise DpfastError("a batch of the data has other columns or types than the schema said")
         return frame if count >= _LEAST_CHUNK * len(waiting) else frame.rechunk()
