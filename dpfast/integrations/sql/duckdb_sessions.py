@@ -17,8 +17,8 @@ from dpfast.integrations.sql.turns import busy, turn
 
 __all__ = ["DuckDBQuery", "DuckDBRelation", "DuckDBRows"]
 
-#: DuckDB's threads make such batches while others are aggregated. Columns of larger ones go back to the system when they
-#: are dropped, and fresh memory takes longer than the copy; of smaller ones each takes its time.
+#: DuckDB's threads make such batches ahead, while others are aggregated. The memory of larger ones goes back to the
+#: system when they are dropped, and fresh memory takes longer than the copy; of smaller ones each takes its time.
 _BATCH_ROWS = 1 << 16
 _RELATION = "dpfast_relation"
 
@@ -206,7 +206,7 @@ class DuckDBRows(Private):
             raise ParameterError("data", Words("with other columns"), "the same as when it was planned", "plan again")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield batches of about 2**16 rows, fewer where a query filters; other reads of this connection wait meanwhile."""
+        """Yield batches of up to 2**16 rows; other reads of this connection wait meanwhile."""
         with turn(self._connection.owner, charged=True):
             yield from _projected(self._connection.relate(self._source), columns).to_arrow_reader(_BATCH_ROWS)
 
