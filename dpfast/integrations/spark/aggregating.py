@@ -21,6 +21,7 @@ from dpfast.randomness import SystemRandom
 
 __all__ = ["check_session", "exact_groups"]
 
+_USUAL_PARTITIONS = 200
 #: Sessions, with their settings, that were seen to compute as dpfast does.
 _CHECKED: set[int] = set()
 
@@ -39,8 +40,12 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
     asked = _renamed(query, places)
     view = f"dpf_{SystemRandom().key()[:8].hex()}"
     placed.createTempView(view)
+    # Some services have a word for this setting. Without a number Spark makes few large parts, which sort slowly.
+    setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    partitions = int(setting) if setting.isdecimal() else _USUAL_PARTITIONS
     try:
-        statement = write(SPARK, view, {place: schema[name] for name, place in places.items()}, asked)
+        dtypes = {place: schema[name] for name, place in places.items()}
+        statement = write(SPARK, view, dtypes, asked, partitions=partitions)
         groups = _evaluated(frame.sparkSession, statement)
     finally:
         # What is planned holds the view's own plan.
