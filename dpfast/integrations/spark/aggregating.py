@@ -21,7 +21,8 @@ from dpfast.randomness import SystemRandom
 
 __all__ = ["check_session", "exact_groups"]
 
-_USUAL_PARTITIONS = 200
+#: Into how many parts units are dealt out for each task that can run at a time, if the session's setting allows.
+_PARTS_A_TASK = 32
 #: Sessions, with their settings, that were seen to compute as dpfast does.
 _CHECKED: set[int] = set()
 
@@ -40,12 +41,9 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
     asked = _renamed(query, places)
     view = f"dpf_{SystemRandom().key()[:8].hex()}"
     placed.createTempView(view)
-    # Some services have a word for this setting. Without a number Spark makes few large parts, which sort slowly.
-    setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    partitions = int(setting) if setting.isdecimal() else _USUAL_PARTITIONS
     try:
         dtypes = {place: schema[name] for name, place in places.items()}
-        statement = write(SPARK, view, dtypes, asked, partitions=partitions)
+        statement = write(SPARK, view, dtypes, asked, partitions=_parts(frame.sparkSession))
         groups = _evaluated(frame.sparkSession, statement)
     finally:
         # What is planned holds the view's own plan.
@@ -69,6 +67,18 @@ def check_session(session: Any) -> None:
 
     check_figures(SPARK, ask)
     _CHECKED.add(settings)
+
+
+def _parts(session: Any) -> int:
+    """Return into how many parts units are dealt out.
+
+    Without a number, Spark makes a few large parts of small data, which are slow to sort; many parts each send all
+    groups to all others. A part may be larger than memory: Spark sorts and adds up on disk then.
+    """
+    most = _PARTS_A_TASK * int(session.sparkContext.defaultParallelism)
+    setting = str(session.conf.get("spark.sql.shuffle.partitions"))
+    # Some services have a word there.
+    return min(most, int(setting)) if setting.isdecimal() else most
 
 
 def _evaluated(session: Any, statement: Statement) -> Any:
