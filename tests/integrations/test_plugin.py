@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.errors import ParameterError
+from dpfast.errors import ColumnError, ParameterError
 from dpfast.integrations.plugin import refining
 from dpfast.integrations.plugin.library import UnavailableError, library
 from dpfast.integrations.polars_plugin import Expressions, gaussian, laplace, randomized_response
@@ -151,9 +151,8 @@ def test_an_error_inside_is_an_error_outside(run, expr, scale, number):
 @EACH_ENGINE
 def test_a_wrong_type_of_responses(run):
     for column in (pl.Series("n", [1.0]), pl.Series("n", ["a"]), pl.Series("n", [1], dtype=pl.UInt64)):
-        with pytest.raises(pl.exceptions.PolarsError) as raised:
+        with pytest.raises(ColumnError, match="values must be"):
             run(column.to_frame(), randomized_response(pl.col("n"), 3, 1.0))
-        assert layout.ERRORS[layout.WHOLE_TYPE] in str(raised.value)
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, True, "s", None, [1.0], float("nan"), 2.0**961, pl.Series([1.0])])

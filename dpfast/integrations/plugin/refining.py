@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.kernels.plugin import layout
-from dpfast.local.responses import answer_exactly
 from dpfast.mechanisms.noise.gaussian import gaussian_words
 from dpfast.mechanisms.noise.laplace import laplace_words
-from dpfast.randomness import Keystream, Tail
+from dpfast.randomness import Keystream
 
 __all__ = ["CALLBACK", "finish"]
 
@@ -38,7 +35,7 @@ def finish(address: int) -> int:
         words = (_WORD * layout.JOB_WORDS).from_address(address)
         job = [int(word) for word in words]
         keystream = Keystream(ctypes.string_at(job[layout.JOB_KEY], _KEY_BYTES))
-        (_answer if job[layout.JOB_OPERATION] == layout.RESPONSE else _draw)(job, keystream)
+        _draw(job, keystream)
         words[layout.JOB_FINISHED] = layout.FINISHED
     except BaseException:  # there is nobody above to raise to, and a message could quote values
         return 0
@@ -60,17 +57,6 @@ def _draw(job: list[int], keystream: Keystream) -> None:
     released = _array(job[layout.JOB_RELEASED], rows, noise.lattice.released)
     for row, exact in noise.refine(words, values, _undecided(job), start):
         released[row] = noise.lattice.place(values[row], start + row, exact)
-
-
-def _answer(job: list[int], keystream: Keystream) -> None:
-    rows, start, whole = job[layout.JOB_ROWS], job[layout.JOB_START], np.dtype(np.int64)
-    categories, _, _, _, bits, low, high = _array(job[layout.JOB_PARAMETERS], 7, np.dtype(np.uint64)).tolist()
-    words = _array(job[layout.JOB_WORDS_AT], rows, np.dtype(np.uint32 if bits == 32 else np.uint64))
-    codes, answers = _array(job[layout.JOB_VALUES], rows, whole), _array(job[layout.JOB_RELEASED], rows, whole)
-    epsilon = Fraction(high << 64 | low, UNITS_PER_ONE)
-    for row in _undecided(job).tolist():
-        tail = Tail(keystream, start + row, int(words[row]), bits)
-        answers[row] = answer_exactly(tail, int(codes[row]), epsilon, categories)
 
 
 #: As long as the process lives, which may call it to its end.

@@ -12,7 +12,6 @@ from dpfast.kernels.plugin.drawing import SCRATCH_ARRAYS
 from dpfast.kernels.plugin.encryption import BATCH_BYTES
 from dpfast.kernels.plugin.exchange import (
     clear,
-    copy,
     count_rows,
     format_of,
     gather_bits,
@@ -24,11 +23,10 @@ from dpfast.kernels.plugin.exchange import (
     return_column,
     return_field,
 )
-from dpfast.kernels.plugin.layout import GAUSSIAN, LAPLACE, RESPONSE
+from dpfast.kernels.plugin.layout import GAUSSIAN, LAPLACE
 from dpfast.kernels.plugin.memory import (
     allocate,
     allocate_large,
-    answer_chunk,
     draw_multiples,
     draw_ones,
     draw_powers,
@@ -46,7 +44,6 @@ from dpfast.kernels.plugin.memory import (
     refine,
     store,
     u8_array,
-    u32_array,
 )
 from dpfast.kernels.plugin.parameters import find_parameters, largest_scale, read_scales, spread_value
 
@@ -61,20 +58,15 @@ _NARROW_LAPLACE, _NARROW_GAUSSIAN, _ONES_BELOW = 2.0**8, 2.0**7, 2.0**25
 
 
 @kernel
-def field_of(operation, fields, count, result):
+def field_of(fields, count, result):
     """Fill the schema of a result; return 0, or the number of an error."""
     if count < 1 or count > 2:
         return layout.PROTOCOL
     form = format_of(fields)
-    if operation == RESPONSE:
-        if form < 0 or form > 2:
-            return layout.WHOLE_TYPE
-    elif form < 0:
+    if form < 0:
         return layout.VALUES_TYPE
     if count == 2 and format_of(fields + layout.SCHEMA_BYTES) < 0:
         return layout.SCALE_TYPE
-    if operation == RESPONSE and form == 2:
-        form = 5
     if not return_field(result, load(fields + layout.SCHEMA_NAME), form):
         return layout.NO_MEMORY
     return layout.OK
@@ -185,60 +177,6 @@ def _draw(operation, form, rows, values, scales, per_row, largest, bits, key, sc
 
 
 @kernel
-def _answer(form, rows, values, parameters, bits, key, schedule, scratch, job, released):
-    """Answer for all rows, chunk by chunk; return 0, or the number of an error."""
-    word, item = load(parameters + 32) // 8, item_bytes(form)
-    block = min(rows, BLOCK_ROWS)
-    words = scratch
-    own = words + 8 * block + BATCH_BYTES
-    listed = own + 8 * block
-    codes_at = listed + 8 * block
-    for start in range(0, rows, BLOCK_ROWS):
-        size = min(BLOCK_ROWS, rows - start)
-        fill_words(schedule, start // BLOCK_ROWS << 32, words, -(-word * size // BATCH_BYTES))
-        codes, kept = i64_array(own, size), i64_array(codes_at, size)
-        value_at, released_at = values + item * start, released + item * start
-        if form == 0:
-            copy(i64_array(value_at, size), codes)
-        elif form == 1:
-            copy(i32_array(value_at, size), codes)
-        else:
-            copy(u32_array(value_at, size), codes)
-        if bits != 0:
-            for i in range(size):
-                valid = (load_byte(bits + ((start + i) >> 3)) >> (i & 7)) & 1
-                codes[i] = codes[i] if valid != 0 else -1
-        copy(codes, kept)
-        if answer_chunk(parameters, words, size, own) != 0:
-            rows_of, count = i64_array(listed, size), 0
-            for i in range(size):
-                if codes[i] == -1:
-                    rows_of[count] = i
-                    codes[i] = 0
-                    count += 1
-            store(job + 8 * layout.JOB_OPERATION, RESPONSE)
-            store(job + 8 * layout.JOB_KEY, key)
-            store(job + 8 * layout.JOB_WORDS_AT, words)
-            store(job + 8 * layout.JOB_ROWS, size)
-            store(job + 8 * layout.JOB_START, start)
-            store(job + 8 * layout.JOB_VALUES, codes_at)
-            store(job + 8 * layout.JOB_UNDECIDED, listed)
-            store(job + 8 * layout.JOB_COUNT, count)
-            store(job + 8 * layout.JOB_RELEASED, own)
-            store(job + 8 * layout.JOB_PARAMETERS, parameters)
-            status = _refine(job)
-            if status != layout.OK:
-                return status
-        if form == 0:
-            copy(codes, i64_array(released_at, size))
-        elif form == 1:
-            copy(codes, i32_array(released_at, size))
-        else:
-            copy(codes, u32_array(released_at, size))
-    return layout.OK
-
-
-@kernel
 def _make_key(given, key):
     """Write a fresh key from the operating system, or the one that a test gave; return whether there is one."""
     if given != 0:
@@ -254,7 +192,7 @@ def _make_key(given, key):
 
 
 @kernel
-def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits, parameters, given, result):
+def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits, given, result):
     """Draw for gathered columns and give the result back; return 0, or the number of an error."""
     block = min(rows, BLOCK_ROWS)
     beside = 32 + _SCHEDULE_BYTES + 8 * layout.JOB_WORDS + 256
@@ -274,32 +212,21 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
     if rows > 0:
         if _make_key(given, key):
             prepare_key(key, schedule)
-            if operation == RESPONSE:
-                status = _answer(form, rows, values, parameters, bits, key, schedule, own, job, released)
-            else:
-                status = _draw(
-                    operation, form, rows, values, scales, per_row, largest, bits, key, schedule, own, job, released
-                )
+            status = _draw(
+                operation, form, rows, values, scales, per_row, largest, bits, key, schedule, own, job, released
+            )
         else:
             status = layout.NO_KEY
     clear(scratch, beside)
     free_large(scratch, used)
     nulls = 0
-    returned_bits = 0
-    returned_form = form
-    if operation == RESPONSE:
-        returned_form = 5 if form == 2 else form
-    elif bits != 0:
-        returned_bits = bits
+    if bits != 0:
         for row in range(rows):
             nulls += 1 - ((load_byte(bits + (row >> 3)) >> (row & 7)) & 1)
-    if status == layout.OK and not return_column(
-        result, name, returned_form, rows, nulls, returned_bits, released, size
-    ):
+    if status == layout.OK and not return_column(result, name, form, rows, nulls, bits, released, size):
         status = layout.NO_MEMORY
     if status != layout.OK:
         free_large(released, size)
-    if bits != 0 and (status != layout.OK or operation == RESPONSE):
         free(bits)
     return status
 
@@ -358,7 +285,7 @@ def _run_noise(operation, form, inputs, count, rows, values, bits, arguments, si
                 free(bits)
                 bits, values = spread_bits, spread
                 spread_bits = 0
-            status = _run_on(operation, form, name, taller, values, scales, per_row, largest, bits, 0, given, result)
+            status = _run_on(operation, form, name, taller, values, scales, per_row, largest, bits, given, result)
             bits = 0
     free(bits)
     free(spread)
@@ -374,8 +301,6 @@ def _run(operation, inputs, count, arguments, size, given, result):
         return layout.PROTOCOL
     field = load(inputs + layout.SERIES_FIELD)
     form, rows = format_of(field), count_rows(inputs)
-    if operation == RESPONSE and (form < 0 or form > 2 or rows < 0):
-        return layout.WHOLE_TYPE
     if form < 0 or rows < 0:
         return layout.VALUES_TYPE
     bits = 0
@@ -387,16 +312,7 @@ def _run(operation, inputs, count, arguments, size, given, result):
     if values == 0 and rows > 0:
         free(bits)
         return layout.NO_MEMORY
-    if operation != RESPONSE:
-        status = _run_noise(operation, form, inputs, count, rows, values, bits, arguments, size, given, result)
-    else:
-        parameters = find_parameters(arguments, size)
-        if parameters == 0:
-            free(bits)
-            status = layout.PROTOCOL
-        else:
-            name = load(field + layout.SCHEMA_NAME)
-            status = _run_on(operation, form, name, rows, values, 0, False, 0.0, bits, parameters, given, result)
+    status = _run_noise(operation, form, inputs, count, rows, values, bits, arguments, size, given, result)
     free(held)
     return status
 
@@ -412,4 +328,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89

@@ -26,7 +26,7 @@ def glue(names: Mapping[str, str], words: Mapping[str, int]) -> str:
     parts = [_errors(), _settings(), _shared(), *(_plain(name, symbol, words[name]) for name, symbol in names.items())]
     for number, operation in enumerate(OPERATIONS):
         parts.append(_body(number, operation))
-        parts.append(_field(number, operation))
+        parts.append(_field(operation))
     return "\n".join(parts)
 
 
@@ -145,15 +145,15 @@ define i64 @dpfast_{operation}_under_key({given}, ptr %key) {{
 }}"""
 
 
-def _field(number: int, operation: str) -> str:
+def _field(operation: str) -> str:
     return f"""define void @_polars_plugin_field_{operation}(ptr %fields, i64 %count, ptr %returned, ptr %arguments, \
 i64 %size) {{
   %a = ptrtoint ptr %fields to i64
   %c = ptrtoint ptr %returned to i64
-  %error = call i64 @dpfast_field_of(i64 {number}, i64 %a, i64 %count, i64 %c)
+  %error = call i64 @dpfast_field_of(i64 %a, i64 %count, i64 %c)
   store i64 %error, ptr @dpfast_last
   ret void
 }}"""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89

@@ -14,12 +14,11 @@ __all__ = [
     "LAPLACE",
     "MAGIC",
     "OPERATIONS",
-    "RESPONSE",
 ]
 
 #: What a plugin function does; its number in bodies and in jobs of refinement.
-OPERATIONS = ("laplace", "gaussian", "randomized_response")
-LAPLACE, GAUSSIAN, RESPONSE = 0, 1, 2
+OPERATIONS = ("laplace", "gaussian")
+LAPLACE, GAUSSIAN = 0, 1
 
 #: Arrow's formats of the columns that are taken, in the order of their numbers.
 FORMATS = ("int64", "l"), ("int32", "i"), ("uint32", "I"), ("float64", "g"), ("float32", "f")
@@ -50,11 +49,10 @@ NULLABLE = 2
     JOB_UNDECIDED,
     JOB_COUNT,
     JOB_RELEASED,
-    JOB_PARAMETERS,
     JOB_FINISHED,
-) = range(15)
+) = range(14)
 #: An even number: what stands behind it is aligned.
-JOB_WORDS = 16
+JOB_WORDS = 14
 
 #: What the refinement returns, and writes into its job last. Nothing else is success: where Python raises before the
 #: first line of a callback, what that returns is whatever stood in memory.
@@ -77,7 +75,6 @@ ERRORS = (
     "a value that the first bits do not decide needs Python: import dpfast.integrations.polars_plugin first, and make "
     "the expression again if another version of dpfast made it",
     "a value that the first bits do not decide was not finished in Python: it was interrupted, or failed; try again",
-    "values must be whole numbers of type int64, int32 or uint32; write .cast(pl.Int64)",
     "scale must be whole numbers that float64 holds; round it up and write .cast(pl.Float64)",
     "the plugin was called in a way that this version of Polars does not know",
 )
@@ -95,10 +92,9 @@ ERRORS = (
     NO_MEMORY,
     NO_CALLBACK,
     NOT_REFINED,
-    WHOLE_TYPE,
     SCALE_INEXACT,
     PROTOCOL,
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89

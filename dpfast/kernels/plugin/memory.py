@@ -18,7 +18,6 @@ __all__ = [
     "EXTERNALS",
     "allocate",
     "allocate_large",
-    "answer_chunk",
     "call",
     "draw_multiples",
     "draw_ones",
@@ -169,7 +168,6 @@ of_release_array, of_release_field = _linked("of_release_array", 0), _linked("of
 of_release_series = _linked("of_release_series", 0)
 # Of drawing.py, so that the bodies are compiled without what they call.
 draw_ones, draw_multiples, draw_powers = (_linked(name, 11) for name in ("draw_ones", "draw_multiples", "draw_powers"))
-answer_chunk = _linked("answer_chunk", 4)
 
 
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
@@ -200,4 +198,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89
