@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
 from dpfast.errors import DataError, DpfastError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
+from dpfast.kernels.plugin.layout import VECTOR_FINITE, VECTOR_MEMORY, VECTOR_OTHER, VECTOR_SCALE
 from dpfast.local.categories import read_categories
 from dpfast.local.responses import Weights, answer_rows, weights_of
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
@@ -27,8 +29,6 @@ from dpfast.randomness import Random, RandomSource, random_source
 __all__ = ["register_functions"]
 
 _CONNECTION = "a DuckDB connection, as duckdb.connect() returns it"
-_SCALE = "scale must be a number from 2**-960 to 2**960 in every row, for integers at most 2**60"
-_FINITE = "a value is NaN or infinite; replace it first by a fixed number"
 _CATEGORIES = "the categories must be the same in every row: a number from 2 to 2**31, or a list of two or more strings"
 _EPSILON = "epsilon must be the same number in every row, from 1e-18 to 1e6"
 _DTYPES = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
@@ -132,20 +132,50 @@ def register_functions(
         ("dpf_randomized_response", _response(source, "dpf_randomized_response"), ("BIGINT", "BIGINT", "DOUBLE")),
         ("dpf_randomized_response_text", _response(source, "dpf_randomized_response_text"), text),
     ]
-    for name, function, types in functions:
+    for name, _, _ in functions:
         with suppress(Error):
             connection.remove_function(name)
-        taken = True
-        with suppress(CatalogException):
+    compiled = _compiled(connection, source)
+    for name, function, types in functions:
+        if name in compiled:
+            continue
+        try:
             connection.create_function(
                 name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
             )
-            taken = False
-        if taken:
-            allowed = "one to a database without functions of these names, or the one that has registered them"
-            given = Words(f"a connection to a database that has {name}")
-            mend = "register them once: all cursors and connections to a database have them"
-            raise ParameterError("connection", given, allowed, mend)
+        except CatalogException:
+            pass
+        else:
+            continue
+        raise _taken(name)
+
+
+def _taken(name: str) -> ParameterError:
+    allowed = "one to a database without functions of these names, or the one that has registered them"
+    given = Words(f"a connection to a database that has {name}")
+    mend = "register them once: all cursors and connections to a database have them"
+    return ParameterError("connection", given, allowed, mend)
+
+
+def _compiled(connection: Connection, source: RandomSource) -> Collection[str]:
+    """Give a database the compiled functions; return their names, none where Python's must do."""
+    from dpfast.integrations.plugin.duckdb_extension import FUNCTIONS, open_in  # not at the top: it takes long
+    from dpfast.integrations.plugin.library import UnavailableError
+
+    try:
+        opened = open_in(connection, source)
+    except UnavailableError as reason:
+        _say_once(str(reason))
+        return ()
+    if not opened:
+        raise _taken(FUNCTIONS[0])
+    return FUNCTIONS
+
+
+@cache
+def _say_once(reason: str) -> None:
+    text = f"the DuckDB functions of dpfast run in Python here, more slowly than compiled ones: {reason}"
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 class _RefusalError(Exception):
@@ -157,10 +187,10 @@ def _words_of(error: Exception) -> str:
     if isinstance(error, _RefusalError):
         return str(error)
     if isinstance(error, DataError):
-        return _FINITE
+        return VECTOR_FINITE
     if isinstance(error, ParameterError):
-        return _SCALE
-    return "not enough memory" if isinstance(error, MemoryError) else "it failed"
+        return VECTOR_SCALE
+    return VECTOR_MEMORY if isinstance(error, MemoryError) else VECTOR_OTHER
 
 
 def _noise(pieces: Pieces, name: str, kind: NoiseKind) -> Callable[[Any, Any], Any]:
@@ -200,14 +230,14 @@ class _Scales:
         if not rows:
             return 1.0
         if array.null_count:
-            raise _RefusalError(_SCALE)
+            raise _RefusalError(VECTOR_SCALE)
         data, last = array.buffers()[1], self._last
         if last is not None and not array.offset and last[0].equals(data):
             return last[1]
         scales: NDArray[np.float64] = np.frombuffer(data, np.float64, rows, 8 * array.offset)
         # Written so that a NaN fails.
         if not (scales.min() >= LOWEST_SCALE and scales.max() <= HIGHEST_SCALE):
-            raise _RefusalError(_SCALE)
+            raise _RefusalError(VECTOR_SCALE)
         first = float(scales[0])
         if not (scales == first).all():
             return scales

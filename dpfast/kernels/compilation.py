@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4

@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4

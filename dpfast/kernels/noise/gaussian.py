@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4

@@ -19,6 +19,7 @@ from dpfast.kernels.plugin.encryption import encryption, has_aes, vector_blocks
 from dpfast.kernels.plugin.exchange import release_array, release_field, release_series
 from dpfast.kernels.plugin.glue import glue
 from dpfast.kernels.plugin.memory import EXTERNALS
+from dpfast.kernels.plugin.vectors import draw_vector, forget_function, make_function
 
 __all__ = ["can_compile", "object_code", "processor"]
 
@@ -33,9 +34,12 @@ _COMPILED: tuple[tuple[Any, int], ...] = (
     (draw_ones, 11),
     (draw_multiples, 11),
     (draw_powers, 11),
+    (draw_vector, 5),
+    (make_function, 1),
+    (forget_function, 1),
 )
 #: What the library shows to others.
-_EXPORTED = re.compile("_polars_plugin_|dpfast_(set_callback|set_allocator|[a-z_]+_under_key)")
+_EXPORTED = re.compile("_polars_plugin_|dpf_|dpfast_(set_|duckdb|make_function|c_forget|init_c_api|[a-z_]+_under_key)")
 
 
 def _target() -> tuple[str, str]:
@@ -96,4 +100,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4

@@ -294,4 +294,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c55d7386aa6abb89
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
