@@ -19,7 +19,14 @@ from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
 from dpfast.errors import DataError, DpfastError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
-from dpfast.kernels.plugin.layout import VECTOR_FINITE, VECTOR_MEMORY, VECTOR_OTHER, VECTOR_SCALE
+from dpfast.kernels.plugin.layout import (
+    VECTOR_CATEGORIES,
+    VECTOR_EPSILON,
+    VECTOR_FINITE,
+    VECTOR_MEMORY,
+    VECTOR_OTHER,
+    VECTOR_SCALE,
+)
 from dpfast.local.categories import read_categories
 from dpfast.local.responses import Weights, answer_rows, weights_of
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
@@ -29,8 +36,6 @@ from dpfast.randomness import Random, RandomSource, random_source
 __all__ = ["register_functions"]
 
 _CONNECTION = "a DuckDB connection, as duckdb.connect() returns it"
-_CATEGORIES = "the categories must be the same in every row: a number from 2 to 2**31, or a list of two or more strings"
-_EPSILON = "epsilon must be the same number in every row, from 1e-18 to 1e6"
 _DTYPES = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
 
 
@@ -250,8 +255,8 @@ def _response(source: RandomSource, name: str) -> Callable[..., Any]:
     def answer(given: Any, categories: Any, epsilon: Any) -> Any:
         if not len(given):
             return given
-        listed = _same(categories, _CATEGORIES)
-        weights = _weights(listed if isinstance(listed, int) else tuple(listed), _same(epsilon, _EPSILON))
+        listed = _same(categories, VECTOR_CATEGORIES)
+        weights = _weights(listed if isinstance(listed, int) else tuple(listed), _same(epsilon, VECTOR_EPSILON))
         if isinstance(listed, int):
             column = borrow_chunks((given,), given.type, "values", "a column", arrow_array)
             return column.rebuild_without_nulls(answer_rows(column, weights, source, 1))
@@ -282,11 +287,11 @@ def _weights(categories: int | tuple[str | None, ...], epsilon: float) -> Weight
     try:
         listed = read_categories(categories)
         if isinstance(listed, tuple) and None in listed:
-            raise _RefusalError(_CATEGORIES)
+            raise _RefusalError(VECTOR_CATEGORIES)
     except DpfastError:
-        raise _RefusalError(_CATEGORIES) from None
+        raise _RefusalError(VECTOR_CATEGORIES) from None
     try:
         units = budget_units(epsilon, "epsilon")
     except DpfastError:
-        raise _RefusalError(_EPSILON) from None
+        raise _RefusalError(VECTOR_EPSILON) from None
     return weights_of(Fraction(units, UNITS_PER_ONE), listed if isinstance(listed, int) else len(listed))

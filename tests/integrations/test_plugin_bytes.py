@@ -145,9 +145,9 @@ def finished(monkeypatch):
     counts = []
     own = refining._draw
 
-    def count(job, keystream):
+    def count(job):
         counts.append(job[layout.JOB_COUNT])
-        own(job, keystream)
+        own(job)
 
     monkeypatch.setattr(refining, "_draw", count)
     return counts

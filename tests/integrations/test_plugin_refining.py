@@ -85,7 +85,7 @@ def test_no_callback_says_what_to_do(calling):
 def test_undecided_rows_are_zero_before_python_sees_them(operation, monkeypatch):
     seen = []
 
-    def look(job, keystream):
+    def look(job):
         count, released = job[layout.JOB_COUNT], job[layout.JOB_RELEASED]
         for row in (ctypes.c_int64 * count).from_address(job[layout.JOB_UNDECIDED]):
             seen.append(ctypes.c_int64.from_address(released + 8 * row).value)

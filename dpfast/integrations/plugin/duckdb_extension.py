@@ -180,10 +180,11 @@ def _register(duckdb: _Interface, database: int, loaded: Library, table: Any, nu
     duckdb.must("connect", ctypes.c_size_t.from_address(database).value, ctypes.addressof(connection))
     whole, real = duckdb("create_logical_type", _BIGINT), duckdb("create_logical_type", _DOUBLE)
     try:
-        for name, (_, form) in layout.VECTOR_FUNCTIONS.items():
+        for name, (operation, form) in layout.VECTOR_FUNCTIONS.items():
+            types = (whole, whole, real) if operation == layout.RESPONSE else (real if form else whole, real)
             one.value = duckdb("create_scalar_function")
             try:
-                _describe(duckdb, one.value, name, (real if form else whole, real), loaded, number)
+                _describe(duckdb, one.value, name, types, loaded, number)
                 duckdb.must("register_scalar_function", connection.value, one.value)
             finally:
                 duckdb("destroy_scalar_function", ctypes.addressof(one))

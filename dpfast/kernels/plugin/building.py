@@ -13,13 +13,14 @@ import numba
 from numba import types
 from numba.core.registry import cpu_target
 
+from dpfast.kernels.plugin.blocks import forget_function, make_function
 from dpfast.kernels.plugin.bodies import field_of, run
 from dpfast.kernels.plugin.drawing import draw_multiples, draw_ones, draw_powers
 from dpfast.kernels.plugin.encryption import encryption, has_aes, vector_blocks
 from dpfast.kernels.plugin.exchange import release_array, release_field, release_series
 from dpfast.kernels.plugin.glue import glue
 from dpfast.kernels.plugin.memory import EXTERNALS
-from dpfast.kernels.plugin.vectors import draw_vector, forget_function, make_function
+from dpfast.kernels.plugin.vectors import draw_vector
 
 __all__ = ["can_compile", "object_code", "processor"]
 

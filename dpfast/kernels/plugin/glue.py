@@ -212,6 +212,8 @@ def _words_of(error: int) -> str:
         return layout.VECTOR_SCALE
     if error == layout.NOT_FINITE:
         return layout.VECTOR_FINITE
+    if error in (layout.CATEGORIES, layout.EPSILON):
+        return ERRORS[error]
     return layout.VECTOR_MEMORY if error == layout.NO_MEMORY else layout.VECTOR_OTHER
 
 

@@ -19,8 +19,9 @@ __all__ = [
 #: What a plugin function does; its number in bodies and in jobs of refinement.
 OPERATIONS = ("laplace", "gaussian")
 LAPLACE, GAUSSIAN = 0, 1
-#: A job that asks for two keys: for further bits, and for words.
-KEYS = 2
+#: What else jobs are for, beside samples of those: answers that are undecided; two keys, for further bits and for
+#: words; and the parameters of randomized response.
+RESPONSE, KEYS, WEIGHTS = 2, 3, 4
 
 #: Arrow's formats of the columns that are taken, in the order of their numbers.
 FORMATS = ("int64", "l"), ("int32", "i"), ("uint32", "I"), ("float64", "g"), ("float32", "f")
@@ -94,6 +95,7 @@ VECTOR_FUNCTIONS = {
     "dpf_gaussian": (GAUSSIAN, 0),
     "dpf_laplace_double": (LAPLACE, 3),
     "dpf_gaussian_double": (GAUSSIAN, 3),
+    "dpf_randomized_response": (RESPONSE, 0),
 }
 
 #: What the refinement returns, and writes into its job last. Nothing else is success: where Python raises before the
@@ -103,6 +105,10 @@ FINISHED = int.from_bytes(b"finished", "little")
 #: What DuckDB's users read, in place of the words below: they know no types of Polars.
 VECTOR_SCALE = "scale must be a number from 2**-960 to 2**960 in every row, for integers at most 2**60"
 VECTOR_FINITE = "a value is NaN or infinite; replace it first by a fixed number"
+VECTOR_CATEGORIES = (
+    "the categories must be the same in every row: a number from 2 to 2**31, or a list of two or more strings"
+)
+VECTOR_EPSILON = "epsilon must be the same number in every row, from 1e-18 to 1e6"
 VECTOR_MEMORY = "not enough memory"
 VECTOR_OTHER = "it failed"
 
@@ -125,6 +131,8 @@ ERRORS = (
     "a value that the first bits do not decide was not finished in Python: it was interrupted, or failed; try again",
     "scale must be whole numbers that float64 holds; round it up and write .cast(pl.Float64)",
     "the plugin was called in a way that this version of Polars does not know",
+    VECTOR_CATEGORIES,
+    VECTOR_EPSILON,
 )
 (
     OK,
@@ -142,6 +150,8 @@ ERRORS = (
     NOT_REFINED,
     SCALE_INEXACT,
     PROTOCOL,
+    CATEGORIES,
+    EPSILON,
 ) = range(len(ERRORS))
 
 
