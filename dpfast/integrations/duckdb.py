@@ -124,7 +124,6 @@ def register_functions(
     if isinstance(connection, type) or not hasattr(connection, "create_function"):
         raise ParameterError("connection", connection, _CONNECTION)
     from duckdb import CatalogException, Error
-    from duckdb.func import ARROW, SPECIAL
 
     source = random_source(random)
     pieces = Pieces(source)
@@ -146,7 +145,7 @@ def register_functions(
             continue
         try:
             connection.create_function(
-                name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
+                name, function, list(types), types[0], type="arrow", null_handling="special", side_effects=True
             )
         except CatalogException:
             pass
