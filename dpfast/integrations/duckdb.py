@@ -100,8 +100,15 @@ def register_functions(
     a query for each time that it mentions the function. ``SELECT dpf_laplace(n, 10.0) FROM t WHERE dpf_laplace(n, 10.0)
     > 0`` tests one draw and shows another.
 
-    DuckDB hands over 2,048 rows at a time, which by itself takes several times as long as to draw their noise. For
-    whole tables `dpfast.integrations.arrow.noisy_stream` over a relation is many times as fast::
+    All but ``dpf_randomized_response_text`` are compiled where the database allows extensions that are not signed::
+
+        connection = duckdb.connect(config={"allow_unsigned_extensions": True})
+
+    and where the Polars plugin can be built (`dpfast.integrations.polars_plugin` says where; they are one library, and
+    its first use takes up to half a minute). DuckDB then calls them on all its threads without Python, but for a few
+    values in a million. Elsewhere Python draws, with the same laws and about ten times as slowly, because DuckDB hands
+    over 2,048 rows at a time; a warning says so once. For whole tables `dpfast.integrations.arrow.noisy_stream` over a
+    relation is many times as fast as that::
 
         relation = connection.sql("SELECT station, riders FROM counts")
         reader = arrow.noisy_stream(relation, {"riders": arrow.laplace(scale=10.0)}, public=["station"])

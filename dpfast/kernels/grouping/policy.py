@@ -245,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

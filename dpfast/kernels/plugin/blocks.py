@@ -151,3 +151,6 @@ def reserve(function, block, size):
     first = load(block + _USED)
     store(block + _USED, first + size + -size % 16)
     return layout.OK, first
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

@@ -162,4 +162,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

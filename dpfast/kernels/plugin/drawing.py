@@ -192,4 +192,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

@@ -98,3 +98,6 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
                 return status
         clear(words, drawn)
     return layout.OK
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

@@ -129,3 +129,6 @@ def draw_vector(operation, form, info, chunk, result):
     else:
         forget_block(block)
     return status
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

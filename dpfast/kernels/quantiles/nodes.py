@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

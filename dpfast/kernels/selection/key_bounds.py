@@ -378,4 +378,4 @@ def bound_stretch(scores, words, a, kind, layout, stretch, best, common, close, 
     return best, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009

@@ -1,4 +1,4 @@
 """Kernels of multiplicative weights."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b070dc0b319c1cb4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ef44337e18fa2009
