@@ -7,7 +7,6 @@ import os
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -56,6 +55,8 @@ _opening = threading.Lock()
 #: The numbers of the connections that have opened the library, for `SOURCES`.
 _numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _counted = count(1)
+#: The library, once some database has opened it.
+_opened: list[Library] = []
 
 
 class _RefusedError(Exception):
@@ -90,7 +91,7 @@ def open_in(connection: Any, source: RandomSource) -> bool:
             if cursor.execute(f"FROM duckdb_functions() WHERE function_name IN {FUNCTIONS}").fetchall():
                 return False
             number = next(_counted)
-        table = _table(loaded)
+        table, _opened[:] = _table(loaded), [loaded]
         if isinstance(source, SystemRandom):
             SOURCES.pop(number, None)
         else:
@@ -112,9 +113,8 @@ def _table(loaded: Library) -> Any:
 
 def _after_fork_in_child() -> None:
     """Have a child draw under keys of its own; see `dpfast.randomness.process_mark`."""
-    with suppress(UnavailableError):
-        if _numbers:
-            _table(library())[layout.DUCKDB_EPOCH] += 1
+    for loaded in _opened:
+        _table(loaded)[layout.DUCKDB_EPOCH] += 1
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
