@@ -151,7 +151,7 @@ def test_an_error_inside_is_an_error_outside(run, expr, scale, number):
 @EACH_ENGINE
 def test_a_wrong_type_of_responses(run):
     for column in (pl.Series("n", [1.0]), pl.Series("n", ["a"]), pl.Series("n", [1], dtype=pl.UInt64)):
-        with pytest.raises(ColumnError, match="values must be"):
+        with pytest.raises(ColumnError, match="values must "):
             run(column.to_frame(), randomized_response(pl.col("n"), 3, 1.0))
 
 
@@ -407,7 +407,7 @@ def test_samples_that_python_finishes(run, mechanism, monkeypatch):
     At scales near 2**25 one row in 200,000 is undecided. That none of 6 million is happens once in 1e12 runs.
     """
     finished, own = [], refining._draw
-    monkeypatch.setattr(refining, "_draw", lambda job, key: (finished.append(threading.get_ident()), own(job, key)))
+    monkeypatch.setattr(refining, "_draw", lambda job: (finished.append(threading.get_ident()), own(job)))
     frame = pl.DataFrame({"n": np.zeros(6_000_000, np.int64)})
     drawn = run(frame, mechanism(pl.col("n"), 2.0**24.9))
     assert drawn["n"].abs().max() < 2.0**31
@@ -416,7 +416,7 @@ def test_samples_that_python_finishes(run, mechanism, monkeypatch):
 
 @EACH_ENGINE
 def test_an_error_in_python_is_an_error_outside(run, monkeypatch):
-    def fail(job, key):
+    def fail(job):
         raise KeyError("a private value")
 
     monkeypatch.setattr(refining, "_draw", fail)
