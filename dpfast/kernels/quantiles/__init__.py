@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

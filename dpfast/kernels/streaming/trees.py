@@ -80,4 +80,4 @@ def sum_nodes(nodes, step, top, stack):
         stack[level] = nodes[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a
