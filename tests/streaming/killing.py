@@ -24,7 +24,9 @@ import dpfast as dpf
 from dpfast.errors import LedgerError
 from dpfast.testing import SeededRandom
 
-HORIZON, COUNTERS = 60, 5
+HORIZON, COUNTERS = 25, 5
+#: Every so many lines: with all mechanisms together, all of them.
+STRIDE = 8
 ROOM = Path(dpf.__file__).parent / "streaming"
 
 
@@ -70,10 +72,12 @@ def stepping(path):
 
 def at_random(path, reference):
     """Kill at random moments until the horizon is over: every step's figures are handed out once, and are right."""
-    seen, lives = {}, 0
+    seen, lives, longest = {}, 0, 0.01
     while len(seen) < HORIZON:
         process, reading = in_child(stepping(path))
-        time.sleep(random.uniform(0.0, 0.04))
+        time.sleep(random.uniform(0.0, longest))
+        # A busy machine takes longer to begin.
+        longest *= 1.1
         os.kill(process, signal.SIGKILL)
         lives += 1
         for step, figures in said(process, reading):
@@ -96,7 +100,7 @@ def at_every_line(path, reference):
         step = counter.steps + 1
     beside = path.with_suffix(".copy")
     shutil.copy(path, beside)
-    killed, place = 0, 0
+    killed, place = 0, random.randrange(STRIDE)
     while True:
         shutil.copy(beside, path)
 
@@ -132,10 +136,10 @@ def at_every_line(path, reference):
                     counter.step(increments(step) + 1, number=step)
         if out:
             break
-        killed, place = killed + 1, place + 1
+        killed, place = killed + 1, place + STRIDE
     shutil.copy(beside, path)
     print(f"killed at {killed} lines")
-    assert killed > 40
+    assert killed > 10
 
 
 def without_disk(path):
@@ -160,7 +164,9 @@ def without_disk(path):
 def main(folder, mechanism):
     path = folder / "counter.arrow"
     budget = {"epsilon": 1.0} if mechanism in ("pan_private", "tree") else {"rho": 0.5}
-    random.seed(mechanism)
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    random.seed(seed)
     dpf.continual_count(
         HORIZON, mechanism=mechanism, counters=COUNTERS, path=path, random=SeededRandom(1), **budget
     ).close()
