@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpfast.integrations.sql.databases import sql as sql
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
+    from dpfast.learning.linear_regression import LinearRegression as LinearRegression
     from dpfast.ledger import Ledger as Ledger
     from dpfast.local.randomized_response import randomized_response as randomized_response
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
@@ -81,6 +82,7 @@ _NAMES_BY_HOME = {
     "integrations.sql.databases": "sql",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
+    "learning.linear_regression": "LinearRegression",
     "ledger": "Ledger",
     "local.randomized_response": "randomized_response",
     "mechanisms.noise.gaussian": "gaussian",
