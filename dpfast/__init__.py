@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from dpfast.games.voting import two_outcome_vote as two_outcome_vote
     from dpfast.games.welfare import select_outcome as select_outcome
     from dpfast.integrations.sql.databases import sql as sql
+    from dpfast.learning.concepts import select_concept as select_concept
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
     from dpfast.learning.linear_regression import LinearRegression as LinearRegression
+    from dpfast.learning.statistical_queries import StatisticalQueryOracle as StatisticalQueryOracle
+    from dpfast.learning.statistical_queries import learn_conjunction as learn_conjunction
     from dpfast.ledger import Ledger as Ledger
     from dpfast.local.randomized_response import randomized_response as randomized_response
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
@@ -80,9 +83,11 @@ _NAMES_BY_HOME = {
     "games.voting": "two_outcome_vote",
     "games.welfare": "select_outcome",
     "integrations.sql.databases": "sql",
+    "learning.concepts": "select_concept",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
     "learning.linear_regression": "LinearRegression",
+    "learning.statistical_queries": "StatisticalQueryOracle learn_conjunction",
     "ledger": "Ledger",
     "local.randomized_response": "randomized_response",
     "mechanisms.noise.gaussian": "gaussian",
