@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpfast.games.auction import price_revenues as price_revenues
     from dpfast.games.auction import select_price as select_price
     from dpfast.games.facilities import place_facilities as place_facilities
+    from dpfast.games.large_games import select_equilibrium as select_equilibrium
     from dpfast.games.payments import vcg_payments as vcg_payments
     from dpfast.games.punishing import punishing_mechanism as punishing_mechanism
     from dpfast.games.voting import two_outcome_vote as two_outcome_vote
@@ -78,6 +79,7 @@ _NAMES_BY_HOME = {
     "domain": "Domain",
     "games.auction": "price_revenues select_price",
     "games.facilities": "place_facilities",
+    "games.large_games": "select_equilibrium",
     "games.payments": "vcg_payments",
     "games.punishing": "punishing_mechanism",
     "games.voting": "two_outcome_vote",
