@@ -15,6 +15,7 @@ from dpfast.learning.regret import (
     regret_bound,
     rounds_for_regret,
 )
+from dpfast.streaming.tails import laplace_sum_error, laplace_sum_miss
 from dpfast.synthesis.fitted.base_generators import round_to_multiples
 from dpfast.synthesis.fitted.boosting_bounds import (
     book_rounds,
@@ -41,6 +42,8 @@ __all__ = [
     "inaccurate_share",
     "information_cost",
     "laplace_accuracy",
+    "laplace_sum_error",
+    "laplace_sum_miss",
     "least_margin",
     "likely_regret_bound",
     "naive_factor",

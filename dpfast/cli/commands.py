@@ -16,6 +16,7 @@ import click
 
 from dpfast.cli.answering import answer
 from dpfast.cli.arguments import draw_plan
+from dpfast.cli.attacking import attack
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
 from dpfast.cli.options import (
@@ -203,5 +204,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize):
+for _command in (ledger, answer, select, synthesize, attack):
     main.add_command(_command)

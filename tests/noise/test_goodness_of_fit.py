@@ -137,7 +137,7 @@ FLOATS = [("float64", 1.0, 0.0), ("float64", 0.37, 0.1), ("float64", 1e-200, 1e-
 
 @pytest.mark.parametrize(("dtype", "scale", "x"), [*FLOATS, ("float32", 1.0, 0.0), ("float32", 3e4, -5e4)])
 def test_continuous_laplace(dtype, scale, x, seed):
-    """False-failure rate 1e-12: floats carry Laplace noise rounded to the grid."""
+    """False-failure rate 1e-12: floats carry Laplace noise rounded to the grid. Row 3.3-2."""
     assert check_rounded(fresh(dpf.laplace, seed), laplace_tail, scale, dtype, x) == ""
 
 
