@@ -37,13 +37,18 @@ if TYPE_CHECKING:
     from dpfast.games.auction import price_revenues as price_revenues
     from dpfast.games.auction import select_price as select_price
     from dpfast.games.facilities import place_facilities as place_facilities
+    from dpfast.games.large_games import select_equilibrium as select_equilibrium
     from dpfast.games.payments import vcg_payments as vcg_payments
     from dpfast.games.punishing import punishing_mechanism as punishing_mechanism
     from dpfast.games.voting import two_outcome_vote as two_outcome_vote
     from dpfast.games.welfare import select_outcome as select_outcome
     from dpfast.integrations.sql.databases import sql as sql
+    from dpfast.learning.concepts import select_concept as select_concept
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
+    from dpfast.learning.linear_regression import LinearRegression as LinearRegression
+    from dpfast.learning.statistical_queries import StatisticalQueryOracle as StatisticalQueryOracle
+    from dpfast.learning.statistical_queries import learn_conjunction as learn_conjunction
     from dpfast.ledger import Ledger as Ledger
     from dpfast.local.choosing import frequency_oracle as frequency_oracle
     from dpfast.local.hadamard_response import HadamardResponse as HadamardResponse
@@ -110,13 +115,17 @@ _NAMES_BY_HOME = {
     "domain": "Domain",
     "games.auction": "price_revenues select_price",
     "games.facilities": "place_facilities",
+    "games.large_games": "select_equilibrium",
     "games.payments": "vcg_payments",
     "games.punishing": "punishing_mechanism",
     "games.voting": "two_outcome_vote",
     "games.welfare": "select_outcome",
     "integrations.sql.databases": "sql",
+    "learning.concepts": "select_concept",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
+    "learning.linear_regression": "LinearRegression",
+    "learning.statistical_queries": "StatisticalQueryOracle learn_conjunction",
     "ledger": "Ledger",
     "local.choosing": "frequency_oracle",
     "local.hadamard_response": "HadamardResponse",
