@@ -207,7 +207,7 @@ def _measured(
 ) -> Audit:
     """Return what the outputs that measure say of the one event that is left."""
     sides = parts.measure
-    favours, words = (0, "any output") if event is None else (event.favours, event.words)
+    favours, words = (0, "none that one input favours") if event is None else (event.favours, event.words)
     trials = sides[0].stop - sides[0].start
     counts = [trials if event is None else int(np.count_nonzero(event.holds[part])) for part in sides]
     happened, elsewhere = counts[favours], counts[1 - favours]

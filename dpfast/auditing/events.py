@@ -84,10 +84,10 @@ def rough_limits(p: Floats, q: Floats, trials: int, miss: float) -> tuple[Floats
     """
 
     def low(k: Floats) -> Floats:
-        return np.maximum(0.0, np.sqrt(k) - np.sqrt(room(k) / 2)) ** 2
+        return np.square(np.maximum(0.0, np.sqrt(k) - np.sqrt(room(k) / 2)))
 
     def high(k: Floats) -> Floats:
-        return k + np.sqrt(2 * room(k) * k + room(k) ** 2 / 4) + room(k) / 2
+        return k + np.sqrt(2 * room(k) * k + np.square(room(k)) / 4) + room(k) / 2
 
     def room(k: Floats) -> Floats:
         return -math.log(miss) * (1.0 - k / trials)
@@ -122,8 +122,9 @@ class Event:
 
 
 def chosen_event(events: Iterable[Event]) -> Event | None:
-    """Return the event of the largest merit; None of none."""
-    return max(events, key=lambda event: event.merit, default=None)
+    """Return the event of the largest merit; None if no event shows anything."""
+    best = max(events, key=lambda event: event.merit, default=None)
+    return best if best is not None and best.merit > 0 else None
 
 
 def events_of_numbers(features: Iterable[Feature], parts: Parts, claim: Claim) -> Iterator[Event]:

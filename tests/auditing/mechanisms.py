@@ -16,4 +16,4 @@ def discrete_laplace(scale, reach):
     """Return the law of discrete Laplace noise on -reach..reach, what is beyond added to the ends."""
     q = np.exp(-1.0 / scale)
     law = {k: (1 - q) / (1 + q) * q ** abs(k) for k in range(-reach + 1, reach)}
-    return law | {k: q**reach / (1 + q) for k in (-reach, reach)}
+    return law | dict.fromkeys((-reach, reach), q**reach / (1 + q))

@@ -180,8 +180,7 @@ RARE = 1e-6
 def scale_of(rows, size, epsilon, threshold):
     """Algorithm 12 on rows whose quartiles one row can move: two discretisations, each -inf for no answer.
 
-    One of the rows at 1 and 2**40 moves the interquartile range from one to the other, so the distance to another bin is
-    1 for all such rows.
+    One row moves the interquartile range from 1 to 2**400, so the distance to another bin is 1 for both.
     """
     ordered = np.sort(rows)
     quarter = len(rows) // 4

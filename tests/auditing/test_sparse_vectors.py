@@ -92,13 +92,13 @@ def test_algorithm_6_of_chen_and_others_is_caught():
 
 @pytest.mark.parametrize("pair", PAIRS, ids=range(len(PAIRS)))
 def test_ours_passes_and_with_a_false_parameter_it_is_caught(pair):
-    """Runs of ours, one by one: told that values have a sensitivity of .2, it loses more than epsilon."""
+    """Runs of ours, one by one: told that values have a sensitivity of .1, it loses more than epsilon."""
 
     def ours(values):
         return dpf.above_threshold(values, threshold=0.0, epsilon=1.0, count=2)
 
     def less(values):
-        return dpf.above_threshold(values, threshold=0.0, epsilon=1.0, count=2, sensitivity=0.2)
+        return dpf.above_threshold(values, threshold=0.0, epsilon=1.0, count=2, sensitivity=0.1)
 
     def run(mechanism):
         return dpf.audit(lambda x: list(mechanism(x)), *map(np.array, pair), 1.0, samples=4000)
