@@ -84,7 +84,8 @@ def rough_limits(p: Floats, q: Floats, trials: int, miss: float) -> tuple[Floats
     """
 
     def low(k: Floats) -> Floats:
-        return np.square(np.maximum(0.0, np.sqrt(k) - np.sqrt(room(k) / 2)))
+        root: Floats = np.maximum(0.0, np.sqrt(k) - np.sqrt(room(k) / 2))
+        return root * root
 
     def high(k: Floats) -> Floats:
         return k + np.sqrt(2 * room(k) * k + np.square(room(k)) / 4) + room(k) / 2
