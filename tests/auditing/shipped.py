@@ -41,7 +41,7 @@ def many(mechanism, /, **given):
 
 def batch(name, mechanism, x, neighbour, what="", **given):
     return Shipped(
-        name, mechanism, x, neighbour, **{"quick": 40_000, "long": 4_000_000, **given}, batched=True, what=what
+        name, mechanism, x, neighbour, **{"quick": 20_000, "long": 4_000_000, **given}, batched=True, what=what
     )
 
 
@@ -88,7 +88,7 @@ def release_quantile_and_mode(values):
 def synthesized(values):
     domain = dpf.Domain({"x": ["a", "b", "c"]})
     data = pl.DataFrame({"x": values}, schema={"x": pl.String})
-    return dpf.synthesize(data, domain, epsilon=1.0, rows=20, ledger=ledger()).frame["x"].sort()
+    return dpf.synthesize(data, domain, epsilon=1.0, rows=20, rounds=1, ledger=ledger()).frame["x"].sort()
 
 
 def answered(counts):
@@ -234,7 +234,7 @@ SHIPPED = [
 
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
-    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "count", "mean", "mode",
-    "multiplicative_weights", "plan", "price_revenues", "project_answers", "quantile", "selection_error",
-    "selection_miss", "selection_probabilities", "sql", "sum", "threshold_error",
+    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "count", "frequency_oracle", "mean", "mode",
+    "multiplicative_weights", "plan", "price_revenues", "project_answers", "quantile", "restore_counter",
+    "selection_error", "selection_miss", "selection_probabilities", "sql", "sum", "threshold_error", "vcg_payments",
 }  # fmt: skip
