@@ -177,10 +177,11 @@ def _telling(features: list[Feature], parts: Parts) -> list[Feature]:
     for feature in features:
         sides = [np.nan_to_num(feature.values[part], posinf=0.0, neginf=0.0) for part in parts.teach]
         with np.errstate(all="ignore"):
-            spread = math.sqrt(sum(float(side.var()) for side in sides)) + 1e-300
-            moved = abs(float(sides[0].mean() - sides[1].mean())) / spread
-            wider = abs(float(sides[0].var() - sides[1].var())) / spread**2
-        differences.append(np.nan_to_num(max(moved, wider)))
+            means, variances = np.array([side.mean() for side in sides]), np.array([side.var() for side in sides])
+            moved = np.abs(means[0] - means[1]) / np.sqrt(variances.sum())
+            wider = np.abs(variances[0] - variances[1]) / variances.sum()
+        # Where nothing varies on either side, two means are told apart at once.
+        differences.append(float(np.nan_to_num(np.fmax(moved, wider), posinf=1e300)))
     best = np.argsort(-np.array(differences), kind="stable")[:_MOST_NUMBERS]
     return [features[place] for place in sorted(best.tolist())]
 
@@ -206,7 +207,7 @@ def _measured(
 ) -> Audit:
     """Return what the outputs that measure say of the one event that is left."""
     sides = parts.measure
-    favours, words = (0, "any output") if event is None else (event.favours, event.words)
+    favours, words = (0, "none that one input favours") if event is None else (event.favours, event.words)
     trials = sides[0].stop - sides[0].start
     counts = [trials if event is None else int(np.count_nonzero(event.holds[part])) for part in sides]
     happened, elsewhere = counts[favours], counts[1 - favours]

@@ -76,7 +76,7 @@ def _taken_apart(value: Any) -> Any:
             name: {"dtype": str(one.dtype), "values": one.to_list() if hasattr(one, "to_list") else one.tolist()}
             for name, one in columns.items()
         }
-    for name in ("to_list", "to_pylist"):  # columns of Polars and pandas, of PyArrow
+    for name in ("to_list", "to_pylist", "as_py"):  # columns of Polars and pandas, columns and scalars of PyArrow
         if callable(getattr(value, name, None)) and not isinstance(value, type):
             return getattr(value, name)()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

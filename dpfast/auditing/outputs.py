@@ -135,8 +135,9 @@ def _as_rows(batch: Any) -> list[Any]:
             [column.to_list() if hasattr(column, "to_list") else list(column) for column in columns.values()],
         )
         return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
-    if hasattr(batch, "to_list") and not isinstance(batch, np.ndarray):
-        return list(batch.to_list())
+    for name in ("to_list", "to_pylist"):  # columns of Polars and pandas, of PyArrow
+        if hasattr(batch, name):
+            return list(getattr(batch, name)())
     return list(batch)
 
 

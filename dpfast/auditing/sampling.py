@@ -73,16 +73,21 @@ def _batch(mechanism: Callable[..., Any], given: Any, samples: int) -> Any:
         raise _refused(
             what, "let mechanism(x, n) return n outputs, or leave batched out: then an error is an output"
         ) from error
-    if hasattr(outputs, "height"):  # a frame of Polars, whose length is no number of columns
-        size = outputs.height
-    elif hasattr(outputs, "num_rows"):
-        size = outputs.num_rows
-    else:
-        size = len(outputs) if hasattr(outputs, "__len__") and not isinstance(outputs, (str, bytes, dict)) else None
+    size = _length(outputs)
     if size != samples:
         shown = f"a {type(outputs).__name__}" if size is None else f"{size} outputs"
         raise _refused(f"one that returned {shown} where {samples} were asked for", "let mechanism(x, n) return n")
     return outputs
+
+
+def _length(batch: Any) -> int | None:
+    """Return how many outputs a batch has; None of what is no batch."""
+    for name in ("height", "num_rows"):  # frames of Polars and PyArrow, whose length is no number of columns
+        if hasattr(batch, name):
+            return int(getattr(batch, name))
+    if isinstance(batch, (str, bytes, dict)) or getattr(batch, "ndim", 1) == 0 or not hasattr(batch, "__len__"):
+        return None
+    return len(batch)
 
 
 def _refused(what: str, mend: str) -> ParameterError:

@@ -173,3 +173,16 @@ def test_outputs_of_any_kind_are_named():
     assert found.to_frame().height == 1
     with pytest.raises(ParameterError, match=r"law\(neighbour\) must be a law"):
         dpf.audit_law(lambda x: [1] if x == 0 else [2], 0, 1, 1.0)
+
+
+def test_whatever_is_made_of_an_output_keeps_its_privacy(seed):
+    """2.3-9: outputs that are merged, by a function or at random, have no larger divergence, at any epsilon."""
+    generator = np.random.default_rng(seed)
+    for _ in range(30):
+        p, q = generator.dirichlet(np.full(6, 0.5), size=2)
+        made = generator.dirichlet(np.full(3, 0.3), size=6)
+        merged = np.eye(3)[generator.integers(0, 3, 6)]
+        for epsilon in (0.0, 0.3, 1.0):
+            before = hockey_stick_divergence(p, q, epsilon)
+            for function in (made, merged):
+                assert hockey_stick_divergence(p @ function, q @ function, epsilon) <= before + 1e-10
