@@ -124,3 +124,6 @@ def steepest_gap(x, decay, first, last, least, most, span):
         waiting[height + 1] = i + 1, high, place, right
         height += 2
     return best
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac

@@ -81,4 +81,4 @@ def wide_decay(slope, distance):
     return m, e
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 987fb9efdf29795b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac
