@@ -12,7 +12,7 @@ SEEN: list[int] = []
 
 
 def mean(rows):
-    return float(np.mean(rows))
+    return float(np.mean(rows)) if len(rows) else None
 
 
 def first(rows):
