@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from dpfast.local.local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
     from dpfast.local.randomized_response import randomized_response as randomized_response
     from dpfast.local.response_oracle import RandomizedResponse as RandomizedResponse
+    from dpfast.local.shuffling import local_epsilon as local_epsilon
+    from dpfast.local.shuffling import shuffled_delta as shuffled_delta
+    from dpfast.local.shuffling import shuffled_epsilon as shuffled_epsilon
     from dpfast.local.subset_selection import SubsetSelection as SubsetSelection
     from dpfast.local.unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
@@ -132,6 +135,7 @@ _NAMES_BY_HOME = {
     "local.local_hashing": "OptimizedLocalHashing",
     "local.randomized_response": "randomized_response",
     "local.response_oracle": "RandomizedResponse",
+    "local.shuffling": "local_epsilon shuffled_delta shuffled_epsilon",
     "local.subset_selection": "SubsetSelection",
     "local.unary_encoding": "OptimizedUnaryEncoding",
     "mechanisms.noise.gaussian": "gaussian",
