@@ -5,21 +5,50 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_MODULES = ("accounting", "errors", "strategies", "testing", "theory", "weights", "workloads")
+_MODULES = (
+    "accounting",
+    "attacks",
+    "auditing",
+    "errors",
+    "stability",
+    "strategies",
+    "testing",
+    "theory",
+    "weights",
+    "workloads",
+)
 
 if TYPE_CHECKING:
     from dpfast import accounting as accounting
+    from dpfast import attacks as attacks
+    from dpfast import auditing as auditing
     from dpfast import errors as errors
+    from dpfast import stability as stability
     from dpfast import strategies as strategies
     from dpfast import testing as testing
     from dpfast import theory as theory
     from dpfast import weights as weights
     from dpfast import workloads as workloads
     from dpfast.answering import answer as answer
+    from dpfast.auditing.auditor import audit as audit
+    from dpfast.auditing.exactly import audit_law as audit_law
+    from dpfast.auditing.one_run import audit_one_run as audit_one_run
     from dpfast.domain import Domain as Domain
+    from dpfast.games.auction import price_revenues as price_revenues
+    from dpfast.games.auction import select_price as select_price
+    from dpfast.games.facilities import place_facilities as place_facilities
+    from dpfast.games.large_games import select_equilibrium as select_equilibrium
+    from dpfast.games.payments import vcg_payments as vcg_payments
+    from dpfast.games.punishing import punishing_mechanism as punishing_mechanism
+    from dpfast.games.voting import two_outcome_vote as two_outcome_vote
+    from dpfast.games.welfare import select_outcome as select_outcome
     from dpfast.integrations.sql.databases import sql as sql
+    from dpfast.learning.concepts import select_concept as select_concept
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
+    from dpfast.learning.linear_regression import LinearRegression as LinearRegression
+    from dpfast.learning.statistical_queries import StatisticalQueryOracle as StatisticalQueryOracle
+    from dpfast.learning.statistical_queries import learn_conjunction as learn_conjunction
     from dpfast.ledger import Ledger as Ledger
     from dpfast.local.bounded_mean import BoundedMean as BoundedMean
     from dpfast.local.choosing import frequency_oracle as frequency_oracle
@@ -40,8 +69,6 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
     from dpfast.mechanisms.noise.laplace import laplace as laplace
     from dpfast.mechanisms.quantiles.quantiles import quantiles as quantiles
-    from dpfast.mechanisms.selection.auction import price_revenues as price_revenues
-    from dpfast.mechanisms.selection.auction import select_price as select_price
     from dpfast.mechanisms.selection.error_bounds import selection_error as selection_error
     from dpfast.mechanisms.selection.error_bounds import selection_miss as selection_miss
     from dpfast.mechanisms.selection.error_bounds import threshold_error as threshold_error
@@ -63,7 +90,17 @@ if TYPE_CHECKING:
     from dpfast.queries import sum as sum
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
+    from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
+    from dpfast.stability.propose_test_release import propose_test_release as propose_test_release
+    from dpfast.stability.release_if_stable import release_if_stable as release_if_stable
+    from dpfast.stability.release_if_subsamples_agree import release_if_subsamples_agree as release_if_subsamples_agree
+    from dpfast.stability.smooth_median import smooth_median as smooth_median
+    from dpfast.stability.subsample_and_aggregate import subsample_and_aggregate as subsample_and_aggregate
     from dpfast.strategies.matrix_mechanism import matrix_mechanism as matrix_mechanism
+    from dpfast.streaming.counters import continual_count as continual_count
+    from dpfast.streaming.counters import continual_sum as continual_sum
+    from dpfast.streaming.counters import restore_counter as restore_counter
+    from dpfast.streaming.density import PanPrivateDensity as PanPrivateDensity
     from dpfast.synthesis.choosing import estimate_histogram as estimate_histogram
     from dpfast.synthesis.fitted.boosting import boost_queries as boost_queries
     from dpfast.synthesis.fitted.mwem import mwem as mwem
@@ -81,10 +118,23 @@ if TYPE_CHECKING:
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _NAMES_BY_HOME = {
     "answering": "answer",
+    "auditing.auditor": "audit",
+    "auditing.exactly": "audit_law",
+    "auditing.one_run": "audit_one_run",
     "domain": "Domain",
+    "games.auction": "price_revenues select_price",
+    "games.facilities": "place_facilities",
+    "games.large_games": "select_equilibrium",
+    "games.payments": "vcg_payments",
+    "games.punishing": "punishing_mechanism",
+    "games.voting": "two_outcome_vote",
+    "games.welfare": "select_outcome",
     "integrations.sql.databases": "sql",
+    "learning.concepts": "select_concept",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
+    "learning.linear_regression": "LinearRegression",
+    "learning.statistical_queries": "StatisticalQueryOracle learn_conjunction",
     "ledger": "Ledger",
     "local.bounded_mean": "BoundedMean",
     "local.choosing": "frequency_oracle",
@@ -101,7 +151,6 @@ _NAMES_BY_HOME = {
     "mechanisms.noise.gaussian": "gaussian",
     "mechanisms.noise.laplace": "laplace",
     "mechanisms.quantiles.quantiles": "quantiles",
-    "mechanisms.selection.auction": "price_revenues select_price",
     "mechanisms.selection.error_bounds": "selection_error selection_miss threshold_error",
     "mechanisms.selection.exponential": "exponential",
     "mechanisms.selection.exponential_draws": "exponential_draws",
@@ -115,7 +164,15 @@ _NAMES_BY_HOME = {
     "mechanisms.thresholds.sparse_vector": "SparseVector",
     "queries": "bins count mean mode quantile sum",
     "releases.planning": "plan release",
+    "stability.interquartile_scale": "interquartile_scale",
+    "stability.propose_test_release": "propose_test_release",
+    "stability.release_if_stable": "release_if_stable",
+    "stability.release_if_subsamples_agree": "release_if_subsamples_agree",
+    "stability.smooth_median": "smooth_median",
+    "stability.subsample_and_aggregate": "subsample_and_aggregate",
     "strategies.matrix_mechanism": "matrix_mechanism",
+    "streaming.counters": "continual_count continual_sum restore_counter",
+    "streaming.density": "PanPrivateDensity",
     "synthesis.choosing": "estimate_histogram",
     "synthesis.fitted.boosting": "boost_queries",
     "synthesis.fitted.mwem": "mwem",

@@ -62,6 +62,7 @@ class TestBasic(AccountantContract, BoundsTheTruth):
     refuses = (Gaussian(1.0), ZeroConcentrated(0.1))
 
     def test_golden(self):
+        """Row B-1: the sums, and no more."""
         assert Basic(HUNDRED).epsilon(0) == 10.0
         assert Basic(HUNDRED).delta(10) == 0.0
         assert Basic(HUNDRED).delta(9.99) == 1.0
@@ -75,7 +76,7 @@ class TestAdvanced(AccountantContract, BoundsTheTruth):
     refuses = (Gaussian(1.0), ZeroConcentrated(0.1))
 
     def test_golden(self):
-        """Erratum E42: 1/801 does not suffice for epsilon 1 over 10,000 by theorem 3.20; 1/812.32 does."""
+        """Erratum E42: 1/801 does not suffice for epsilon 1 over 10,000 by theorem 3.20; 1/812.32 does. Row 13-2."""
         assert Advanced(HUNDRED, drift="book").epsilon(1e-6) == pytest.approx(6.3082310, abs=1e-7)
         assert Advanced(HUNDRED).epsilon(1e-6) == pytest.approx(5.75611, abs=1e-5)
         assert Advanced(LIFETIME, drift="book").epsilon(RARE) == pytest.approx(1.0143473, abs=1e-7)
@@ -268,7 +269,7 @@ def test_partition_takes_the_larger_at_every_order():
 
 
 def test_the_accountants_agree_on_who_is_tighter():
-    """100 x 0.1 at 1e-6: optimal, Laplace's own curve, pure curves, zCDP, tanh, book, basic."""
+    """100 x 0.1 at 1e-6: optimal, Laplace's own curve, pure curves, zCDP, tanh, book, basic. Row R-1."""
     figures = [
         Optimal(HUNDRED).epsilon(1e-6),
         RDP(HUNDRED).epsilon(1e-6),

@@ -16,7 +16,7 @@ from .calls import Call
 SCORES = [3, 900, 14976, 10683]
 
 
-def call(function: Callable[..., Any], **given: Any) -> Call:
+def call(function: Callable[..., Any], /, **given: Any) -> Call:
     return Call(f"{function.__module__.split('.')[1]}-{function.__qualname__}", function, lambda: given)
 
 

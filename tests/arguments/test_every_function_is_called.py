@@ -9,14 +9,14 @@ import pytest
 import dpfast as dpf
 from dpfast.domain.counting import OpenRecords
 from dpfast.ledger.partitions import Partitions
+from dpfast.streaming.counter import ContinualCounter
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.boosting import BoostedAnswers
 
-from .calls_of_ledgers import CALLS as OF_LEDGERS
-from .calls_of_synthesis import CALLS as OF_SYNTHESIS
+from .calls import every_call
 
-ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts")
-FUNCTIONS = [call.function for call in [*OF_SYNTHESIS, *OF_LEDGERS]]
+ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts", "attacks", "streaming")
+FUNCTIONS = [call.function for call in every_call()]
 #: Strategies, products of workloads and errors are made of these: the package calls them, with what it has checked.
 WITHIN = {"answer_along", "transposed_along", "energy", "error", "measure", "reconstruct", "sensitivity", "variances"}
 
@@ -44,10 +44,12 @@ EVERY = [
     *public(dpf),
     *public(dpf.workloads),
     *public(dpf.strategies),
+    *public(dpf.attacks),
     OpenRecords,
     Partitions,
     Estimate,
     BoostedAnswers,
+    ContinualCounter,
 ]
 OURS = sorted(
     {one for one in EVERY if callable(one) and one.__module__.split(".")[1] in ROOMS},

@@ -11,15 +11,9 @@ import pytest
 import dpfast as dpf
 from dpfast.errors import DpfastError
 
-from .calls_of_integrations import CALLS as OF_INTEGRATIONS
-from .calls_of_ledgers import CALLS as OF_LEDGERS
-from .calls_of_local import CALLS as OF_LOCAL
-from .calls_of_mechanisms import CALLS as OF_MECHANISMS
-from .calls_of_releases import CALLS as OF_RELEASES
-from .calls_of_streams import CALLS as OF_STREAMS
-from .calls_of_synthesis import CALLS as OF_SYNTHESIS
+from .calls import every_call
 
-CALLS = [*OF_MECHANISMS, *OF_LOCAL, *OF_SYNTHESIS, *OF_LEDGERS, *OF_RELEASES, *OF_INTEGRATIONS, *OF_STREAMS]
+CALLS = every_call()
 ABSTRACT = {"dpfast.strategies.Strategy", "dpfast.weights.LinearQuery", "dpfast.workloads.Workload"}
 RETURNED = {f"dpfast.strategies.{name}" for name in ("Choice", "Considered", "MatrixRelease")}
 EACH = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)

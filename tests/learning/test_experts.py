@@ -45,7 +45,7 @@ def law_of_sums(losses, eta):
 
 @pytest.mark.parametrize("eta", [0.25, 1.5])
 def test_both_algorithms_have_one_law_exhaustively(eta):
-    """All sequences of 3 rounds with losses 0, 1/2 and 1 of 2 experts."""
+    """All sequences of 3 rounds with losses 0, 1/2 and 1 of 2 experts. Rows 11-5 and 11-6."""
     values = list(itertools.product([0.0, 0.5, 1.0], repeat=2))
     for losses in itertools.product(values, repeat=3):
         np.testing.assert_allclose(law_of_weights(losses, eta), law_of_sums(losses, eta), rtol=1e-13)
@@ -138,7 +138,10 @@ def test_plays_follow_the_law(seed):
 
 @pytest.mark.parametrize("groups", [None, 3])
 def test_running_is_playing_and_updating(groups, monkeypatch, seed):
-    """The scores that the mechanism is given are those of round after round; blocks of rounds change nothing."""
+    """The scores that the mechanism is given are those of round after round; blocks of rounds change nothing.
+
+    Row 11-4.
+    """
     import dpfast.learning.experts as module
 
     seen = []

@@ -23,6 +23,7 @@ from dpfast.learning.regret import (
 
 
 def test_golden_numbers():
+    """Rows 11-7, 11-8 and 11-9."""
     assert regret_bound(100, 10_000) == pytest.approx(0.0429193, abs=5e-8)
     assert regret_bound(100, 10_000) == pytest.approx(2 * math.sqrt(math.log(100) / 10_000))
     assert private_eta(10_000, 0.5, 1e-6, method="advanced") == pytest.approx(2.37800e-4, rel=1e-5)
@@ -37,6 +38,7 @@ def test_golden_numbers():
 
 
 def test_rounds_and_eta_fit_the_bound():
+    """Row 11-10."""
     for regret in (0.5, 0.05, 0.007):
         rounds = rounds_for_regret(30, regret)
         assert regret_bound(30, rounds) <= regret < regret_bound(30, rounds - 1)

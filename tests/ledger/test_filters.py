@@ -397,7 +397,10 @@ def test_bad_columns(bad):
 
 
 def test_report_of_one_plan(make_ledger):
-    """Golden: 100 queries at 0.1, delta 1e-6, declared in one call: every accountant's figure is a guarantee."""
+    """Golden: 100 queries at 0.1, delta 1e-6, declared in one call: every accountant's figure is a guarantee.
+
+    Row 13-3.
+    """
     ledger = make_ledger(10.0, 1e-6)
     ledger.charge(Charge.of(0.1, event=Laplace(10.0), count=100), **ABOUT)
     report = {name: (epsilon, holds) for name, epsilon, holds, _ in ledger.report().rows()}

@@ -12,15 +12,19 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.auditing import lower_limit, upper_limit
 from dpfast.testing import SeededRandom
 
-from .goodness import ALPHA, lower_confidence, rejects, upper_confidence
+from .goodness import ALPHA, rejects
 
 NAMES = 10_000
 
 
 def test_theorem_3_8_on_the_first_names():
-    """Example 3.3: with probability 95% no count of 10,000 is off by more than ln(10000 / 0.05) / epsilon."""
+    """Example 3.3: with probability 95% no count of 10,000 is off by more than ln(10000 / 0.05) / epsilon.
+
+    Row 3.3-8.
+    """
     assert math.log(NAMES / 0.05) == pytest.approx(12.2061, abs=5e-5)
     exact = -math.log(-math.expm1(math.log1p(-0.05) / NAMES))
     assert exact == pytest.approx(12.1805, abs=5e-5)
@@ -38,7 +42,7 @@ ROUNDS = 2000
 
 @pytest.mark.statistical
 def test_example_3_3_by_simulation(seed):
-    """False-failure rate 1e-12: 2,000 releases of 10,000 counts at epsilon = 1 keep to the exact form."""
+    """False-failure rate 1e-12: 2,000 releases of 10,000 counts at epsilon = 1 keep to the exact form. Row 3.3-9."""
     largest = largest_errors(ROUNDS, 1.0, seed)
     exact = 12.180494
     events = [
@@ -66,9 +70,22 @@ def test_expected_largest_error_is_the_harmonic_number(seed):
 
 
 @pytest.mark.statistical
+def test_the_mean_error_of_a_count_is_the_scale(seed):
+    """Example 3.1: a count errs by 1 / epsilon on average, one of m counts by m / epsilon, whatever the counts are.
+
+    False-failure rate 1e-12: the mean of 10**6 errors of deviation b stays within 8 b / 1000.
+    Row 3.3-5.
+    """
+    for epsilon, queries in ((0.1, 1), (1.0, 20)):
+        scale = queries / epsilon
+        released = dpf.laplace(np.full(10**6, 2.0**30), scale, random=SeededRandom(seed))
+        assert abs(np.abs(released - 2.0**30).mean() - scale) < 8e-3 * scale
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_fact_3_7(dtype, seed):
-    """False-failure rate 1e-12: P(|Y| >= t b) = exp(-t), for integers 2 q**k / (1 + q) with k = t b."""
+    """False-failure rate 1e-12: P(|Y| >= t b) = exp(-t), for integers 2 q**k / (1 + q) with k = t b. Row 3.3-7."""
     samples, scale = 4_000_000, 10.0
     noise = np.abs(dpf.laplace(np.zeros(samples, dtype), scale, random=SeededRandom(seed)))
     events = []
@@ -83,7 +100,10 @@ def test_fact_3_7(dtype, seed):
 
 
 def test_appendix_a_classical_gaussian():
-    """Theorem A.1 at (1, 1e-5): sigma = sqrt(2 ln(1.25 / delta)) = 4.8448053, whose true delta is 4.1137e-8."""
+    """Theorem A.1 at (1, 1e-5): sigma = sqrt(2 ln(1.25 / delta)) = 4.8448053, whose true delta is 4.1137e-8.
+
+    Row A-1.
+    """
     sigma = math.sqrt(2 * math.log(1.25 / 1e-5))
     assert sigma == pytest.approx(4.8448053, abs=5e-8)
     assert gaussian_delta(sigma, 1.0) == pytest.approx(4.1137e-8, rel=1e-4)
@@ -126,8 +146,8 @@ def measured_epsilon(mechanism, values, neighbours, seed, samples=4_000_000, alp
     if best[1] is None:
         return 0.0
     t, side = best[1]
-    low = lower_confidence(int(side(one[half:], t).sum()), half, alpha / 2)
-    high = upper_confidence(int(side(other[half:], t).sum()), half, alpha / 2)
+    low = lower_limit(int(side(one[half:], t).sum()), half, alpha / 2)
+    high = upper_limit(int(side(other[half:], t).sum()), half, alpha / 2)
     return math.log(low / high) if low > 0 else 0.0
 
 
@@ -141,7 +161,7 @@ PRIVATE = [(0, 1, 1.0), (0, 1, 0.5), (0.0, 1.0, 1.0), (0.3, 1.3, 0.5), (0, 2**30
 @pytest.mark.statistical
 @pytest.mark.parametrize(("x", "neighbour", "epsilon"), PRIVATE)
 def test_no_attack_finds_more_than_epsilon(x, neighbour, epsilon, seed):
-    """False-failure rate 1e-12: the measured epsilon of neighbours at distance D and scale D / epsilon."""
+    """False-failure rate 1e-12: the measured epsilon of neighbours at distance D and scale D / epsilon. Row 3.3-3."""
     scale = (neighbour - x) / epsilon
     assert measured_epsilon(laplace_with(scale), x, neighbour, seed) <= epsilon
 

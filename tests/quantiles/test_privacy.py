@@ -95,7 +95,7 @@ ROUTE_NAMES = ["add_remove", "replace, one group", "replace, two groups"]
 @pytest.mark.parametrize("rows", [1, 2, 3])
 @pytest.mark.parametrize("q", [0.5, 0.25, 0.9, 0.0, 1.0])
 def test_one_quantile(q, rows, relation, alone):
-    """The exact loss of a node is at most epsilon, and comes near it: no constant is larger than needed."""
+    """The exact loss of a node is at most epsilon, and comes near it: no constant is larger than needed. Row NA-8."""
     laws = Laws([q], SIZES[0], 1, rows, relation, alone=alone)
     most = losses_of(laws, [*data_sets(2, 3), *((2,) * n for n in (4, 8, 16))], SIZES, lonely=alone)
     if not alone:

@@ -59,7 +59,7 @@ def test_the_classical_formula_overpays():
 
 
 def test_the_tail_of_the_privacy_loss_is_no_delta():
-    """E2: at the analytic sigma the loss exceeds epsilon with probability 1.612e-4, not 1e-5."""
+    """E2: at the analytic sigma the loss exceeds epsilon with probability 1.612e-4, not 1e-5. Row A-2."""
     sigma = mpmath.mpf(analytic_gaussian_scale(1.0, 1.0, 1e-5))
     assert float(oracles.normal_cdf(1 / (2 * sigma) - sigma)) == pytest.approx(1.612e-4, rel=5e-4)
 

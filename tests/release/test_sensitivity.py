@@ -27,7 +27,10 @@ BOUNDS = [(5, 10), (-10, -5), (-3, 5), (-5, 3), (-4, 4), (0, 7), (-7, 0), (2, 3)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize(("max_groups", "max_rows"), [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)])
 def test_the_formula_is_the_largest_move_there_is(neighbors, max_groups, max_rows):
-    """Soundness rule 14: over all units and neighbours, by brute force; reached, so no smaller one would do."""
+    """Soundness rule 14: over all units and neighbours, by brute force; reached, so no smaller one would do.
+
+    Row 3.3-1.
+    """
     unit = PrivacyUnit("who", max_groups, max_rows, neighbors)
     for low, high in BOUNDS:
         centre = (low + high) // 2
@@ -124,7 +127,7 @@ def test_what_a_unit_keeps_is_a_function_of_the_frame_and_the_words(lazy):
 
 
 def test_rows_as_units_move_one_group_by_one_row():
-    """Soundness rule 14 where each row is a unit."""
+    """Soundness rule 14 where each row is a unit. Row 3.3-6."""
     measures = [Measure("rows"), Measure("sum", "x", 0, 5, 10)]
     grouping = Grouping(("k",), pl.DataFrame({"k": ["a", "b"]}))
     rows = [(0, "a", 7), (0, "b", 99), (0, "a", None)]

@@ -21,7 +21,7 @@ from .oracles import noisy_max_of_two
 
 
 def test_example_3_6():
-    """Inventory 3.4-7, A = 0 and B = 10 at epsilon 1/2: the bound and all six exact probabilities of A."""
+    """Inventory 3.4-7, A = 0 and B = 10 at epsilon 1/2: the bound and all six exact probabilities of A. Row 3.3-11."""
     assert dpf.selection_miss(10, 2, 0.5) == pytest.approx(0.16417, abs=5e-6)
     assert dpf.selection_miss(10, 2, 0.5) == pytest.approx(2 * math.exp(-2.5), rel=1e-14)
     exact = {
@@ -40,7 +40,10 @@ def test_example_3_6():
 
 
 def test_theorem_3_13_of_the_text_is_false():
-    """Erratum E9: at c epsilon / 2 = 1 exponential noise selects A with .1839, the exponential mechanism .2689."""
+    """Erratum E9: at c epsilon / 2 = 1 exponential noise selects A with .1839, the exponential mechanism .2689.
+
+    Row 3.4-10.
+    """
     mechanism, noise = (
         selection_probabilities([0, 2], 1.0, mechanism=name)[0] for name in ("exponential", "permute_and_flip")
     )
@@ -57,7 +60,10 @@ def test_theorem_3_13_of_the_text_is_false():
 
 
 def test_theorem_3_11_on_exact_probabilities(seed):
-    """P(score <= best - error) <= miss for random scores, with ties at the top; and the exact bound is reached."""
+    """P(score <= best - error) <= miss for random scores, with ties at the top; and the exact bound is reached.
+
+    Row 3.4-5.
+    """
     generator = np.random.default_rng(seed)
     for _ in range(60):
         many, epsilon = int(generator.integers(2, 12)), float(generator.uniform(0.1, 5))
@@ -84,7 +90,7 @@ def test_theorem_3_11_on_exact_probabilities(seed):
 
 
 def test_corollary_3_12():
-    """(2 sensitivity / epsilon) (ln of the number of candidates + t) but for e**-t."""
+    """(2 sensitivity / epsilon) (ln of the number of candidates + t) but for e**-t. Row 3.4-6."""
     for many, epsilon, sensitivity, t in ((500, 1.0, 5.0, 3.0), (10**9, 0.1, 1.0, 1.0)):
         formula = 2 * sensitivity / epsilon * (math.log(many) + t)
         assert dpf.selection_error(many, epsilon, sensitivity, miss=math.exp(-t)) == pytest.approx(formula, rel=1e-12)
@@ -152,7 +158,10 @@ def test_the_auction_that_the_text_means():
 
 
 def test_neighbouring_auctions(seed):
-    """No revenue moves by more than the largest price; adding a bid lowers none; no odds move by more than epsilon."""
+    """No revenue moves by more than the largest price; adding a bid lowers none; no odds move by more than epsilon.
+
+    Row 3.4-2.
+    """
     generator = np.random.default_rng(seed)
     prices = np.unique(generator.integers(1, 300, 40))
     for _ in range(20):

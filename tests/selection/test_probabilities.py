@@ -12,10 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from noise.goodness import lower_confidence, rejects, upper_confidence
+from noise.goodness import rejects
 from noise.oracles import Tape, TapeEndsError
 
 import dpfast as dpf
+from dpfast.auditing import lower_limit, upper_limit
 from dpfast.errors import DpfastError
 from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.mechanisms.selection.argmax import slopes
@@ -58,7 +59,7 @@ BOOK = {
 
 @pytest.mark.parametrize("mechanism", BOOK)
 def test_marital_status(mechanism):
-    """Inventory NA-2, NA-4: epsilon 1, scores in thousands, sensitivity 1. False-failure rate 1e-12."""
+    """Inventory NA-2, NA-4: epsilon 1, scores in thousands, sensitivity 1. False-failure rate 1e-12. Row NA-1."""
     exact = probabilities(mechanism, MARITAL, 1.0)
     assert exact == pytest.approx(BOOK[mechanism], abs=5.1e-6)
     assert exact.sum() == pytest.approx(1, abs=1e-15)
@@ -70,6 +71,23 @@ def test_marital_status_by_noisy_max():
     exact = probabilities("noisy max", MARITAL, 1.0, 1.0, True)
     assert exact[:2] == pytest.approx([0.97847, 0.02149], abs=6e-6)
     assert not rejected(frequencies("noisy max", MARITAL, 1.0, 1.0, True), exact)
+
+
+def test_laplace_noise_is_an_exponential_mechanism():
+    """Erratum E11: with score -|x - r| the odds are those of (discrete) Laplace noise of scale 2 / epsilon.
+
+    So its loss is epsilon / 2: the general proof gives away a factor of two. The printed score is twice that, and with
+    the sensitivity of the query its loss is epsilon.
+    Row NA-6.
+    """
+    epsilon, outputs = 0.8, np.arange(-200, 201)
+    for factor, loss in ((1, epsilon / 2), (2, epsilon)):
+        mine, neighbour = (probabilities("exponential", -factor * np.abs(x - outputs), epsilon) for x in (0, 1))
+        middle = slice(150, 251)
+        decay = math.exp(-factor * epsilon / 2)
+        law = (1 - decay) / (1 + decay) * decay ** np.abs(outputs)
+        assert mine[middle] == pytest.approx(law[middle], rel=1e-12)
+        assert np.abs(np.log(mine / neighbour)).max() == pytest.approx(loss, rel=1e-9)
 
 
 EXAMPLE_3_6 = [
@@ -175,7 +193,7 @@ def neighbours(scores, monotonic, generator):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_no_pair_of_neighbours_loses_more_than_epsilon(mechanism, monotonic, seed):
-    """Theorem 3.10 and its kin on exact probabilities, for random scores and extreme ones."""
+    """Theorem 3.10 and its kin on exact probabilities, for random scores and extreme ones. Row 3.4-3."""
     generator = np.random.default_rng(seed)
     worst = 0.0
     for trial in range(8 if mechanism == "noisy max" else 60):
@@ -205,7 +223,7 @@ def test_half_the_scale_for_noisy_max():
         rare, often = (
             int(frequencies("noisy max", scores, 1.0, 1.0, monotonic)[0]) for scores in ([0.0, 5.0], [1.0, 4.0])
         )
-        loss = math.log(lower_confidence(often, DRAWS, alpha) / upper_confidence(rare, DRAWS, alpha))
+        loss = math.log(lower_limit(often, DRAWS, alpha) / upper_limit(rare, DRAWS, alpha))
         assert (loss > 1) == leaks
 
 
@@ -247,7 +265,7 @@ def test_sensitivity_is_rounded_up_and_scales():
 
 
 def test_exact_probabilities_of_permute_and_flip_by_its_own_algorithm(seed):
-    """Another way to them: visit in every order, flip every coin."""
+    """Another way to them: visit in every order, flip every coin. Row 3.4-9."""
     generator = np.random.default_rng(seed)
     scores = generator.uniform(-3, 0, 5)
     weights = np.exp(0.5 * (scores - scores.max()))

@@ -21,6 +21,7 @@ PRINTED = {
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_example(name, capsys):
+    """Row 3.3-10."""
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out
     runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](random=SeededRandom(2))

@@ -22,7 +22,7 @@ from .dense import Dense
 
 
 def test_the_search_finds_the_first_list_of_all(seed):
-    """Theorem 6.6: over all lists of cells, sorted or not."""
+    """Theorem 6.6: over all lists of cells, sorted or not. Row 6-11."""
     generator = np.random.default_rng(seed)
     found_none = 0
     for _ in range(60):
@@ -87,7 +87,10 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
 
 
 def test_rounding_moves_no_query_by_more_than_the_accuracy(seed):
-    """Theorem 6.7 as it should read: each share by less than accuracy / cells, each query by less than the accuracy."""
+    """Theorem 6.7 as it should read: each share by less than accuracy / cells, each query by less than the accuracy.
+
+    Row 6-13.
+    """
     generator = np.random.default_rng(seed)
     for accuracy in (1.0, 0.3, 0.01):
         shares = generator.dirichlet(np.full(30, 0.2))

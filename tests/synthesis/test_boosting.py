@@ -28,6 +28,7 @@ HALF = Fraction(1, 2)
 
 
 def test_golden_figures():
+    """Rows 6-1, 6-4, 6-5 and 6-10."""
     assert pytest.approx(0.8047189562, abs=1e-10) == ALPHA
     assert bounds.naive_factor() == pytest.approx(4.5085306, abs=1e-7)
     assert math.log(bounds.naive_factor()) == pytest.approx(1.5059713, abs=1e-7)
@@ -45,7 +46,10 @@ def test_golden_figures():
 
 
 def test_the_margin_by_zero_concentration():
-    """Ten times below the text's: rho = e**2 / 8 for each of k T samples; and less, as t - 1 verdicts are known."""
+    """Ten times below the text's: rho = e**2 / 8 for each of k T samples; and less, as t - 1 verdicts are known.
+
+    Row 6-8.
+    """
     rho = largest_rho(1.0, 1e-6) / UNITS_PER_ONE
     each = math.sqrt(8 * rho / (100 * 24))
     assert round(bounds.sample_epsilon(ALPHA, 24, 1, 1.0) / each) == 8574
@@ -56,7 +60,10 @@ def test_the_margin_by_zero_concentration():
 
 
 def test_noise_of_the_printed_constant_would_cost_more_than_is_said():
-    """Theorem 6.6 as printed: b = sqrt(k ln(1/delta)) / epsilon; exact composition, the corollary, and ours."""
+    """Theorem 6.6 as printed: b = sqrt(k ln(1/delta)) / epsilon; exact composition, the corollary, and ours.
+
+    Row 6-14.
+    """
     losses = [PLD(Laplace(b).times(263)).epsilon(1e-6) for b in (60.28, 85.25, 170.493)]
     assert losses == pytest.approx([1.13798, 0.78427, 0.37402], abs=3e-4)
     tight = noise_of_epsilon(Sensitivity.of_answers(263, 1, 263), "laplace", UNITS_PER_ONE, UNITS_PER_ONE // 10**6)
@@ -65,6 +72,7 @@ def test_noise_of_the_printed_constant_would_cost_more_than_is_said():
 
 
 def test_the_share_of_bad_answers():
+    """Row 6-6."""
     assert bounds.inaccurate_share(1 / 3, 1) == pytest.approx(0.745356, abs=1e-6)
     for queries, advantage in itertools.product((2, 10, 1000, 10**6), (0.01, 0.1, 1 / 3, 0.49)):
         rounds = bounds.rounds_needed(queries, advantage)
@@ -82,8 +90,23 @@ def history(seed, rounds=4, queries=12, tolerance=5, margin=40):
     return answers, synopses, sum(verdicts(synopsis, answers, tolerance, margin) for synopsis in synopses)
 
 
+def test_a_subsample_of_a_synthetic_table_keeps_the_answers(seed):
+    """Each of k averages over n' = ln(k) ln(1/beta) / accuracy**2 rows is within the accuracy: Hoeffding's inequality.
+
+    It gives 2 k exp(-2 n' accuracy**2) = 2 k**(1 - 2 ln(1/beta)) of all: below 1e-12 here, the false-failure rate.
+    Row 6-12.
+    """
+    queries, beta, accuracy = 1000, 0.05, 0.05
+    rows = bounds.subsample_size(queries, beta=beta, accuracy=accuracy)
+    assert rows == math.ceil(math.log(queries) * math.log(1 / beta) / accuracy**2)
+    generator = np.random.default_rng(seed)
+    shares = generator.random(queries)
+    means = generator.binomial(rows, shares) / rows
+    assert np.abs(means - shares).max() <= accuracy
+
+
 def test_samples_have_the_weights_of_figure_6_1(seed):
-    """exp(-alpha sum a), normalised, is what `dpf.exponential_draws` is asked to draw from."""
+    """exp(-alpha sum a), normalised, is what `dpf.exponential_draws` is asked to draw from. Row 6-3."""
     answers, synopses, scores = history(seed)
     errors = np.abs(synopses - answers)
     a = np.where(errors <= 5, 1.0, np.where(errors >= 45, -1.0, 1 - 2 * (errors - 5) / 40))
@@ -107,7 +130,7 @@ def loss_of_a_sample(answers, synopses, sensitivity, claimed):
 
 
 def test_a_sample_costs_what_lemma_6_4_says_and_a_mutant_more():
-    """All changes of all answers: the loss stays within epsilon and comes near it; mutants exceed it."""
+    """All changes of all answers: the loss stays within epsilon and comes near it; mutants exceed it. Row 6-7."""
     answers = np.array([50, 50, 50, 50])
     synopses = np.array([[55, 45, 45, 45]] * 3)
     claimed = 1e-3
@@ -132,6 +155,7 @@ def test_scores_change_by_at_most_the_rounds_known(seed):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2)])
 def test_all_that_is_drawn_stays_within_the_budget(size, mechanism, share):
+    """Row 6-9."""
     privacy = boosting_privacy(size, read_budget(None, 0, 0.02), mechanism, share)
     assert cost(privacy.events)[0] <= UNITS_PER_ONE // 50
     assert cost(privacy.events)[0] >= (0.998 if size.rounds > 1 else 0.49) * UNITS_PER_ONE // 50
@@ -166,6 +190,7 @@ def test_no_answer_errs_by_more_than_lambda_and_mu(generator, seed):
     """With 10**7 records and 100 samples of 300 ranges over 32 cells.
 
     The largest errors of 100 runs were 0.11 and 0.15 of lambda + mu; that one passes it is taken for less than 1e-6.
+    Row 6-2.
     """
     counts, workload = counts_of(seed, 10**7), dpf.workloads.random_ranges(32, 300, seed=seed % 1000)
     boosted = boost_queries(counts, workload, epsilon=1.0, delta=1e-6, generator=generator)

@@ -40,6 +40,7 @@ def problems(seed, count=25):
 
 @pytest.mark.parametrize("body", ["simplex", "capped", "ball"])
 def test_it_is_the_nearest_point_and_the_certificate_holds(body, seed):
+    """Row 12-19."""
     for matrix, counts, noisy in problems(seed):
         total = counts.sum()
         exact = nearest(matrix, noisy, total, body)
@@ -71,7 +72,10 @@ def test_a_projection_stopped_early_says_so(seed):
 
 
 def test_lemma_12_9_without_its_factor_of_two(seed):
-    """abs(p - a)**2 <= <p - a, t - a> for the projection p of t onto a convex set with a in it, a plain inequality."""
+    """abs(p - a)**2 <= <p - a, t - a> for the projection p of t onto a convex set with a in it, a plain inequality.
+
+    Row 12-18.
+    """
     for matrix, counts, noisy in problems(seed):
         answers = matrix @ counts
         for body in ("simplex", "capped", "ball"):

@@ -68,7 +68,7 @@ def test_real_queries_are_answered_as_rounded(seed):
 
 
 def test_golden_facts_of_the_toy():
-    """The text's scale for k = 200, epsilon = 0.5, delta = 1e-6, and what its noise costs in truth."""
+    """The text's scale for k = 200, epsilon = 0.5, delta = 1e-6, and what its noise costs in truth. Row 12-16."""
     change = Sensitivity.of_answers(200, 1, 200)
     book = noise_of_epsilon(change, "laplace", HALF, MILLIONTH, "book")
     assert book.scale == pytest.approx(297.35377511)
@@ -111,6 +111,7 @@ def test_the_toy_gains_an_order_of_magnitude(seed):
     """The toy of 200 queries and 1,000 records: about a twentieth of the noise's squared error, within the bound.
 
     False-failure rate about 1e-6: of 600 runs the least gain was 8.3, where 3 is asked; the bound holds but for 1e-6.
+    Row 12-17.
     """
     generator = np.random.default_rng(seed)
     matrix = generator.random((200, 50))

@@ -51,4 +51,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

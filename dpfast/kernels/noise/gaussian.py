@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

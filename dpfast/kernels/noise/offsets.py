@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

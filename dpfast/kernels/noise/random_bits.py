@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

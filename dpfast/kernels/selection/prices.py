@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcb7e76e97598c35
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

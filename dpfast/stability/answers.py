@@ -1,0 +1,104 @@
+"""What the methods of this room give back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dpfast.accounting.events import Event
+from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal
+from dpfast.ledger.charges import Charge
+from dpfast.ledger.payment import Payment
+
+__all__ = ["Cost", "StableAnswer", "give", "pay"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one step of a method costs.
+
+    Attributes
+    ----------
+    what
+        The step, as it stands in the ledger.
+    event
+        What is known of it.
+    epsilon, delta
+        In units of 1e-18.
+
+    """
+
+    what: str
+    event: Any
+    epsilon: int
+    delta: int = 0
+
+    @property
+    def charge(self) -> Charge:
+        """The step as a ledger is charged for it."""
+        return Charge(self.epsilon, self.delta, self.what, self.event)
+
+
+@dataclass(frozen=True)
+class StableAnswer:
+    """A private value, or none.
+
+    Guarantee
+        Everything here is together (epsilon, delta)-differentially private, by the theorem of the function that made
+        it; reading it costs nothing.
+
+    Attributes
+    ----------
+    value
+        The value; None where a test did not pass, or where no value could be told apart from the others.
+    epsilon, delta
+        What it cost in all, each the float nearest to the amount charged.
+    events
+        What was done, for accountants.
+    entry
+        The number of the ledger's first entry for it; None without a ledger.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> answer = dpf.release_if_stable(["tea"] * 90 + ["milk"] * 10, "mode", epsilon=1.0, delta=1e-6)
+    >>> answer.value
+    'tea'
+
+    """
+
+    value: Any
+    epsilon: float
+    delta: float
+    events: tuple[Event, ...]
+    entry: int | None = None
+    _told: tuple[str, ...] = field(default=(), repr=False)
+
+    def explain(self) -> str:
+        """Return in words what was done, what it cost and what came out.
+
+        Nothing but parameters and the value stands there.
+        """
+        value = "no value: the test did not pass" if self.value is None else f"value {self.value!r}"
+        cost = f"cost: epsilon {self.epsilon:.12g}" + (f", delta {self.delta:.12g}" if self.delta else "")
+        return "\n".join([*self._told, cost, value])
+
+
+def pay(payment: Payment, costs: Sequence[Cost]) -> int | None:
+    """Charge all steps at once."""
+    return payment.charge([cost.charge for cost in costs])
+
+
+def give(value: Any, costs: Sequence[Cost], entry: int | None, told: Sequence[str]) -> StableAnswer:
+    """Return a value with what it cost."""
+    epsilon, delta = sum(cost.epsilon for cost in costs), sum(cost.delta for cost in costs)
+    return StableAnswer(
+        value,
+        float(to_decimal(epsilon)),
+        float(Fraction(delta, UNITS_PER_ONE)),
+        tuple(cost.event for cost in costs),
+        entry,
+        tuple(told),
+    )
