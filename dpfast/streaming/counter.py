@@ -52,6 +52,8 @@ class ContinualCounter:
         All that is released over the horizon, for an accountant.
     entry
         The charge's number in the ledger, None without one.
+    largest_increment
+        What increments are moved to, with their sign, where they are beyond it.
     path
         The file in which it keeps itself, or None.
 
@@ -103,6 +105,11 @@ class ContinualCounter:
         return self._method.event
 
     @property
+    def largest_increment(self) -> int:
+        """What increments are moved to where they are beyond it: 2**61 / horizon, for the square root about 2**41."""
+        return self._method.largest_increment
+
+    @property
     def path(self) -> Path | None:
         """The file in which it keeps itself."""
         return None if self._file is None else self._file.path
@@ -135,8 +142,8 @@ class ContinualCounter:
         ----------
         increments
             For each counter how many rows (or the sum of their values) came in this step: whole numbers, as a column of
-            any library or a list, or a number for a single counter. A null counts as 0. Numbers beyond 2**61 / horizon
-            are moved to it.
+            any library or a list, or a number for a single counter. A null counts as 0. Numbers beyond
+            ``largest_increment`` are moved to it.
         number
             None, or the number of the step, counted from 1. If it is the last step that was taken, and increments are
             the same, its figures are returned again: so a step may be repeated by who does not know whether it was
@@ -364,7 +371,7 @@ class ContinualCounter:
 
     def _run(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         if not self._secret:
-            figures = self._state.run(numbers, self._asked.limit, lambda: self._source, self._threads)
+            figures = self._state.run(numbers, self._method.largest_increment, lambda: self._source, self._threads)
         else:
             # Step by step: the keys are the same as if they came one by one.
             figures = np.empty(numbers.size, np.int64)
@@ -377,7 +384,7 @@ class ContinualCounter:
         if self._secret:
             self._before, self._history = self._history, follow(self._history, numbers)
             source = StepKeys(self._secret, self.steps + 1, self._history)
-        return self._state.advance(numbers, self._asked.limit, source, self._threads)
+        return self._state.advance(numbers, self._method.largest_increment, source, self._threads)
 
     def _guarded(self, work: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the figures of what was done, written to the disk first; what is interrupted ends the counter."""
