@@ -56,6 +56,8 @@ class ContinualCounter:
         What increments are moved to, with their sign, where they are beyond it.
     path
         The file in which it keeps itself, or None.
+    released
+        The figures of the last step, if they were written to that file, else None.
 
     """
 
@@ -116,7 +118,7 @@ class ContinualCounter:
 
     @property
     def released(self) -> NDArray[np.int64] | int | None:
-        """The figures of the last step, as it returned them: an int of a single counter; None before the first."""
+        """The figures of the last step that was taken since the counter is kept; an int of a single counter."""
         if self._figures is None:
             return None
         return int(self._figures[0]) if self.counters == 1 else self._figures.copy()
@@ -206,7 +208,7 @@ class ContinualCounter:
         self._refuse_other_process()
         with self._lock:
             self._refuse_ended()
-            return self._taken(numbers).copy()
+            return self._taken(numbers)
 
     def run(self, increments: Increments) -> Any:  # the same kind
         """Take a step of a single counter for each number in a column; return all figures.
@@ -326,7 +328,7 @@ class ContinualCounter:
             secrets = (bytes.fromhex(facts[name]) for name in ("secret", "history", "before"))
             counter._secret, counter._history, counter._before = secrets
             counter._state.step = facts["step"]
-            if facts["step"]:
+            if facts["has_released"]:
                 counter._figures = arrays["released"]
             for name, own in counter._state.arrays.items():
                 if own.size:
@@ -338,7 +340,8 @@ class ContinualCounter:
 
     def _facts(self) -> dict[str, Any]:
         secrets = {"secret": self._secret.hex(), "history": self._history.hex(), "before": self._before.hex()}
-        return {"asked": self._asked.to_json(self._method), "step": self.steps, "entry": self.entry, **secrets}
+        known = {"has_released": self._figures is not None}
+        return {"asked": self._asked.to_json(self._method), "step": self.steps, "entry": self.entry, **secrets, **known}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         figures = np.zeros(self.counters, np.int64) if self._figures is None else self._figures
@@ -390,12 +393,12 @@ class ContinualCounter:
         """Return the figures of what was done, written to the disk first; what is interrupted ends the counter."""
         self._ended = "was interrupted in a step, which ended it; restore it from its file, if it has one"
         figures = work()
-        self._figures = figures[-1:] if self.counters == 1 else figures
         if self._file is not None:
+            self._figures = (figures[-1:] if self.counters == 1 else figures).copy()
             self._file.write(self._facts(), self._arrays())
         self._refuse_other_process()
         self._ended = ""
-        return figures.copy()
+        return figures
 
     def _refuse_ended(self) -> None:
         if self._ended:

@@ -92,4 +92,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
             buffer[i] += positions[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 358a1fce7fe935bc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ccbbbd1eb302c8e7
