@@ -170,6 +170,8 @@ def main(folder, mechanism):
     dpf.continual_count(
         HORIZON, mechanism=mechanism, counters=COUNTERS, path=path, random=SeededRandom(1), **budget
     ).close()
+    # Kernels are loaded here, not in every child.
+    dpf.continual_count(HORIZON, mechanism=mechanism, counters=COUNTERS, **budget).step(increments(1))
     reference = None
     if mechanism != "pan_private":
         shutil.copy(path, folder / "first")

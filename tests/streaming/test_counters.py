@@ -99,10 +99,10 @@ def test_kinds_come_back(mechanism):
             assert (figures.name, figures.dtype, figures.null_count()) == ("n", pl.Int64, 0)
         if isinstance(figures, pd.Series):
             assert figures.index.tolist() == [5, 6, 7]
-        assert np.asarray(figures).tolist() == counter.released.tolist()
+        assert counter.released is None
     alone = dpf.continual_count(4, mechanism=mechanism, **budget)
     assert isinstance(alone.step(3), int)
-    assert isinstance(alone.released, int)
+    assert alone.released is None
 
 
 def test_nulls_count_as_nothing():
@@ -149,8 +149,9 @@ def test_extreme_increments_saturate(mechanism, budget):
     counter = dpf.continual_count(3, mechanism=mechanism, counters=2, **budget)
     for _ in range(3):
         figures = counter.step([2**63 - 1, -(2**63)])
-    top = 2**61 // 3 * 3
-    reach = 1e-6 * top if mechanism == "honaker" else top * 0.9999 if mechanism == "square_root" else 1e3
+    top = 3 * counter.largest_increment
+    assert top > 2**41
+    reach = 1e-6 * top if mechanism in ("honaker", "square_root") else 1e3
     assert abs(int(figures[0]) - top) <= reach
     assert abs(int(figures[1]) + top) <= reach
     # What does not fit into 64 bits is clamped as well.
@@ -184,11 +185,11 @@ def test_sums_of_wide_bounds():
     for mechanism, budget in EACH:
         if mechanism == "pan_private":
             continue
-        counter = dpf.continual_sum(20, (0, 2**35), mechanism=mechanism, counters=500, **budget)
+        counter = dpf.continual_sum(20, (0, 2**33), mechanism=mechanism, counters=500, **budget)
         for step in range(1, 4):
-            figures = counter.step(np.full(500, 2**36 + 1))
+            figures = counter.step(np.full(500, 2**34 + 1))
             expected = counter.error(step)
-            assert abs(figures.mean() - step * (2**36 + 1)) < 6 * expected / math.sqrt(500)
+            assert abs(figures.mean() - step * (2**34 + 1)) < 6 * expected / math.sqrt(500)
             assert 0.7 < figures.std() / expected < 1.3
 
 

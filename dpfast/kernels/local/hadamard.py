@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

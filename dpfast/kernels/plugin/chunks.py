@@ -162,4 +162,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

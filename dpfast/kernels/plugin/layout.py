@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
