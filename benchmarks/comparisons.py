@@ -18,9 +18,11 @@ import dpfast as dpf
 from benchmarks import (
     budgets,
     choices,
+    counters,
     databases,
     files,
     integrations,
+    local,
     namespaces,
     projection,
     strategies,
@@ -233,6 +235,18 @@ COMPARISONS = (
     ),
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
+    Comparison("Randomized response, 10^8 bits, packed", "NumPy", 10**8, local.responses("packed"), 10.0, rounds=3),
+    Comparison("Randomized response, 10^8 bits, bytes", "NumPy", 10**8, local.responses("bytes"), 10.0, rounds=3),
+    Comparison("Randomized response, 10^8 bits, int64", "NumPy", 10**8, local.responses("int64"), 10.0, rounds=3),
+    Comparison(
+        "Estimates from 10^8 Hadamard reports, 4,096 values",
+        "np.bincount",
+        10**8,
+        local.hadamard,
+        3.0,
+        at_least=False,
+        rounds=3,
+    ),
     Comparison("Exponential mechanism, 100 candidates a row", "NumPy", 10**6, choices.exponential(100), 4.0),
     Comparison("Exponential mechanism, one row of 10^6", "NumPy", 10**6, choices.exponential(0), 4.0),
     Comparison("Exponential mechanism, one row of 10^7", "NumPy", 10**7, choices.exponential(0), 4.0),
@@ -545,6 +559,8 @@ COMPARISONS = (
         "Square root of prefixes, exact", "NumPy, in floats", 10**6, strategies.square_root, 4.0, at_least=False
     ),
     Comparison("10^4 rounds among 100 experts", "NumPy", 10**6, weights.experts, 3.0),
+    Comparison("A step of 10^6 counters (blt)", "dpf.gaussian", 10**6, counters.buffered, 5.0, at_least=False),
+    Comparison("2^24 steps of a counter (tree)", "dpf.laplace", 2**24, counters.tree, 3.0, at_least=False, rounds=5),
 )
 
 #: What README shows of them.
@@ -575,6 +591,8 @@ HEADLINES = (
     "MWEM, pairs of 15 attributes, 2^18 cells, 100 rounds",
     "MWEM, 2,000 ranges of 4,096 cells, 50 rounds",
     "Projection of 2-way marginals, 10^6 cells",
+    "A step of 10^6 counters (blt)",
+    "2^24 steps of a counter (tree)",
     "`import dpfast`",
     "First noisy column, new process",
     "One call on 1,000 values",

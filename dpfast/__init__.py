@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 _MODULES = (
     "accounting",
     "attacks",
+    "auditing",
     "errors",
     "stability",
     "strategies",
@@ -20,6 +21,7 @@ _MODULES = (
 if TYPE_CHECKING:
     from dpfast import accounting as accounting
     from dpfast import attacks as attacks
+    from dpfast import auditing as auditing
     from dpfast import errors as errors
     from dpfast import stability as stability
     from dpfast import strategies as strategies
@@ -28,17 +30,39 @@ if TYPE_CHECKING:
     from dpfast import weights as weights
     from dpfast import workloads as workloads
     from dpfast.answering import answer as answer
+    from dpfast.auditing.auditor import audit as audit
+    from dpfast.auditing.exactly import audit_law as audit_law
+    from dpfast.auditing.one_run import audit_one_run as audit_one_run
     from dpfast.domain import Domain as Domain
+    from dpfast.games.auction import price_revenues as price_revenues
+    from dpfast.games.auction import select_price as select_price
+    from dpfast.games.facilities import place_facilities as place_facilities
+    from dpfast.games.large_games import select_equilibrium as select_equilibrium
+    from dpfast.games.payments import vcg_payments as vcg_payments
+    from dpfast.games.punishing import punishing_mechanism as punishing_mechanism
+    from dpfast.games.voting import two_outcome_vote as two_outcome_vote
+    from dpfast.games.welfare import select_outcome as select_outcome
     from dpfast.integrations.sql.databases import sql as sql
+    from dpfast.learning.concepts import select_concept as select_concept
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
+    from dpfast.learning.linear_regression import LinearRegression as LinearRegression
+    from dpfast.learning.statistical_queries import StatisticalQueryOracle as StatisticalQueryOracle
+    from dpfast.learning.statistical_queries import learn_conjunction as learn_conjunction
     from dpfast.ledger import Ledger as Ledger
+    from dpfast.local.choosing import frequency_oracle as frequency_oracle
+    from dpfast.local.hadamard_response import HadamardResponse as HadamardResponse
+    from dpfast.local.local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
     from dpfast.local.randomized_response import randomized_response as randomized_response
+    from dpfast.local.response_oracle import RandomizedResponse as RandomizedResponse
+    from dpfast.local.shuffling import local_epsilon as local_epsilon
+    from dpfast.local.shuffling import shuffled_delta as shuffled_delta
+    from dpfast.local.shuffling import shuffled_epsilon as shuffled_epsilon
+    from dpfast.local.subset_selection import SubsetSelection as SubsetSelection
+    from dpfast.local.unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
     from dpfast.mechanisms.noise.laplace import laplace as laplace
     from dpfast.mechanisms.quantiles.quantiles import quantiles as quantiles
-    from dpfast.mechanisms.selection.auction import price_revenues as price_revenues
-    from dpfast.mechanisms.selection.auction import select_price as select_price
     from dpfast.mechanisms.selection.error_bounds import selection_error as selection_error
     from dpfast.mechanisms.selection.error_bounds import selection_miss as selection_miss
     from dpfast.mechanisms.selection.error_bounds import threshold_error as threshold_error
@@ -67,6 +91,10 @@ if TYPE_CHECKING:
     from dpfast.stability.smooth_median import smooth_median as smooth_median
     from dpfast.stability.subsample_and_aggregate import subsample_and_aggregate as subsample_and_aggregate
     from dpfast.strategies.matrix_mechanism import matrix_mechanism as matrix_mechanism
+    from dpfast.streaming.counters import continual_count as continual_count
+    from dpfast.streaming.counters import continual_sum as continual_sum
+    from dpfast.streaming.counters import restore_counter as restore_counter
+    from dpfast.streaming.density import PanPrivateDensity as PanPrivateDensity
     from dpfast.synthesis.choosing import estimate_histogram as estimate_histogram
     from dpfast.synthesis.fitted.boosting import boost_queries as boost_queries
     from dpfast.synthesis.fitted.mwem import mwem as mwem
@@ -84,16 +112,35 @@ if TYPE_CHECKING:
 # Names are imported when they are first used: numba and polars take longer to import than most programs to run.
 _NAMES_BY_HOME = {
     "answering": "answer",
+    "auditing.auditor": "audit",
+    "auditing.exactly": "audit_law",
+    "auditing.one_run": "audit_one_run",
     "domain": "Domain",
+    "games.auction": "price_revenues select_price",
+    "games.facilities": "place_facilities",
+    "games.large_games": "select_equilibrium",
+    "games.payments": "vcg_payments",
+    "games.punishing": "punishing_mechanism",
+    "games.voting": "two_outcome_vote",
+    "games.welfare": "select_outcome",
     "integrations.sql.databases": "sql",
+    "learning.concepts": "select_concept",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
+    "learning.linear_regression": "LinearRegression",
+    "learning.statistical_queries": "StatisticalQueryOracle learn_conjunction",
     "ledger": "Ledger",
+    "local.choosing": "frequency_oracle",
+    "local.hadamard_response": "HadamardResponse",
+    "local.local_hashing": "OptimizedLocalHashing",
     "local.randomized_response": "randomized_response",
+    "local.response_oracle": "RandomizedResponse",
+    "local.shuffling": "local_epsilon shuffled_delta shuffled_epsilon",
+    "local.subset_selection": "SubsetSelection",
+    "local.unary_encoding": "OptimizedUnaryEncoding",
     "mechanisms.noise.gaussian": "gaussian",
     "mechanisms.noise.laplace": "laplace",
     "mechanisms.quantiles.quantiles": "quantiles",
-    "mechanisms.selection.auction": "price_revenues select_price",
     "mechanisms.selection.error_bounds": "selection_error selection_miss threshold_error",
     "mechanisms.selection.exponential": "exponential",
     "mechanisms.selection.exponential_draws": "exponential_draws",
@@ -114,6 +161,8 @@ _NAMES_BY_HOME = {
     "stability.smooth_median": "smooth_median",
     "stability.subsample_and_aggregate": "subsample_and_aggregate",
     "strategies.matrix_mechanism": "matrix_mechanism",
+    "streaming.counters": "continual_count continual_sum restore_counter",
+    "streaming.density": "PanPrivateDensity",
     "synthesis.choosing": "estimate_histogram",
     "synthesis.fitted.boosting": "boost_queries",
     "synthesis.fitted.mwem": "mwem",

@@ -5,6 +5,8 @@
 7369
 """
 
+from dpfast.games.commitment import commitment_gap, punishing_parameters
+from dpfast.games.privacy_costs import information_cost, outcome_costs
 from dpfast.learning.regret import (
     best_eta,
     likely_regret_bound,
@@ -13,6 +15,7 @@ from dpfast.learning.regret import (
     regret_bound,
     rounds_for_regret,
 )
+from dpfast.streaming.tails import laplace_sum_error, laplace_sum_miss
 from dpfast.synthesis.fitted.base_generators import round_to_multiples
 from dpfast.synthesis.fitted.boosting_bounds import (
     book_rounds,
@@ -34,15 +37,21 @@ __all__ = [
     "best_eta",
     "book_rounds",
     "brute_force_samples",
+    "commitment_gap",
     "generalization",
     "inaccurate_share",
+    "information_cost",
     "laplace_accuracy",
+    "laplace_sum_error",
+    "laplace_sum_miss",
     "least_margin",
     "likely_regret_bound",
     "naive_factor",
+    "outcome_costs",
     "private_eta",
     "private_regret_bound",
     "projection_error",
+    "punishing_parameters",
     "regret_bound",
     "round_to_multiples",
     "rounds_for_regret",

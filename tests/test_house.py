@@ -41,6 +41,7 @@ FLOORS = [
     # The rest of the book, one room each.
     ("stability", "streaming", "local", "learning", "games", "attacks"),
     ("theory",),
+    ("auditing",),
     ("integrations",),
     ("__init__",),
     ("cli",),

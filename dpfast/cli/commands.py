@@ -17,6 +17,7 @@ import click
 from dpfast.cli.answering import answer
 from dpfast.cli.arguments import draw_plan
 from dpfast.cli.attacking import attack
+from dpfast.cli.auditing import audit
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
 from dpfast.cli.options import (
@@ -73,7 +74,8 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done, 2 usage or parameters, 3 budget too small, 4 files or ledger, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 a claim is refuted, 2 usage or parameters, 3 budget too small, 4 files or ledger, "
+    "130 interrupted.",
 )
 @click.version_option(package_name="dpfast", prog_name="dpfast", message="%(prog)s %(version)s")
 def main() -> None:
@@ -204,5 +206,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize, attack):
+for _command in (ledger, answer, select, synthesize, attack, audit):
     main.add_command(_command)

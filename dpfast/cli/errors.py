@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     """How ``dpfast`` ends."""
 
     DONE = 0
+    REFUTED = 1
     USAGE = 2
     BUDGET = 3
     FILES = 4
@@ -43,6 +44,7 @@ _NO_DTYPES = "a CSV file does not know its dtypes"
 _SAME = (
     "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
     "value", "weight", "missing", "keys", "by", "schema", "dataset", "rounds", "selection", "workload",
+    "samples", "confidence", "neighbour",
 )  # fmt: skip
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {
     "max_rows_per_group": "--max-rows",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from dpfast.cli.options import Destination
 
-__all__ = ["Outputs", "write_frame"]
+__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "write_frame"]
 
 #: What a release's file may end in, and the method that writes it; all others are Arrow files.
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
-_FRAME_SUFFIXES = (*_WRITERS, ".arrow", ".ipc", ".feather")
+FRAME_SUFFIXES = (*_WRITERS, ".arrow", ".ipc", ".feather")
 
 
 class Target:
@@ -127,7 +127,7 @@ class Outputs:
                 self.chart = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
                 check_chart(plot)
             if out != "-":
-                self.frame = Target(out, "--out", _FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
+                self.frame = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
         except BaseException:
             self.__exit__()
             raise

@@ -24,6 +24,7 @@ __all__ = [
     "Numbers",
     "PerRow",
     "Scale",
+    "Table",
     "WholeColumn",
     "as_array",
     "wrong_columns",
@@ -51,6 +52,18 @@ class ArrowStream(Protocol):
     """A PyArrow ChunkedArray, or whatever exports chunks."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+class Table(Protocol):
+    """A frame of Polars or pandas."""
+
+    @property
+    def columns(self) -> Any:  # each library has its own
+        """The columns' names."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
 
 
 AnyColumn: TypeAlias = TypedColumn | ArrowArray | ArrowStream

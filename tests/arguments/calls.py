@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dpfast.arguments import Declaration
@@ -70,3 +72,9 @@ def _parts(hint: Any) -> list[Any]:
         hint = hint.type
     beside = list(getattr(hint, "__metadata__", ()))
     return beside + [part for inner in typing.get_args(hint) for part in _parts(inner)]
+
+
+def every_call() -> list[Call]:
+    """Return the right calls of all modules beside this one."""
+    names = sorted(path.stem for path in Path(__file__).parent.glob("calls_of_*.py"))
+    return [call for name in names for call in importlib.import_module(f"{__package__}.{name}").CALLS]

@@ -16,7 +16,7 @@ from .calls import Call
 SCORES = [3, 900, 14976, 10683]
 
 
-def call(function: Callable[..., Any], **given: Any) -> Call:
+def call(function: Callable[..., Any], /, **given: Any) -> Call:
     return Call(f"{function.__module__.split('.')[1]}-{function.__qualname__}", function, lambda: given)
 
 
@@ -39,8 +39,6 @@ def learner() -> dpf.LinearLearner:
 
 
 NOISE = [call(mechanism, values=[1, 2, 3], scale=2.0) for mechanism in (dpf.laplace, dpf.gaussian)]
-
-LOCAL = [call(dpf.randomized_response, values=[0, 1, 2], categories=3, epsilon=1.0)]
 
 SELECTIONS = [
     *(
@@ -133,4 +131,4 @@ QUERIES = [
     call(SeededRandom, seed=1),
 ]
 
-CALLS: list[Call] = [*NOISE, *LOCAL, *SELECTIONS, *THRESHOLDS, *QUANTILES, *LEARNING, *WEIGHTS, *QUERIES]
+CALLS: list[Call] = [*NOISE, *SELECTIONS, *THRESHOLDS, *QUANTILES, *LEARNING, *WEIGHTS, *QUERIES]

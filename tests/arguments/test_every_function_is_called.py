@@ -9,15 +9,14 @@ import pytest
 import dpfast as dpf
 from dpfast.domain.counting import OpenRecords
 from dpfast.ledger.partitions import Partitions
+from dpfast.streaming.counter import ContinualCounter
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.boosting import BoostedAnswers
 
-from .calls_of_attacks import CALLS as OF_ATTACKS
-from .calls_of_ledgers import CALLS as OF_LEDGERS
-from .calls_of_synthesis import CALLS as OF_SYNTHESIS
+from .calls import every_call
 
-ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts", "attacks")
-FUNCTIONS = [call.function for call in [*OF_SYNTHESIS, *OF_LEDGERS, *OF_ATTACKS]]
+ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts", "attacks", "streaming")
+FUNCTIONS = [call.function for call in every_call()]
 #: Strategies, products of workloads and errors are made of these: the package calls them, with what it has checked.
 WITHIN = {"answer_along", "transposed_along", "energy", "error", "measure", "reconstruct", "sensitivity", "variances"}
 
@@ -50,6 +49,7 @@ EVERY = [
     Partitions,
     Estimate,
     BoostedAnswers,
+    ContinualCounter,
 ]
 OURS = sorted(
     {one for one in EVERY if callable(one) and one.__module__.split(".")[1] in ROOMS},

@@ -11,28 +11,11 @@ import pytest
 import dpfast as dpf
 from dpfast.errors import DpfastError
 
-from .calls_of_attacks import CALLS as OF_ATTACKS
-from .calls_of_integrations import CALLS as OF_INTEGRATIONS
-from .calls_of_ledgers import CALLS as OF_LEDGERS
-from .calls_of_mechanisms import CALLS as OF_MECHANISMS
-from .calls_of_releases import CALLS as OF_RELEASES
-from .calls_of_stability import CALLS as OF_STABILITY
-from .calls_of_streams import CALLS as OF_STREAMS
-from .calls_of_synthesis import CALLS as OF_SYNTHESIS
+from .calls import every_call
 
-CALLS = [
-    *OF_MECHANISMS,
-    *OF_SYNTHESIS,
-    *OF_LEDGERS,
-    *OF_RELEASES,
-    *OF_INTEGRATIONS,
-    *OF_STREAMS,
-    *OF_ATTACKS,
-    *OF_STABILITY,
-]
+CALLS = every_call()
 ABSTRACT = {"dpfast.strategies.Strategy", "dpfast.weights.LinearQuery", "dpfast.workloads.Workload"}
 RETURNED = {f"dpfast.strategies.{name}" for name in ("Choice", "Considered", "MatrixRelease")}
-RETURNED.add("dpfast.stability.SubsamplingConstants")
 EACH = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 
 
@@ -63,7 +46,7 @@ def test_no_argument_is_of_any_type(call):
 def test_every_public_name_is_called():
     """All but abstract classes, what is returned, and what plans are asked with."""
     called = [inspect.unwrap(call.function) for call in CALLS]
-    rooms = (dpf, dpf.accounting, dpf.stability, dpf.strategies, dpf.theory, dpf.weights, dpf.workloads)
+    rooms = (dpf, dpf.accounting, dpf.strategies, dpf.theory, dpf.weights, dpf.workloads)
     public = {f"{room.__name__}.{name}": getattr(room, name) for room in rooms for name in room.__all__}
     missing = {name for name, thing in public.items() if callable(thing) and thing not in called}
     assert missing == ABSTRACT | RETURNED

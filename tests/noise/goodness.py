@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 #: The false-failure rate of one statistical test.
 ALPHA = 1e-12
@@ -54,13 +54,3 @@ def joint_events(one, other, thresholds, tail) -> list[tuple[str, int, int, floa
             happened = int(np.count_nonzero((one >= s) & (other >= t)))
             events.append((f"one >= {s} and other >= {t}", happened, one.size, tail(s) * tail(t)))
     return events
-
-
-def lower_confidence(happened: int, samples: int, alpha: float) -> float:
-    """Return the Clopper-Pearson lower limit of a probability, wrong with probability at most alpha."""
-    return 0.0 if happened == 0 else float(beta.ppf(alpha, happened, samples - happened + 1))
-
-
-def upper_confidence(happened: int, samples: int, alpha: float) -> float:
-    """Return the Clopper-Pearson upper limit of a probability, wrong with probability at most alpha."""
-    return 1.0 if happened == samples else float(beta.isf(alpha, happened + 1, samples - happened))

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.auditing import lower_limit, upper_limit
 from dpfast.testing import SeededRandom
 
-from .goodness import ALPHA, lower_confidence, rejects, upper_confidence
+from .goodness import ALPHA, rejects
 
 NAMES = 10_000
 
@@ -145,8 +146,8 @@ def measured_epsilon(mechanism, values, neighbours, seed, samples=4_000_000, alp
     if best[1] is None:
         return 0.0
     t, side = best[1]
-    low = lower_confidence(int(side(one[half:], t).sum()), half, alpha / 2)
-    high = upper_confidence(int(side(other[half:], t).sum()), half, alpha / 2)
+    low = lower_limit(int(side(one[half:], t).sum()), half, alpha / 2)
+    high = upper_limit(int(side(other[half:], t).sum()), half, alpha / 2)
     return math.log(low / high) if low > 0 else 0.0
 
 

@@ -9,7 +9,7 @@ from itertools import combinations, product
 import mpmath
 import numpy as np
 import polars as pl
-from scipy.stats import beta, chi2
+from scipy.stats import chi2
 
 #: The false-failure rate of every statistical test.
 ALPHA = 1e-12
@@ -89,40 +89,6 @@ def chi_square_p(observed, expected):
             observed, expected = (np.append(x[1:-1], x[0] + x[-1]) for x in (observed, expected))
     statistic = ((observed - expected) ** 2 / expected).sum()
     return chi2.sf(statistic, len(expected) - 1)
-
-
-def proportion_bounds(hits, trials, alpha):
-    """Return Clopper and Pearson's lower and upper bound, each missing with probability alpha / 2."""
-    lower = beta.ppf(alpha / 2, hits, trials - hits + 1) if hits else 0.0
-    upper = beta.isf(alpha / 2, hits + 1, trials - hits) if hits < trials else 1.0
-    return lower, upper
-
-
-def epsilon_lower_bound(first, second, delta=0.0, alpha=ALPHA):
-    """Return an epsilon that two samples of outputs refute: a lower confidence bound.
-
-    The event, a half line, is chosen on one half of each sample; its probabilities are bounded on the other.
-    """
-    half, other = len(first) // 2, len(second) // 2
-    best, event = -1.0, None
-    for cut in np.unique(np.quantile(np.concatenate([first[:half], second[:other]]), np.linspace(0, 1, 201))):
-        for above in (False, True):
-            inside = [(x >= cut) if above else (x <= cut) for x in (first[:half], second[:other])]
-            p, q = (count.sum() for count in inside)
-            for swap, (high, low) in enumerate([(p / half, q / other), (q / other, p / half)]):
-                # A rough score with a margin for chance, so that rare events do not win by luck.
-                margin = 8 * np.sqrt(max(high, 1 / half) / half)
-                score = (high - margin - delta) / (low + margin)
-                if score > best:
-                    best, event = score, (cut, above, swap)
-    cut, above, swap = event
-    counts = [int(((x >= cut) if above else (x <= cut)).sum()) for x in (first[half:], second[other:])]
-    sizes = [len(first) - half, len(second) - other]
-    if swap:
-        counts, sizes = counts[::-1], sizes[::-1]
-    high = proportion_bounds(counts[0], sizes[0], alpha)[0]
-    low = proportion_bounds(counts[1], sizes[1], alpha)[1]
-    return float(np.log(max(high - delta, 1e-300) / low))
 
 
 def exported_bytes(frame: pl.DataFrame) -> list[bytes]:

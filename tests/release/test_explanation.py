@@ -129,6 +129,7 @@ WARNINGS = [
 
 @pytest.mark.parametrize(("given", "expected"), WARNINGS, ids=str)
 def test_warnings(given, expected):
+    """Row 2.3-8 among them: a delta that is not below 1 / population."""
     plan = a_plan(**given)
     assert len(plan.warnings) == len(expected)
     for warning, start in zip(plan.warnings, expected, strict=True):

@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from noise.goodness import lower_confidence, rejects, upper_confidence
+from noise.goodness import rejects
 
 import dpfast as dpf
+from dpfast.auditing import lower_limit, upper_limit
 from dpfast.errors import DataError, DpfastError
 from dpfast.kernels.selection.argmax import EXPONENTIAL
 from dpfast.mechanisms.selection.candidates import borrow_candidates
@@ -120,10 +121,10 @@ def test_what_the_winners_noisy_score_would_leak():
     generator = np.random.default_rng(20_261_125)
     largest = [(count + generator.laplace(0, 1 / epsilon, (draws, m))).max(1) for count in (0.0, 1.0)]
     often, rare = (int((noisy <= 1.0).sum()) for noisy in largest)
-    assert math.log(lower_confidence(often, draws, alpha) / upper_confidence(rare, draws, alpha)) > 4 * epsilon
+    assert math.log(lower_limit(often, draws, alpha) / upper_limit(rare, draws, alpha)) > 4 * epsilon
     gaps = [dpf.noisy_max_with_gap(np.full((draws, m), count), epsilon, 1.0, True)[1] for count in (0.0, 1.0)]
     one, other = (int((gap <= 0.5).sum()) for gap in gaps)
-    assert math.log(lower_confidence(one, draws, alpha) / upper_confidence(other, draws, alpha)) < epsilon
+    assert math.log(lower_limit(one, draws, alpha) / upper_limit(other, draws, alpha)) < epsilon
 
 
 def gaps_of(scores, a, grid, keystream, **options):

@@ -12,10 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from noise.goodness import lower_confidence, rejects, upper_confidence
+from noise.goodness import rejects
 from noise.oracles import Tape, TapeEndsError
 
 import dpfast as dpf
+from dpfast.auditing import lower_limit, upper_limit
 from dpfast.errors import DpfastError
 from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL, LAPLACE
 from dpfast.mechanisms.selection.argmax import slopes
@@ -222,7 +223,7 @@ def test_half_the_scale_for_noisy_max():
         rare, often = (
             int(frequencies("noisy max", scores, 1.0, 1.0, monotonic)[0]) for scores in ([0.0, 5.0], [1.0, 4.0])
         )
-        loss = math.log(lower_confidence(often, DRAWS, alpha) / upper_confidence(rare, DRAWS, alpha))
+        loss = math.log(lower_limit(often, DRAWS, alpha) / upper_limit(rare, DRAWS, alpha))
         assert (loss > 1) == leaks
 
 

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

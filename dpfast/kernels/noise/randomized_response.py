@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

@@ -229,4 +229,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0a697c91b94447ac
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

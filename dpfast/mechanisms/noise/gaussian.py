@@ -15,10 +15,10 @@ from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
-__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_words"]
+__all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_on", "gaussian_words"]
 
 #: Up to this scale 32-bit words leave fewer than one value in 2**19 undecided.
 _SHORT_WORDS_UP_TO = 2.0**7
@@ -150,7 +150,12 @@ def gaussian_noise(
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
     lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
-    short = isinstance(lattice, Ones) and lattice.largest_scale <= _SHORT_WORDS_UP_TO
+    return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else None)
+
+
+def gaussian_on(lattice: Lattice, keystream: Keystream, largest_scale: float | None) -> Noise:
+    """Return how a keystream's words become Gaussian noise on a lattice, whose largest scale may be said."""
+    short = largest_scale is not None and largest_scale <= _SHORT_WORDS_UP_TO
     return _Gaussian(lattice, keystream, short=short)
 
 

@@ -168,7 +168,7 @@ def laplace_of_epsilon(l1: int, epsilon: int, *, mend: str = _MEND) -> IntegerNo
     return laplace_of_scale(scale, l1)
 
 
-def gaussian_of_delta(l2_squared: int, epsilon: int, delta: int, *, mend: str = _MEND) -> IntegerNoise:
+def gaussian_of_delta(l2_squared: int | Fraction, epsilon: int, delta: int, *, mend: str = _MEND) -> IntegerNoise:
     """Return the least Gaussian noise that (epsilon, delta) allows for a sensitivity.
 
     Guarantee
@@ -191,7 +191,7 @@ def gaussian_of_delta(l2_squared: int, epsilon: int, delta: int, *, mend: str = 
     return IntegerNoise("gaussian", scale, Gaussian(scale, spread))
 
 
-def gaussian_of_rho(l2_squared: int, rho: int, *, mend: str = _MEND) -> IntegerNoise:
+def gaussian_of_rho(l2_squared: int | Fraction, rho: int, *, mend: str = _MEND) -> IntegerNoise:
     """Return the least Gaussian noise that rho allows for a sensitivity: sigma = l2 / sqrt(2 rho).
 
     Guarantee

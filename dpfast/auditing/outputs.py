@@ -1,0 +1,313 @@
+"""What a mechanism returned, many times -> columns: numbers by place, and what is no number as categories.
+
+An output may be a number, a string, None, an array, a frame, or lists, tuples and dicts of these; an error is an output
+too. Numbers at one path of outputs are a column; all else at it, the form of the output, and the output as a whole are
+categories. A batch that comes as an array or a frame of numbers is taken apart at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.auditing.leaves import Raised, as_float, frame_columns, leaves
+
+__all__ = ["Category", "Columns", "Numbers", "read_columns"]
+
+#: Of an output with more numbers than these, the first so many have columns of their own.
+MOST_PLACES = 512
+#: Of larger batches, outputs as a whole are not compared.
+_MOST_BYTES = 2**28
+#: So much of an output is shown.
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers at one path: a float64 for every output, NaN where there is none.
+
+    Attributes
+    ----------
+    integers
+        The same, exactly, where all are whole numbers of 64 bits.
+
+    """
+
+    path: str
+    values: NDArray[np.float64]
+    integers: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Category:
+    """A number for what every output is in some respect, and what the numbers stand for; -1 where it does not apply."""
+
+    codes: NDArray[np.int64]
+    words: Callable[[int], str]
+    #: What is said of several.
+    among: str
+    size: int
+
+
+@dataclass
+class Columns:
+    """All outputs of both inputs, those of x first, as columns."""
+
+    size: int
+    numbers: list[Numbers] = field(default_factory=list)
+    categories: list[Category] = field(default_factory=list)
+    #: How many calls raised an error.
+    raised: int = 0
+    #: A number for the form of each output, its numbers left out, where outputs may differ in it.
+    forms: NDArray[np.int64] | None = None
+
+
+def read_columns(first: Any, second: Any) -> Columns:
+    """Return the outputs of two inputs as columns; each is a list of outputs, or a batch with one output a row.
+
+    Raises
+    ------
+    ParameterError
+        An output is of a type that cannot be taken apart.
+
+    """
+    batches = [_as_arrays(one) for one in (first, second)]
+    if batches[0] is not None and batches[1] is not None and _fit(batches[0], batches[1]):
+        return _of_arrays(batches[0], batches[1])
+    rows = [*_as_rows(first), *_as_rows(second)]
+    simple = _as_array(rows)
+    if simple is not None:
+        half = len(rows) // 2
+        return _of_arrays({"": simple[:half]}, {"": simple[half:]})
+    return _of_rows(rows)
+
+
+def _as_array(rows: list[Any]) -> NDArray[Any] | None:
+    """Return outputs that are all floats, all whole numbers, or arrays of one shape, as an array."""
+    kinds = {type(row) for row in rows}
+    if kinds in ({float}, {bool}) or (len(kinds) == 1 and issubclass(next(iter(kinds)), np.generic)):
+        array = np.array(rows)
+        return array if array.dtype.kind in "biuf" and array.itemsize <= 8 else None
+    if kinds == {int} and all(-(2**63) <= row < 2**63 for row in rows):
+        return np.array(rows, np.int64)
+    if kinds == {np.ndarray} and len({(row.shape, row.dtype) for row in rows}) == 1 and rows[0].dtype.kind in "biuf":
+        return np.stack(rows)
+    return None
+
+
+def _as_arrays(batch: Any) -> dict[str, NDArray[Any]] | None:
+    """Return a batch of numbers as arrays by path, or None if its rows must be looked at one by one."""
+    if isinstance(batch, np.ndarray):
+        return {"": batch} if batch.dtype.kind in "biuf" and batch.itemsize <= 8 else None
+    columns = frame_columns(batch)
+    if columns is None:
+        return None
+    arrays = {}
+    for name, column in columns.items():
+        array = column.to_numpy()
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or column_has_nulls(column):
+            return None
+        arrays[f"[{name!r}]"] = array
+    return arrays
+
+
+def column_has_nulls(column: Any) -> bool:
+    """Return whether a column of Polars or pandas has nulls."""
+    return bool(column.null_count()) if hasattr(column, "null_count") else bool(column.isna().any())
+
+
+def _fit(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> bool:
+    return [(name, one.dtype, one.shape[1:]) for name, one in first.items()] == [
+        (name, one.dtype, one.shape[1:]) for name, one in second.items()
+    ]
+
+
+def _as_rows(batch: Any) -> list[Any]:
+    """Return the outputs of a batch one by one."""
+    columns = frame_columns(batch)
+    if columns is not None:
+        names, lists = (
+            list(columns),
+            [column.to_list() if hasattr(column, "to_list") else list(column) for column in columns.values()],
+        )
+        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+    for name in ("to_list", "to_pylist"):  # columns of Polars and pandas, of PyArrow
+        if hasattr(batch, name):
+            return list(getattr(batch, name)())
+    return list(batch)
+
+
+def _of_arrays(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> Columns:
+    """Return columns of outputs that are numbers, or arrays of one shape."""
+    joined = {name: np.concatenate([first[name], second[name]]) for name in first}
+    columns = Columns(len(next(iter(joined.values()))))
+    flat = []
+    for name, array in joined.items():
+        table = np.ascontiguousarray(array.reshape(columns.size, -1))
+        flat.append(table)
+        for place in range(min(table.shape[1], MOST_PLACES)):
+            path = name if array.ndim == 1 else f"{name}[{_place(place, array.shape[1:])}]"
+            columns.numbers.append(_numbers(path, table[:, place]))
+    if sum(table.nbytes for table in flat) <= _MOST_BYTES:
+        parts = [np.ascontiguousarray(table).view(np.uint8).reshape(columns.size, -1) for table in flat]
+        columns.categories.append(_whole_rows(np.concatenate(parts, axis=1), flat))
+    _add_special(columns)
+    return columns
+
+
+def _place(number: int, shape: tuple[int, ...]) -> str:
+    return ", ".join(str(part) for part in np.unravel_index(number, shape))
+
+
+def _numbers(path: str, values: NDArray[Any]) -> Numbers:
+    if values.dtype.kind == "f":
+        return Numbers(path, values.astype(np.float64))
+    if values.dtype == np.uint64 and values.size and values.max() > np.uint64(2**63 - 1):
+        return Numbers(path, values.astype(np.float64))
+    return Numbers(path, values.astype(np.float64), values.astype(np.int64))
+
+
+def _whole_rows(table: NDArray[np.uint8], flat: list[NDArray[Any]]) -> Category:
+    """Return what outputs are as a whole: bytes, so that 0.0 and -0.0 are two, and each NaN is one."""
+    keys = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1]))).reshape(-1)
+    _, places, codes = np.unique(keys, return_index=True, return_inverse=True)
+
+    def words(code: int) -> str:
+        row = int(places[code])
+        shown = [number for part in flat for number in part[row].tolist()]
+        return repr(shown[0] if len(shown) == 1 else shown)
+
+    return Category(codes.reshape(-1).astype(np.int64), lambda code: f"output is {words(code)}", "outputs", len(places))
+
+
+def _of_rows(rows: list[Any]) -> Columns:
+    """Return columns of outputs of any kind."""
+    columns = Columns(len(rows), raised=sum(isinstance(row, Raised) for row in rows))
+    structures, wholes = _Codes(), _Codes()
+    numbers_at: dict[str, _Sparse] = {}
+    tokens_at: dict[str, tuple[_Codes, NDArray[np.int64]]] = {}
+    held: dict[str, NDArray[np.int64]] = {}
+    structure, whole = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    for number, row in enumerate(rows):
+        shapes, values = [], []
+        for path, leaf in leaves(row, ""):
+            if isinstance(leaf, (float, int)):
+                if path in numbers_at or len(numbers_at) < MOST_PLACES:
+                    numbers_at.setdefault(path, _Sparse()).add(number, leaf)
+                if not isinstance(leaf, bool):
+                    shapes.append(f"{path}=number" if isinstance(leaf, float) else f"{path}=whole number")
+                    values.append(leaf.hex() if isinstance(leaf, float) else str(leaf))
+                    continue
+            token = leaf if isinstance(leaf, str) else repr(leaf)
+            shapes.append(f"{path}={token}")
+            if path not in tokens_at:
+                if len(tokens_at) >= MOST_PLACES:
+                    continue
+                tokens_at[path] = _Codes(), np.full(len(rows), -1, np.int64)
+            codes, found = tokens_at[path]
+            found[number] = codes.of(token)
+            if len(held) < MOST_PLACES or token in held:
+                held.setdefault(token, np.zeros(len(rows), np.int64))[number] = 1
+        structure[number] = structures.of("; ".join(shapes))
+        whole[number] = wholes.of("; ".join([*shapes, *values]))
+    columns.forms = structure
+    columns.numbers = [sparse.numbers(path, len(rows)) for path, sparse in numbers_at.items()]
+    columns.categories = [
+        Category(whole, _whole_words(rows, whole), "outputs", len(wholes.texts)),
+        Category(structure, _said("output has the form", structures), "forms of the output", len(structures.texts)),
+    ]
+    if len(tokens_at) > 1 or columns.numbers:
+        for path, (codes, found) in tokens_at.items():
+            columns.categories.append(
+                Category(found, _said(f"output{path} is", codes), f"values of output{path}", len(codes.texts))
+            )
+        for token, within in held.items():
+            columns.categories.append(Category(within, _held(token), "", 2))
+    _add_special(columns)
+    return columns
+
+
+class _Codes:
+    """Texts numbered in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def of(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self.numbers)
+
+
+class _Sparse:
+    """Numbers of those outputs that have one at a path."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.values: list[float | int] = []
+
+    def add(self, row: int, value: float | int) -> None:
+        self.rows.append(row)
+        self.values.append(value)
+
+    def numbers(self, path: str, size: int) -> Numbers:
+        values = np.full(size, np.nan)
+        values[self.rows] = [as_float(value) for value in self.values]
+        whole = all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in self.values)
+        integers = None
+        if whole and len(self.rows) == size:
+            integers = np.empty(size, np.int64)
+            integers[self.rows] = self.values
+        return Numbers(path, values, integers)
+
+
+def _said(what: str, codes: _Codes) -> Callable[[int], str]:
+    texts = codes.texts
+    return lambda code: f"{what} {texts[code].removeprefix('=')}"
+
+
+def _held(token: str) -> Callable[[int], str]:
+    return lambda code: f"output {'has' if code else 'does not have'} {token} in it"
+
+
+def _whole_words(rows: list[Any], codes: NDArray[np.int64]) -> Callable[[int], str]:
+    _, places = np.unique(codes, return_index=True)
+
+    def words(code: int) -> str:
+        row = rows[int(places[code])]
+        if isinstance(row, Raised):
+            return f"output raises {row.kind}: {row.message}"
+        text = " ".join(repr(_plain(row)).split())
+        return f"output is {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
+
+    return words
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _add_special(columns: Columns) -> None:
+    """Add a category of what comparisons do not tell: NaN, the infinities, the two zeros."""
+    names = ("a finite number", "nan", "inf", "-inf", "-0.0")
+    for one in columns.numbers:
+        if one.integers is not None:
+            continue
+        values = one.values
+        zero = (values == 0) & np.signbit(values)
+        codes = np.select([np.isnan(values), values == np.inf, values == -np.inf, zero], [1, 2, 3, 4], 0)
+        if codes.any():
+            path = one.path
+            columns.categories.append(
+                Category(codes.astype(np.int64), _named(path, names), f"kinds of output{path}", len(names))
+            )
+
+
+def _named(path: str, names: Sequence[str]) -> Callable[[int], str]:
+    return lambda code: f"output{path} is {names[code]}"

@@ -1,0 +1,4 @@
+"""Reports of frequency oracles: how they are drawn, and how they are counted."""
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

@@ -1,0 +1,4 @@
+"""Kernels that advance many counters by a step, and one counter by many."""
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c43332877ab5277a

@@ -1,0 +1,76 @@
+"""What comes in a step: a number for each counter, or rows that are counted and added up by counter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.arguments import Numeric, Special
+from dpfast.columns import Column, dimensions
+from dpfast.columns.declarations import AnyColumn, wrong_columns
+from dpfast.columns.saturating import borrow_integers
+from dpfast.errors import ColumnError, ParameterError, Words
+
+__all__ = ["Increments", "Values", "borrow_rows", "sums_of_rows", "whole_numbers"]
+
+#: One number for each counter; a number for a single one.
+Increments: TypeAlias = Annotated[
+    AnyColumn | Sequence[Numeric] | int, Special(lambda: [*wrong_columns(least=0, whole=True), 0.5])
+]
+#: One number for each row.
+Values: TypeAlias = Annotated[
+    AnyColumn | Sequence[int] | None, Special(lambda: [*wrong_columns(whole=True), [1] * 17], optional=True)
+]
+_ROUND = "round them, or count in smaller units"
+
+
+def borrow_rows(values: Any, argument: str, mend: str) -> Column:
+    """Borrow a column of whole numbers, of one dimension."""
+    if dimensions(values) != 1:
+        raise ColumnError(f"{argument} must be a column of one dimension; {mend}")
+    return borrow_integers(values, argument, mend)
+
+
+def whole_numbers(column: Column) -> NDArray[np.int64]:
+    """Return a column's whole numbers, read-only, with 0 for nulls."""
+    numbers = column.block(0, column.length)
+    missing = column.missing(0, column.length)
+    if numbers.dtype != np.int64 or missing is not None:
+        numbers = numbers.astype(np.int64)
+    if missing is not None:
+        numbers[missing] = 0
+    numbers.flags.writeable = False
+    return numbers
+
+
+def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int]) -> NDArray[np.int64]:
+    """Return for each counter how many rows it has, or the sum of their values, moved into the bounds.
+
+    Raises
+    ------
+    ParameterError, ColumnError
+        A column is none of whole numbers, or they differ in length.
+
+    Examples
+    --------
+    >>> sums_of_rows([0, 2, 2, 9], None, 3, (0, 1)), sums_of_rows([0, 2, 2, 9], [5, -1, 3, 1], 3, (0, 4))
+    (array([1, 0, 2]), array([4, 0, 3]))
+
+    """
+    codes = borrow_rows(groups, "groups", "give whole numbers")
+    numbers = whole_numbers(codes)
+    kept = (numbers >= 0) & (numbers < counters)
+    missing = codes.missing(0, codes.length)
+    if missing is not None:
+        kept &= ~missing
+    if values is None:
+        return np.bincount(numbers[kept], minlength=counters).astype(np.int64)
+    column = borrow_rows(values, "values", _ROUND)
+    if column.length != codes.length:
+        raise ParameterError("values", Words(f"of {column.length} rows"), f"of {codes.length}, as groups are")
+    sums = np.zeros(counters, np.int64)
+    np.add.at(sums, numbers[kept], np.clip(whole_numbers(column), *bounds)[kept])
+    return sums

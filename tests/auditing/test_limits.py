@@ -1,0 +1,53 @@
+"""Clopper and Pearson's limits: against SciPy, sound whatever the rounding, and missing as seldom as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from dpfast.auditing import lower_limit, upper_limit
+from dpfast.auditing.limits import quick_limits
+
+CASES = [(0, 1), (1, 1), (3, 100), (100, 100), (50_000, 100_000), (10, 100_000), (99_990, 100_000), (4 * 10**6, 10**7)]
+
+
+@pytest.mark.parametrize(("happened", "trials"), CASES)
+@pytest.mark.parametrize("miss", [0.3, 1e-6, 1e-12])
+def test_they_are_the_quantiles_of_the_beta_distribution_rounded_outward(happened, trials, miss):
+    low, high = lower_limit(happened, trials, miss), upper_limit(happened, trials, miss)
+    best = beta.ppf(miss, happened, trials - happened + 1) if happened else 0.0
+    assert best * (1 - 1e-7) <= low <= best * (1 + 1e-9)
+    if happened < trials:
+        most = beta.isf(miss, happened + 1, trials - happened)
+        assert most * (1 - 1e-9) <= high <= most * (1 + 1e-7)
+    else:
+        assert high == 1.0
+
+
+@pytest.mark.parametrize("miss", [1e-6, 1e-100])
+@pytest.mark.parametrize(("happened", "trials"), [(3, 100), (999, 1000), (40, 100), (30, 1000)])
+def test_what_was_seen_is_as_unlikely_at_the_limit_as_it_may_be(happened, trials, miss):
+    low, high = lower_limit(happened, trials, miss), upper_limit(happened, trials, miss)
+    assert binom.sf(happened - 1, trials, low) == pytest.approx(miss, rel=1e-4)
+    assert binom.cdf(happened, trials, high) == pytest.approx(miss, rel=1e-4)
+
+
+@pytest.mark.parametrize("probability", [0.003, 0.2, 0.5, 0.97])
+def test_they_miss_as_seldom_as_they_say(probability):
+    """Exactly, over all numbers of successes of 60 trials."""
+    chances = binom.pmf(range(61), 60, probability)
+    for miss in (0.2, 0.01):
+        above = sum(p for k, p in enumerate(chances) if lower_limit(k, 60, miss) > probability)
+        below = sum(p for k, p in enumerate(chances) if upper_limit(k, 60, miss) < probability)
+        assert above <= miss
+        assert below <= miss
+
+
+def test_quick_limits_are_a_little_wider():
+    happened = np.arange(1001)
+    low, high = quick_limits(happened, 1000, 1e-6)
+    for k in range(0, 1001, 125):
+        assert low[k] <= lower_limit(k, 1000, 1e-6) * (1 + 1e-6)
+        assert high[k] * (1 + 1e-6) >= upper_limit(k, 1000, 1e-6)
+        assert abs(low[k] - lower_limit(k, 1000, 1e-6)) < 0.01
