@@ -26,7 +26,7 @@ from dpfast.errors import DpfastError, ParameterError, Words
 from dpfast.stability import worker
 from dpfast.threads import share
 
-__all__ = ["Calls", "FixedTime", "Function", "Progress", "Timeout", "Workers", "prepare_calls"]
+__all__ = ["TIMEOUT", "WORKERS", "Calls", "FixedTime", "Function", "Progress", "Timeout", "Workers", "prepare_calls"]
 
 _NOT_CALLABLE = Special(lambda: (5, True, "sum", b"sum", 0.5, [len], object(), {}))
 #: A function of one block of the data: its rows, as the kind that was given.

@@ -17,8 +17,8 @@ from . import functions
 WORKERS = pytest.mark.parametrize("workers", [0, 1, 2])
 
 
-def calls(function, *, workers=2, timeout=60.0, **given):
-    return prepare_calls(function, timeout=timeout, workers=workers, progress=None, **given)
+def calls(function, *, workers=2, seconds=3600.0, **given):
+    return prepare_calls(function, timeout=seconds, workers=workers, progress=None, **given)
 
 
 def blocks_of(*first):
@@ -47,7 +47,7 @@ def test_long_answers_are_none(numeric):
 
 def test_a_block_that_hangs_is_given_up():
     """Row 7-1: the others are not, and the process that hung is replaced."""
-    made = calls(functions.sleep_if_odd, timeout=2.0)
+    made = calls(functions.sleep_if_odd, seconds=2.0)
     started = time.monotonic()
     answers = made.run(blocks_of(0, 1, 2, 4, 3, 6), 6)
     assert numbers(answers) == [7.0, None, 7.0, 7.0, None, 7.0]
@@ -55,7 +55,7 @@ def test_a_block_that_hangs_is_given_up():
 
 
 def test_fixed_time_takes_as_long_as_all_timeouts():
-    made = calls(functions.mean, timeout=0.4, fixed_time=True)
+    made = calls(functions.mean, seconds=0.4, fixed_time=True)
     started = time.monotonic()
     made.run(blocks_of(1, 2, 3, 4, 5, 6), 6)
     assert time.monotonic() - started >= 3 * 0.4
