@@ -142,6 +142,8 @@ BATCHES = {
     "a table of Arrow": lambda x, n: pa.table({"a": [x] * n}),
     "an array of Arrow": lambda x, n: pa.array([x] * n),
     "other types": lambda x, n: np.full(n, 1.0) if x else np.full(n, 1),
+    "an array of nothing": lambda x, n: np.zeros((n, x)),
+    "a masked array": lambda x, n: np.ma.masked_array(np.ones(n), np.full(n, bool(x))),
     "other shapes": lambda x, n: np.zeros((n, 1 + x)),
 }
 
@@ -154,6 +156,27 @@ def test_what_tells_inputs_apart_is_found_in_batches(name):
     same = dpf.audit(lambda x, n: BATCHES[name](1, n), 0, 1, 0.0, samples=200, batched=True)
     assert same.passed
     assert same.epsilon_lower == 0
+
+
+def test_what_does_not_fit_is_in_no_event_and_changes_none():
+    """Columns are made of the outputs that teach and choose: strange ones among those that measure change nothing."""
+    for strange in (None, "a", 2**70, 0.5, [1], math.nan):
+        outputs = [[number % 7 for number in range(400)] for _ in range(2)]
+        plain = dpf.audit(lambda x, n, made=outputs: made[x], 0, 1, 0.0, samples=400, batched=True)
+        outputs[0][300] = outputs[1][399] = strange
+        beside = dpf.audit(lambda x, n, made=outputs: made[x], 0, 1, 0.0, samples=400, batched=True)
+        assert beside.event == plain.event
+        for frame in (pl.Series(outputs[0], strict=False),) if strange is None else ():
+            assert dpf.audit(lambda x, n, made=frame: made, 0, 1, 0.0, samples=400, batched=True).passed
+
+
+def test_equal_hashes_are_not_met_by_numbers_nearby():
+    from dpfast.auditing.outputs import _hashed
+
+    rows = np.array([[a, b, c] for a in range(40) for b in range(40) for c in range(40)], np.int64)
+    assert np.unique(_hashed(rows.view(np.uint8).reshape(len(rows), -1))).size == len(rows)
+    floats = np.arange(100_000, dtype=np.float64)[:, None] * 2.0**-30
+    assert np.unique(_hashed(floats.view(np.uint8))).size == len(floats)
 
 
 def test_errors_are_outputs_with_a_kind_and_a_message():
