@@ -32,8 +32,13 @@ class Raised:
 
 def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the parts of an output that have no parts: numbers of Python, and texts of what is none."""
-    if value is None:
+    kind = type(value)
+    if kind is float or kind is int:
+        yield path, value
+    elif value is None:
         yield path, "None"
+    elif kind is str:
+        yield path, repr(value)
     elif isinstance(value, (bool, np.bool_)):
         yield path, bool(value)
     elif isinstance(value, Raised):

@@ -262,8 +262,10 @@ def _of_rows(rows: list[Any]) -> Columns:
                 tokens_at[path] = _Codes(), np.full(len(rows), -1, np.int64)
             codes, found = tokens_at[path]
             found[number] = codes.of(token)
-            if token in held or (opens and len(held) < MOST_PLACES):
-                held.setdefault(token, np.zeros(len(rows), np.int64))[number] = 1
+            if token not in held and opens and len(held) < MOST_PLACES:
+                held[token] = np.zeros(len(rows), np.int64)
+            if token in held:
+                held[token][number] = 1
         structure[number] = structures.of("; ".join(shapes))
         whole[number] = wholes.of("; ".join([*shapes, *values]))
     columns.forms = structure
