@@ -111,5 +111,12 @@ def frame_columns(batch: Any) -> dict[str, Any] | None:
 
         batch, library, kind = pl.DataFrame(batch), "polars", "DataFrame"
     if kind == "DataFrame" and library in ("polars", "pandas"):
-        return {str(name): batch[name] for name in batch.columns}
+        named = [str(name) for name in batch.columns]
+        parts = batch.get_columns() if library == "polars" else [batch.iloc[:, place] for place in range(len(named))]
+        # pandas lets two columns share a name.
+        places = range(len(named))
+        return {
+            name if named.count(name) == 1 else f"{name} ({place})": part
+            for place, name, part in zip(places, named, parts, strict=True)
+        }
     return None

@@ -179,6 +179,42 @@ def test_equal_hashes_are_not_met_by_numbers_nearby():
     assert np.unique(_hashed(floats.view(np.uint8))).size == len(floats)
 
 
+def test_a_mechanism_may_return_the_same_object_every_time():
+    """Its outputs are those of the moment: a list that is filled anew, and an array."""
+    for held in ([0], np.zeros(1), {"a": 0}):
+
+        def refilled(x, held=held):
+            held["a" if isinstance(held, dict) else 0] = random.randrange(4)
+            return held
+
+        # Were only the last of them seen, two sides that differ would be refuted, three times of four.
+        for _ in range(8):
+            assert dpf.audit(refilled, 0, 1, 0.2, samples=200, confidence=1 - 1e-12).passed
+    buffer = np.zeros(100)
+
+    def overwritten(x, n):
+        buffer[:] = x
+        return buffer
+
+    assert not dpf.audit(overwritten, 0, 1, 1.0, samples=100, batched=True).passed
+
+
+def test_two_columns_of_one_name():
+    def frame(x):
+        return pd.DataFrame([[1, x]], columns=["a", "a"])
+
+    assert not dpf.audit(frame, 0, 1, 1.0, samples=100).passed
+    assert not dpf.audit(
+        lambda x, n: pd.DataFrame([[1, x]] * n, columns=["a", "a"]), 0, 1, 1.0, samples=100, batched=True
+    ).passed
+
+
+def test_huge_claims():
+    for epsilon in (10**6, Fraction(10**6), 1e6, 1e-300):
+        assert dpf.audit(lambda x: 1, 0, 1, epsilon, samples=100).passed
+    assert dpf.audit(lambda x: x, 0, 1, 10**6, samples=101).passed
+
+
 def test_errors_are_outputs_with_a_kind_and_a_message():
     """A rare one is found; false-failure rate below 1e-9 (12 deviations)."""
 
