@@ -54,7 +54,7 @@ def _standardized(values: Floats, taught: list[slice]) -> list[Floats]:
     with np.errstate(all="ignore"):
         scaled = np.clip((np.where(missing > 0, middle, values) - middle) / width, -_WIDEST, _WIDEST)
     scaled = np.nan_to_num(scaled)
-    return [scaled, scaled**2, missing] if missing.any() else [scaled, scaled**2]
+    return [scaled, scaled**2] if there.all() else [scaled, scaled**2, missing]
 
 
 def _fitted(table: Floats, labels: Floats) -> Floats:

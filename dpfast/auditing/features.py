@@ -69,17 +69,18 @@ def features_of(columns: Columns, centres: tuple[float, ...]) -> tuple[list[Feat
     features = [_plain(f"output{one.path}", one.values) for one in columns.numbers]
     features += _summaries(columns.numbers)
     categories = list(columns.categories)
-    for one in columns.numbers[:_MOST_BITS]:
+    fractional = any(not float(centre).is_integer() for centre in centres)
+    for number, one in enumerate(columns.numbers[:_MOST_BITS]):
         name = f"output{one.path}"
-        if one.integers is not None:
-            categories += _residues(name, one.integers)
-        if one.integers is None or (columns.numbers[0] is one and any(not float(c).is_integer() for c in centres)):
-            features += _bits(name, one.values)
-            categories += _patterns(name, one.values)
-            if len(columns.numbers) == 1:
-                for centre in centres:
-                    if centre:
-                        features += _bits(f"{name} - {centre!r}", one.values - centre)
+        categories += _residues(name, one)
+        # Whole numbers have bits worth a look only beside inputs that are none.
+        values = one.values if fractional and number == 0 else one.floats
+        features += _bits(name, values)
+        categories += _patterns(name, values)
+        if len(columns.numbers) == 1:
+            for centre in centres:
+                if centre:
+                    features += _bits(f"{name} - {centre!r}", values - centre)
     return features, categories
 
 
@@ -163,11 +164,14 @@ def _patterns(name: str, values: Floats) -> Iterator[Category]:
     )
 
 
-def _residues(name: str, integers: NDArray[np.int64]) -> Iterator[Category]:
+def _residues(name: str, numbers: Numbers) -> Iterator[Category]:
     """Yield the remainders of whole numbers."""
+    if not numbers.whole.any():
+        return
     for modulus in _MODULI:
 
         def words(code: int, modulus: int = modulus) -> str:
             return f"{name} is {code} modulo {modulus}"
 
-        yield Category(np.mod(integers, modulus), words, f"remainders of {name} modulo {modulus}", modulus)
+        codes = np.where(numbers.whole, np.mod(numbers.integers, modulus), -1)
+        yield Category(codes, words, f"remainders of {name} modulo {modulus}", modulus)

@@ -32,8 +32,13 @@ class Raised:
 
 def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the parts of an output that have no parts: numbers of Python, and texts of what is none."""
-    if value is None:
+    kind = type(value)
+    if kind is float or kind is int:
+        yield path, value
+    elif value is None:
         yield path, "None"
+    elif kind is str:
+        yield path, repr(value)
     elif isinstance(value, (bool, np.bool_)):
         yield path, bool(value)
     elif isinstance(value, Raised):
@@ -106,5 +111,12 @@ def frame_columns(batch: Any) -> dict[str, Any] | None:
 
         batch, library, kind = pl.DataFrame(batch), "polars", "DataFrame"
     if kind == "DataFrame" and library in ("polars", "pandas"):
-        return {str(name): batch[name] for name in batch.columns}
+        named = [str(name) for name in batch.columns]
+        parts = batch.get_columns() if library == "polars" else [batch.iloc[:, place] for place in range(len(named))]
+        # pandas lets two columns share a name.
+        places = range(len(named))
+        return {
+            name if named.count(name) == 1 else f"{name} ({place})": part
+            for place, name, part in zip(places, named, parts, strict=True)
+        }
     return None

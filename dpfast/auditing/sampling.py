@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from dpfast.auditing.leaves import Raised
 from dpfast.errors import ParameterError, Words
@@ -16,6 +19,7 @@ Progress = Callable[[int, int], object]
 
 _STEPS = 200
 _SHOWN = 120
+_UNCHANGING = (float, int, str, bytes, type(None), np.generic)
 
 
 def draw_outputs(
@@ -33,7 +37,7 @@ def draw_outputs(
     for number, given in enumerate(inputs):
         before = number * samples
         if batched:
-            drawn.append(_batch(mechanism, given, samples))
+            drawn.append(_kept(_batch(mechanism, given, samples)))
             progress(before + samples, 2 * samples)
         else:
             drawn.append(_one_by_one(mechanism, given, samples, partial(_told, progress, before, 2 * samples)))
@@ -54,13 +58,25 @@ def _one_by_one(mechanism: Callable[..., Any], given: Any, samples: int, tell: C
         if number % step == 0:
             tell(number)
         try:
-            outputs.append(mechanism(given))
+            output = mechanism(given)
         except MemoryError:
             raise
         except Exception as error:
             outputs.append(Raised(type(error).__name__, str(error)))
+        else:
+            outputs.append(_kept(output))
     tell(samples)
     return outputs
+
+
+def _kept(output: Any) -> Any:
+    """Return an output that the mechanism cannot change any more: it may return the same list or array every time."""
+    if isinstance(output, _UNCHANGING):
+        return output
+    try:
+        return deepcopy(output)
+    except Exception:  # of a kind that cannot be compared either
+        return output
 
 
 def _batch(mechanism: Callable[..., Any], given: Any, samples: int) -> Any:

@@ -41,7 +41,7 @@ def many(mechanism, /, **given):
 
 def batch(name, mechanism, x, neighbour, what="", **given):
     return Shipped(
-        name, mechanism, x, neighbour, **{"quick": 20_000, "long": 4_000_000, **given}, batched=True, what=what
+        name, mechanism, x, neighbour, **{"quick": 20_000, "long": 1_000_000, **given}, batched=True, what=what
     )
 
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import dpfast as dpf
 
-RUNS = 100
+RUNS = 50
 MISS = 0.1
 
 
@@ -27,7 +27,7 @@ def tight(bit, size, generator, others):
 @pytest.mark.statistical
 @pytest.mark.parametrize("others", [0, 3])
 def test_a_tight_mechanism_is_rarely_refuted(others, seed):
-    """False-failure rate 1e-9: 100 audits with confidence .9, of a mechanism that costs exactly what it claims."""
+    """False-failure rate 1e-9: 50 audits with confidence .9, of a mechanism that costs exactly what it claims."""
     generator = np.random.default_rng(seed)
     alarms, lowers = 0, []
     for _ in range(RUNS):
@@ -42,29 +42,29 @@ def test_a_tight_mechanism_is_rarely_refuted(others, seed):
 
 @pytest.mark.statistical
 def test_equal_outputs_show_nothing(seed):
-    """False-failure rate 1e-9: 100 audits with confidence .9 of noise that does not depend on the input."""
+    """False-failure rate 1e-9: 50 audits with confidence .9 of noise that does not depend on the input."""
     generator = np.random.default_rng(seed)
     alarms = 0
-    for _ in range(100):
+    for _ in range(50):
         found = dpf.audit(
             lambda x, n: generator.laplace(size=(n, 4)), 0, 1, 0.0, samples=400, confidence=1 - MISS, batched=True
         )
         alarms += not found.passed
-    assert alarms <= most_alarms(100, MISS)
+    assert alarms <= most_alarms(50, MISS)
 
 
 @pytest.mark.statistical
 def test_a_delta_is_allowed_for(seed):
-    """False-failure rate 1e-9: 100 audits with confidence .9; the data are shown with probability exactly delta."""
+    """False-failure rate 1e-9: 50 audits with confidence .9; the data are shown with probability exactly delta."""
     generator = np.random.default_rng(seed)
     alarms = 0
-    for _ in range(100):
+    for _ in range(50):
         found = dpf.audit(
             lambda x, n: np.where(generator.random(n) < 0.2, x, -1), 0, 1, 0.0, 0.2,
             samples=400, confidence=1 - MISS, batched=True,
         )  # fmt: skip
         alarms += not found.passed
-    assert alarms <= most_alarms(100, MISS)
+    assert alarms <= most_alarms(50, MISS)
     assert not dpf.audit(
         lambda x, n: np.where(generator.random(n) < 0.2, x, -1), 0, 1, 0.0, 0.1, samples=4000, batched=True
     ).passed

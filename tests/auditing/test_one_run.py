@@ -84,7 +84,7 @@ PEOPLE = 2000
 @pytest.mark.statistical
 @pytest.mark.parametrize("guesses", [None, 200, PEOPLE])
 def test_a_private_histogram_passes_and_too_small_a_claim_is_refuted(guesses, seed):
-    """False-failure rate 1e-6: each cell has Laplace noise of scale 1; with 200 guesses a lower bound of .15 lies 6 deviations away."""
+    """False-failure rate 1e-6: each cell has Laplace noise of scale 1; with 200 guesses .15 lies 6 deviations away."""
     found = dpf.audit_one_run(
         histogram(1.0, PEOPLE), range(PEOPLE), own_cell, 1.0, guesses=guesses, random=SeededRandom(seed)
     )

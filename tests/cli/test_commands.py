@@ -26,7 +26,7 @@ def test_version(run):
 
 @pytest.mark.parametrize(
     "command",
-    ["release", "explain", "demo", "answer", "ledger create", "ledger show", "ledger report", "ledger verify"],
+    ["release", "explain", "demo", "answer", "audit", "ledger create", "ledger show", "ledger report", "ledger verify"],
 )
 def test_every_command_has_help_with_an_example(run, command):
     result = run(*command.split(), "--help")
