@@ -75,7 +75,7 @@ def test_the_first_releases_are_worth_showing(outputs):
 
 def test_every_block_shows_its_result(outputs):
     shown, names, folder = outputs
-    assert len(shown) == 9
+    assert len(shown) == 10
     assert all(text.strip() for text in shown)
     text = "\n".join(shown)
     for part in (
@@ -87,6 +87,8 @@ def test_every_block_shows_its_result(outputs):
         "SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=20.0), count=50)",
         "epsilon 0.5, delta 0",
         "synthetic.parquet",
+        "refuted: epsilon 1 is not true",
+        "records recovered",
     ):
         assert part in text, part
     assert "Error" not in text
