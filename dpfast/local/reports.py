@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -97,10 +98,11 @@ def read_bitsets(reports: Any, width: int) -> NDArray[np.uint8]:
         They are of another type or width, or have nulls.
 
     """
-    read: Any = _as_array(reports)
-    if read.dtype == np.dtype(object):
-        read = np.array([list(row) for row in read.tolist() if row is not None], np.uint8)
-    if read.size == 0:
+    read: Any = np.atleast_1d(_as_array(reports))
+    if read.dtype == np.dtype(object) and read.size:
+        with suppress(ValueError):
+            read = np.stack([np.asarray(row) for row in read.tolist()])
+    if len(read) == 0:
         return np.zeros((0, width), np.uint8)
     if read.dtype != np.dtype(np.uint8) or read.shape[-1] != width:
         raise ColumnError(

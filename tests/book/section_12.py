@@ -1,8 +1,8 @@
 """What shows each row of local privacy, pan-privacy, continual observation and average-case release."""
 
 ROWS = {
-    "12-1": "not built: the local model's rows are answered with the room dpfast/local",
-    "12-2": "not built: the local model's rows are answered with the room dpfast/local",
+    "12-1": "tests/local/test_means_and_queries.py::test_budgets_of_each_row_add_up_exactly",
+    "12-2": "tests/local/test_means_and_queries.py::test_local_error_grows_as_the_root_of_rows",
     "12-3": "tests/streaming/test_pan_private.py::test_figures_and_state_together_are_private",
     "12-4": "tests/streaming/test_pan_private.py::test_the_density_is_estimated_without_bias",
     "12-5": "not built: named in the text without an algorithm; the density estimator stands for the family",

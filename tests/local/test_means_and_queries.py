@@ -234,7 +234,7 @@ def test_answers_are_within_their_tolerance():
     assert abs(low) < 0.2
 
 
-def test_local_error_grows_as_the_root_of_rows_and_the_central_one_does_not():
+def test_local_error_grows_as_the_root_of_rows():
     """Row 12-2: the slope of ln(error of a sum) over ln n is 1/2 here, and 0 for one Laplace noise."""
     sizes = [10**4, 10**6, 10**8]
     errors = [n * dpf.statistical_query_tolerance(n, 1.0) for n in sizes]
