@@ -107,4 +107,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ccbbbd1eb302c8e7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 50d7a273b52b8327

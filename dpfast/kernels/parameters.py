@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ccbbbd1eb302c8e7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 50d7a273b52b8327

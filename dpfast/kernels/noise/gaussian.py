@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ccbbbd1eb302c8e7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 50d7a273b52b8327

@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ccbbbd1eb302c8e7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 50d7a273b52b8327

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ccbbbd1eb302c8e7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 50d7a273b52b8327
