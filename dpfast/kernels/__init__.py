@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

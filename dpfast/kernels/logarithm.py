@@ -107,4 +107,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

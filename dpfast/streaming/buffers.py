@@ -82,7 +82,7 @@ from dpfast.threads import share, thread_count
 
 __all__ = ["BLOCK", "BufferedToeplitz", "Grid"]
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """Counters that are advanced at a time: few enough for their buffers to stay in a cache."""
 
 #: Bits of a buffer, and standard deviations that fit into them.

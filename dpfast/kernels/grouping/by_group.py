@@ -79,4 +79,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

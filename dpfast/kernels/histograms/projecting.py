@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

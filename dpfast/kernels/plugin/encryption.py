@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

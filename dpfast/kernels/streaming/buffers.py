@@ -12,7 +12,10 @@ import numpy as np
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.intrinsics import round_half_even
 
-__all__ = ["advance_buffers", "settle_buffers"]
+__all__ = ["ROWS", "advance_buffers", "settle_buffers"]
+
+ROWS = 2048
+"""Counters whose positions stay in the nearest cache while all their buffers pass."""
 
 
 @kernel
@@ -41,22 +44,25 @@ def advance_buffers(
         float64: the total modulo the grid plus what the buffers say, in grids.
 
     """
-    rows = positions.size
-    for i in range(rows):
-        totals[i] += min(max(increments[i], -limit), limit)
-        positions[i] = 0.0
-    for j in range(rates.size):
-        rate, weight = rates[j], weights[j]
-        buffer = buffers[j][start : start + rows]
-        for i in range(rows):
-            decayed = round_half_even(rate * buffer[i])
-            buffer[i] = decayed
-            positions[i] += weight * decayed
-    for i in range(rows):
-        positions[i] = round_half_even(positions[i]) * grids_per_unit
-    if coarse != 0:
-        for i in range(rows):
-            positions[i] += np.float64(totals[i] & coarse) * (units_per_one * grids_per_unit)
+    for first in range(0, positions.size, ROWS):
+        last = min(first + ROWS, positions.size)
+        # Slices count from 0, which the compiler knows of them.
+        place, total, given = positions[first:last], totals[first:last], increments[first:last]
+        for i in range(place.size):
+            total[i] += min(max(given[i], -limit), limit)
+            place[i] = 0.0
+        for j in range(rates.size):
+            rate, weight = rates[j], weights[j]
+            buffer = buffers[j][start + first : start + last]
+            for i in range(place.size):
+                decayed = round_half_even(rate * buffer[i])
+                buffer[i] = decayed
+                place[i] += weight * decayed
+        for i in range(place.size):
+            place[i] = round_half_even(place[i]) * grids_per_unit
+        if coarse != 0:
+            for i in range(place.size):
+                place[i] += np.float64(total[i] & coarse) * (units_per_one * grids_per_unit)
 
 
 @kernel
@@ -79,17 +85,24 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
         int64.
 
     """
-    rows = positions.size
-    for i in range(rows):
-        position = positions[i]
-        nearest = round_half_even(position)
-        grids = np.int64(nearest) + np.int64(noise[i])
-        released[i] = totals[i] - (totals[i] & coarse) + (((grids << up) + half) >> down)
-        positions[i] = ((nearest - position) + np.float64(noise[i])) * units_per_grid
-    for j in range(buffers.shape[0]):
-        buffer = buffers[j][start : start + rows]
-        for i in range(rows):
-            buffer[i] += positions[i]
+    for first in range(0, positions.size, ROWS):
+        last = min(first + ROWS, positions.size)
+        place, total, drawn, figures = (
+            positions[first:last],
+            totals[first:last],
+            noise[first:last],
+            released[first:last],
+        )
+        for i in range(place.size):
+            position = place[i]
+            nearest = round_half_even(position)
+            grids = np.int64(nearest) + np.int64(drawn[i])
+            figures[i] = total[i] - (total[i] & coarse) + (((grids << up) + half) >> down)
+            place[i] = ((nearest - position) + np.float64(drawn[i])) * units_per_grid
+        for j in range(buffers.shape[0]):
+            buffer = buffers[j][start + first : start + last]
+            for i in range(place.size):
+                buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105

@@ -17,7 +17,7 @@ from dpfast.kernels.compilation import inlined, kernel
 
 __all__ = ["add_columns", "merge_estimates", "open_nodes", "run_nodes", "sum_nodes"]
 
-_ONE, _SEVEN = np.int64(1), np.int64(7)
+_NONE, _ONE, _THREE, _SEVEN = np.int64(0), np.int64(1), np.int64(3), np.int64(7)
 
 
 @inlined
@@ -27,9 +27,12 @@ def clamped(increment, limit):
 
 
 @inlined
-def level_of(step, top):
-    """Return the level of the node that ends at a step: the zero bits at the end of a positive number, or ``top``."""
-    level = np.int64(0)
+def level_of(step, least, top):
+    """Return the level of the node that ends at a step: the zero bits at the end of a positive number, or ``top``.
+
+    There are at least ``least`` of them.
+    """
+    level = least
     while level < top and (step >> level) & _ONE == 0:
         level += _ONE
     return level
@@ -39,7 +42,7 @@ def level_of(step, top):
 def level_before(step, level, top):
     """Return the row of the prefix before that node; ``top + 1``, the empty prefix's, where it is the first one."""
     before = step - (_ONE << level)
-    return top + _ONE if before == 0 else level_of(before, top)
+    return top + _ONE if before == 0 else level_of(before, min(level, top), top)
 
 
 @kernel
@@ -72,6 +75,7 @@ def run_nodes(increments, limit, step, top, stack, total, nodes):
     """
     i = 0
     while i < nodes.size:
+        least = _NONE
         if top >= 3 and step & _SEVEN == 0 and i + 8 <= nodes.size:
             one, two = clamped(increments[i], limit), clamped(increments[i + 1], limit)
             three, four = clamped(increments[i + 2], limit), clamped(increments[i + 3], limit)
@@ -82,9 +86,10 @@ def run_nodes(increments, limit, step, top, stack, total, nodes):
             total += one + two + three + four + five + six + seven
             step += _SEVEN
             i += 7
+            least = _THREE
         total += clamped(increments[i], limit)
         step += _ONE
-        level = level_of(step, top)
+        level = level_of(step, least, top)
         nodes[i] = total - stack[level_before(step, level, top)]
         stack[level] = total
         i += 1
@@ -97,22 +102,24 @@ def sum_nodes(nodes, step, top, stack, sums):
 
     ``step`` have been before; ``stack``, int64 of ``top + 2`` rows, holds the noisy prefixes.
     """
+    last = stack[top + _ONE if step == 0 else level_of(step, _NONE, top)]
     i = 0
     while i < nodes.size:
+        least = _NONE
         if top >= 3 and step & _SEVEN == 0 and i + 8 <= nodes.size:
-            row = top + _ONE if step == 0 else level_of(step, top)
-            before = stack[row]
+            before = last
             two, four = before + nodes[i + 1], before + nodes[i + 3]
             six = four + nodes[i + 5]
             sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = before + nodes[i], two, two + nodes[i + 2], four
             sums[i + 4], sums[i + 5], sums[i + 6] = four + nodes[i + 4], six, six + nodes[i + 6]
             step += _SEVEN
             i += 7
+            least = _THREE
         step += _ONE
-        level = level_of(step, top)
-        sums[i] = nodes[i] + stack[level_before(step, level, top)]
-        stack[level] = sums[i]
+        level = level_of(step, least, top)
+        last = nodes[i] + stack[level_before(step, level, top)]
+        sums[i] = stack[level] = last
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302
+# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105
