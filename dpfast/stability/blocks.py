@@ -34,7 +34,7 @@ class Blocks:
         # A stable sort of short integers is by their digits, in one pass or two.
         narrow = numbers.astype(np.int16 if count < 2**15 else np.int64)
         self._order = np.argsort(narrow, kind="stable")
-        self._starts = np.searchsorted(narrow[self._order], np.arange(count + 1, dtype=narrow.dtype))
+        self._starts = np.bincount(numbers + 1, minlength=count + 1).cumsum()
 
     def rows(self, block: int) -> NDArray[np.int64]:
         """Return the rows of a block, in the order of the data."""

@@ -99,7 +99,13 @@ class PassingTest:
 
     def prepare(self) -> None:
         """Refuse amounts that no test can be made of: before the charge."""
-        _ = self.threshold
+        try:
+            _ = self.threshold
+        except ParameterError as error:
+            if self.kind == "optimal" and error.argument == "epsilon":
+                given = to_float(self.epsilon)
+                raise ParameterError("epsilon", given, "larger for the optimal test", 'write test="laplace"') from None
+            raise
 
     def passes(self, distance: int, source: RandomSource) -> bool:
         """Return whether a distance passes, drawn exactly; what is below 0 counts as 0."""

@@ -43,6 +43,8 @@ _NO_PROGRESS = Special(lambda: (5, True, "print", 0.5, [print], object()), optio
 #: Called with the number of blocks done.
 Progress: TypeAlias = Annotated[Callable[[int], object] | None, _NO_PROGRESS]
 
+#: What NumPy imports when it is first used: once, and not in every fork.
+_LAZY = ("numpy", "numpy.ma", "numpy.random")
 #: A process that imports what the function needs, and no data, is given this long.
 _START_SECONDS = 1200.0
 
@@ -258,7 +260,7 @@ def prepare_calls(
         setup = pickle.dumps(
             {
                 "path": [*sys.path],
-                "modules": sorted({"numpy", library_of(data), *_modules_of(pickled)} - {""}),
+                "modules": sorted({*_LAZY, library_of(data), *_modules_of(pickled)} - {""}),
                 "function": pickled,
                 "choices": told,
                 "numeric": numeric,

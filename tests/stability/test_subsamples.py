@@ -171,3 +171,13 @@ def test_example_of_the_raw_data_problem():
     )
     assert abs(found.value - 2 / 3) < 0.2
     assert ledger.remaining.epsilon == 0
+
+
+def test_too_little_epsilon_is_refused_before_the_charge():
+    ledger = dpf.Ledger(epsilon=1, delta=1e-3)
+    for epsilon, test in ((1e-5, "laplace"), (1e-9, "optimal")):
+        with pytest.raises(ParameterError, match="epsilon must be larger"):
+            dpf.release_if_subsamples_agree(
+                [1], functions.first, epsilon=epsilon, delta=1e-6, test=test, workers=0, ledger=ledger
+            )
+    assert ledger.history().is_empty()
