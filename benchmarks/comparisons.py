@@ -18,6 +18,7 @@ import dpfast as dpf
 from benchmarks import (
     budgets,
     choices,
+    counters,
     databases,
     files,
     integrations,
@@ -558,6 +559,8 @@ COMPARISONS = (
         "Square root of prefixes, exact", "NumPy, in floats", 10**6, strategies.square_root, 4.0, at_least=False
     ),
     Comparison("10^4 rounds among 100 experts", "NumPy", 10**6, weights.experts, 3.0),
+    Comparison("A step of 10^6 counters (blt)", "dpf.gaussian", 10**6, counters.buffered, 5.0, at_least=False),
+    Comparison("2^24 steps of a counter (tree)", "dpf.laplace", 2**24, counters.tree, 3.0, at_least=False, rounds=5),
 )
 
 #: What README shows of them.
@@ -588,6 +591,8 @@ HEADLINES = (
     "MWEM, pairs of 15 attributes, 2^18 cells, 100 rounds",
     "MWEM, 2,000 ranges of 4,096 cells, 50 rounds",
     "Projection of 2-way marginals, 10^6 cells",
+    "A step of 10^6 counters (blt)",
+    "2^24 steps of a counter (tree)",
     "`import dpfast`",
     "First noisy column, new process",
     "One call on 1,000 values",

@@ -55,12 +55,21 @@ def _agree(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
 
 
 def prepare_duckdb_rows(size: int) -> Prepared:
-    """DuckDB's rows, aggregated here, beside those of a frame."""
+    """DuckDB's rows, aggregated here, beside those of a frame.
+
+    The export alone, two columns of 10^7 rows to Arrow, took 0.85 of the time of the whole release of the frame: 31 ms
+    of processor time beside 32 ms, on two cores which each of them keeps busy. So no overlap goes below 63 ms shared by
+    two cores, 1.7 of the release's 19 ms. DuckDB makes batches ahead in its own threads; a thread that reads, or two
+    that aggregate, took 1.2 to 1.4 times as long as none.
+    """
     return _prepare(size, engine="rows")
 
 
 def prepare_duckdb_rows_by_unit(size: int) -> Prepared:
-    """The same where each person's contribution is bounded."""
+    """The same where each person's contribution is bounded, for which the rows are kept in memory.
+
+    Exporting and keeping them, three columns, took 0.10 of the time of the release of the frame.
+    """
     return _prepare(size, engine="rows", **_UNIT)
 
 

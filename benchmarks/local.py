@@ -29,7 +29,7 @@ def responses(kind: str) -> Callable[[int], Prepared]:
         return Prepared(
             lambda: dpf.randomized_response(given, categories, 1.0),
             lambda: np.where(generator.random(size) < truth, plain, 1 - plain),
-            agree=lambda ours, theirs: abs(float(np.mean(ours)) - float(np.mean(theirs))) < 6 / size**0.5,
+            agree=lambda ours, theirs: abs(float(np.asarray(ours).mean()) - float(theirs.mean())) < 6 / size**0.5,
         )
 
     return prepare

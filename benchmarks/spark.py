@@ -1,5 +1,8 @@
 """A release by Spark beside the same aggregation in plain Spark, which bounds nothing and draws no noise.
 
+What bounds people must meet all rows of a person in one place: ``pairs`` is plain Spark that counts by person and zone
+first, the least of such work that can be written by hand.
+
 python -m benchmarks.spark [ROWS ...]
 
 Both read the same Parquet files and write theirs, in turns in one session of local[2]; the median of three each.
@@ -21,6 +24,11 @@ import dpfast as dpf
 from dpfast.integrations import spark
 
 _RUNS = 3
+#: People of a hundred rows, of whom each has too many groups, and of ten rows but for a few with a thousand.
+PEOPLE = {
+    "all crowded": "pmod(hash(id, 1), {1})",
+    "few crowded": "CASE WHEN id % 100 = 0 THEN -1 - pmod(hash(id, 2), {1} div 1000) ELSE pmod(hash(id, 1), {0}) END",
+}
 
 
 def _session() -> SparkSession:
@@ -28,7 +36,6 @@ def _session() -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
-        "spark.sql.shuffle.partitions": "8",
     }
     # The Python of this program, for the executors of this machine as well.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -46,19 +53,33 @@ def _seconds(work: Callable[[Path], object], folder: Path) -> float:
     return time.perf_counter() - begin
 
 
-def measure(rows: int, folder: Path) -> dict[str, float]:
-    """Return the seconds of plain Spark, of a release where rows are units, and of one that bounds a column."""
+def measure(rows: int, folder: Path, who: str) -> dict[str, float]:
+    """Return the seconds of plain Spark, of its count of pairs, and of releases where rows or people are units.
+
+    Parameters
+    ----------
+    rows
+        How many.
+    folder
+        Where data are written.
+    who
+        The person of a row, as an expression of its ``id``.
+
+    """
     session = _session()
-    made = session.range(rows).selectExpr(
-        "pmod(hash(id), 10000) AS zone", "id % 9973 / 100 AS fare", "pmod(hash(id, 1), 100000) AS who"
-    )
+    made = session.range(rows).selectExpr("pmod(hash(id), 10000) AS zone", "id % 9973 / 100 AS fare", f"{who} AS who")
     made.write.parquet(str(folder / "rows"))
     data = session.read.parquet(str(folder / "rows"))
     ledgers = {by_unit: dpf.Ledger(epsilon=100, delta=0.01) for by_unit in (False, True)}
+    sums = functions.count("*").alias("n"), functions.sum("fare").alias("s")
 
     def plain(path: Path) -> None:
-        sums = functions.count("*").alias("n"), functions.sum("fare").alias("s")
         data.groupBy("zone").agg(*sums).write.parquet(str(path))
+
+    def pairs(path: Path) -> None:
+        found = data.groupBy("who", "zone").agg(*sums)
+        groups = found.groupBy("zone").agg(functions.count("*").alias("units"), functions.sum("n"), functions.sum("s"))
+        groups.write.parquet(str(path))
 
     def released(path: Path, **unit: object) -> None:
         asked = {"n": dpf.count(), "s": dpf.sum("fare", bounds=(0, 100)), "epsilon": 1.0, "delta": 1e-7, **unit}
@@ -69,7 +90,7 @@ def measure(rows: int, folder: Path) -> dict[str, float]:
 
     seconds: dict[str, list[float]] = {}
     for run in range(_RUNS + 1):
-        for work in (plain, released, bounded):
+        for work in (plain, pairs, released, bounded):
             took = _seconds(work, folder / f"{work.__name__} {run}")
             # The first is for what is made once: compiled code, and processes of Python.
             if run:
@@ -80,10 +101,11 @@ def measure(rows: int, folder: Path) -> dict[str, float]:
 def main() -> None:
     """Print a line for each number of rows."""
     for rows in map(int, sys.argv[1:] or ["1000000", "10000000"]):
-        with tempfile.TemporaryDirectory() as folder:
-            took = measure(rows, Path(folder))
-        shown = ", ".join(f"{name} {each:.2f} s ({each / took['plain']:.1f}x)" for name, each in took.items())
-        print(f"{rows} rows: {shown}")
+        for label, who in PEOPLE.items():
+            with tempfile.TemporaryDirectory() as folder:
+                took = measure(rows, Path(folder), who.format(rows // 10, rows // 100))
+            shown = ", ".join(f"{name} {each:.2f} s ({each / took['plain']:.1f}x)" for name, each in took.items())
+            print(f"{rows} rows, {label}: {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -37,43 +37,26 @@ def prepare_arrow_stream(batch_rows: int) -> Callable[[int], Prepared]:
 
 
 def prepare_duckdb_function(size: int) -> Prepared:
-    """Return `dpf_laplace` in a query of one thread, beside `dpf.laplace` over the same values."""
+    """Return `dpf_laplace` in a query of one thread, compiled and in Python, beside `dpf.laplace`."""
     import duckdb
 
     from dpfast.integrations.duckdb import register_functions
 
     values = np.random.default_rng(20_261_121).integers(0, 1000, size)
     rows = pa.table({"n": values})
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1")
-    connection.register("rows", rows)
-    connection.execute("CREATE TABLE counts AS SELECT n FROM rows")
-    register_functions(connection)
 
-    def query() -> int:
-        return int(connection.sql("SELECT count(dpf_laplace(n, 10.0)) FROM counts").fetchall()[0][0])
+    def prepare(unsigned: bool) -> Callable[[], int]:
+        connection = duckdb.connect(config={"allow_unsigned_extensions": unsigned})
+        connection.execute("SET threads = 1")
+        connection.register("rows", rows)
+        connection.execute("CREATE TABLE counts AS SELECT n FROM rows")
+        register_functions(connection)
+        query = "SELECT count(dpf_laplace(n, 10.0)) FROM counts"
+        return lambda: int(connection.sql(query).fetchall()[0][0])
 
-    return Prepared(query, lambda: len(dpf.laplace(values, 10.0, threads=1)), agree=_same)
-
-
-def prepare_duckdb_identity(size: int) -> Prepared:
-    """Return a function that gives back what it is given: what no Arrow function in DuckDB can go below."""
-    import duckdb
-    from duckdb.func import ARROW
-
-    values = np.random.default_rng(20_261_121).integers(0, 1000, size)
-    rows = pa.table({"n": values})
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1")
-    connection.register("rows", rows)
-    connection.execute("CREATE TABLE counts AS SELECT n FROM rows")
-
-    def identity(n: object, scale: object) -> object:
-        return n
-
-    connection.create_function("identity", identity, ["BIGINT", "DOUBLE"], "BIGINT", type=ARROW, side_effects=True)
-
-    def query() -> int:
-        return int(connection.sql("SELECT count(identity(n, 10.0)) FROM counts").fetchall()[0][0])
-
-    return Prepared(query, lambda: len(dpf.laplace(values, 10.0, threads=1)), agree=_same)
+    return Prepared(
+        prepare(unsigned=True),
+        lambda: len(dpf.laplace(values, 10.0, threads=1)),
+        peers={"the function in Python": (prepare(unsigned=False), size)},
+        agree=_same,
+    )

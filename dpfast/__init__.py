@@ -37,19 +37,33 @@ if TYPE_CHECKING:
     from dpfast.games.auction import price_revenues as price_revenues
     from dpfast.games.auction import select_price as select_price
     from dpfast.games.facilities import place_facilities as place_facilities
+    from dpfast.games.large_games import select_equilibrium as select_equilibrium
     from dpfast.games.payments import vcg_payments as vcg_payments
     from dpfast.games.punishing import punishing_mechanism as punishing_mechanism
     from dpfast.games.voting import two_outcome_vote as two_outcome_vote
     from dpfast.games.welfare import select_outcome as select_outcome
     from dpfast.integrations.sql.databases import sql as sql
+    from dpfast.learning.concepts import select_concept as select_concept
     from dpfast.learning.experts import RandomizedWeightedMajority as RandomizedWeightedMajority
     from dpfast.learning.linear_learner import LinearLearner as LinearLearner
+    from dpfast.learning.linear_regression import LinearRegression as LinearRegression
+    from dpfast.learning.statistical_queries import StatisticalQueryOracle as StatisticalQueryOracle
+    from dpfast.learning.statistical_queries import learn_conjunction as learn_conjunction
     from dpfast.ledger import Ledger as Ledger
+    from dpfast.local.bounded_mean import BoundedMean as BoundedMean
     from dpfast.local.choosing import frequency_oracle as frequency_oracle
     from dpfast.local.hadamard_response import HadamardResponse as HadamardResponse
+    from dpfast.local.heavy_hitters import HeavyHitters as HeavyHitters
     from dpfast.local.local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
+    from dpfast.local.local_oracle import LocalOracle as LocalOracle
     from dpfast.local.randomized_response import randomized_response as randomized_response
     from dpfast.local.response_oracle import RandomizedResponse as RandomizedResponse
+    from dpfast.local.shuffling import local_epsilon as local_epsilon
+    from dpfast.local.shuffling import shuffled_delta as shuffled_delta
+    from dpfast.local.shuffling import shuffled_epsilon as shuffled_epsilon
+    from dpfast.local.statistical_queries import LocalStatisticalQueries as LocalStatisticalQueries
+    from dpfast.local.statistical_queries import statistical_query_rows as statistical_query_rows
+    from dpfast.local.statistical_queries import statistical_query_tolerance as statistical_query_tolerance
     from dpfast.local.subset_selection import SubsetSelection as SubsetSelection
     from dpfast.local.unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
     from dpfast.mechanisms.noise.gaussian import gaussian as gaussian
@@ -110,19 +124,28 @@ _NAMES_BY_HOME = {
     "domain": "Domain",
     "games.auction": "price_revenues select_price",
     "games.facilities": "place_facilities",
+    "games.large_games": "select_equilibrium",
     "games.payments": "vcg_payments",
     "games.punishing": "punishing_mechanism",
     "games.voting": "two_outcome_vote",
     "games.welfare": "select_outcome",
     "integrations.sql.databases": "sql",
+    "learning.concepts": "select_concept",
     "learning.experts": "RandomizedWeightedMajority",
     "learning.linear_learner": "LinearLearner",
+    "learning.linear_regression": "LinearRegression",
+    "learning.statistical_queries": "StatisticalQueryOracle learn_conjunction",
     "ledger": "Ledger",
+    "local.bounded_mean": "BoundedMean",
     "local.choosing": "frequency_oracle",
     "local.hadamard_response": "HadamardResponse",
+    "local.heavy_hitters": "HeavyHitters",
     "local.local_hashing": "OptimizedLocalHashing",
+    "local.local_oracle": "LocalOracle",
     "local.randomized_response": "randomized_response",
     "local.response_oracle": "RandomizedResponse",
+    "local.shuffling": "local_epsilon shuffled_delta shuffled_epsilon",
+    "local.statistical_queries": "LocalStatisticalQueries statistical_query_rows statistical_query_tolerance",
     "local.subset_selection": "SubsetSelection",
     "local.unary_encoding": "OptimizedUnaryEncoding",
     "mechanisms.noise.gaussian": "gaussian",

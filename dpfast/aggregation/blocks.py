@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import polars as pl
@@ -47,6 +48,7 @@ class PhysicalColumn:
         physical = series if type(series.dtype) in _NUMBERS else series.to_physical()
         self._starts: list[int] = []
         self._chunks: list[tuple[np.ndarray, int, np.ndarray | None, int]] = []
+        boolean, text = physical.dtype == pl.Boolean, physical.dtype == pl.String
         start = 0
         for chunk in physical.get_chunks():
             if len(chunk) == 0:
@@ -56,9 +58,9 @@ class PhysicalColumn:
             offset, length = array.offset, len(array)
             first = -1
             numbers: np.ndarray
-            if physical.dtype == pl.Boolean:
+            if boolean:
                 numbers, first = np.frombuffer(values, np.uint8), offset
-            elif physical.dtype == pl.String:
+            elif text:
                 numbers = np.frombuffer(values, np.uint64, 2 * length, 16 * offset).reshape(length, 2)
             else:
                 number = np.dtype(_NUMBERS[type(physical.dtype)])
@@ -111,19 +113,20 @@ class Block:
     """Some consecutive rows of a frame, moved on from block to block.
 
     Arrays that its methods return are good until the next call of the same method. The scratch belongs to
-    this object: one per thread.
+    this object: one per thread. It serves one frame after another, as fresh memory takes longer than the work on it.
     """
 
-    def __init__(self, columns: dict[str, PhysicalColumn], room: int) -> None:
+    def __init__(self, room: int) -> None:
         self.start = self.stop = 0
-        self._columns = columns
+        self.room = room
+        self._columns: dict[str, PhysicalColumn] = {}
         self._integers = np.empty(room, np.int64)
         self._floats = np.empty(room, np.float64)
-        strings = any(column.series.dtype == pl.String for column in columns.values())
-        self._views = np.empty((room if strings else 0, 2), np.uint64)
+        self._views = np.empty((room, 2), np.uint64)
         self._validity = np.empty(room, np.uint8)
         self._ones = np.ones(room, np.uint8)
         self._numbers = np.empty(room, np.int64)
+        self._filled = np.empty(room, np.int64)
         self._flags = np.empty(room, np.uint8)
         self._codes = np.empty((2, room), np.uint64)
         self._slots = np.empty(room, np.uint64)
@@ -181,6 +184,11 @@ class Block:
         return self._numbers[: self.rows]
 
     @property
+    def filled(self) -> np.ndarray:
+        """Scratch for what the rows add (int64)."""
+        return self._filled[: self.rows]
+
+    @property
     def flags(self) -> np.ndarray:
         """Scratch for marks on the rows (uint8)."""
         return self._flags[: self.rows]
@@ -195,6 +203,15 @@ class Block:
         """Scratch for the rows' slots, where they are made of several codes (uint64)."""
         return self._slots[: self.rows]
 
+    @contextmanager
+    def over(self, columns: dict[str, PhysicalColumn]) -> Iterator[None]:
+        """Read these columns meanwhile."""
+        self._columns = columns
+        try:
+            yield
+        finally:
+            self._columns = {}
+
     def walk(self, start: int, stop: int) -> Iterator[Block]:
         """Move over the rows ``start .. stop - 1`` and yield this object at each step."""
         for row in range(start, stop, BLOCK_ROWS):
@@ -204,18 +221,42 @@ class Block:
 
 def iterate_blocks(frame: pl.DataFrame) -> Iterator[Block]:
     """Yield the frame block by block: the same object, moved on."""
-    return Block(_read(frame), min(BLOCK_ROWS, frame.height)).walk(0, frame.height)
+    block = Block(min(BLOCK_ROWS, frame.height))
+    with block.over(_read(frame)):
+        yield from block.walk(0, frame.height)
 
 
-def share_blocks(frame: pl.DataFrame, threads: int, work: Callable[[Block, int, int], None]) -> None:
+def share_blocks(
+    frame: pl.DataFrame,
+    threads: int,
+    work: Callable[[Block, int, int], None],
+    kept: list[Block] | None = None,
+) -> None:
     """Call ``work(block, start, stop)`` for up to ``threads`` stretches of the frame, each in a thread.
 
-    No more threads are used than Polars is allowed, and none for short frames.
+    No more threads are used than Polars is allowed, and none for short frames. Blocks are taken out of ``kept``, and
+    put back for the next frame.
     """
     threads = max(1, min(threads, pl.thread_pool_size(), frame.height // _ROWS_PER_THREAD))
     columns = _read(frame)
-    rows = min(BLOCK_ROWS, frame.height)
-    in_stretches(lambda start, stop: work(Block(columns, rows), start, stop), frame.height, threads)
+
+    def lend(start: int, stop: int) -> None:
+        block = _taken(kept, min(BLOCK_ROWS, frame.height))
+        with block.over(columns):
+            work(block, start, stop)
+        if kept is not None:
+            kept.append(block)
+
+    in_stretches(lend, frame.height, threads)
+
+
+def _taken(kept: list[Block] | None, rows: int) -> Block:
+    """Return a block with room for so many rows."""
+    try:
+        block = kept.pop() if kept else None
+    except IndexError:  # another thread was faster
+        block = None
+    return block if block is not None and block.room >= rows else Block(rows)
 
 
 def _read(frame: pl.DataFrame) -> dict[str, PhysicalColumn]:

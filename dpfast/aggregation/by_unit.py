@@ -218,6 +218,7 @@ def _read_rows(rows: UnitRows, room: int | None) -> tuple[np.ndarray, int, np.nd
 
     # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
     check_rows(rows.source, feed(rows.source, rows.exprs, read, in_order=True))
+    numbers.finish()
     if not units:
         nothing = np.empty(0, np.int32)
         return nothing, 0, nothing, pl.DataFrame()
@@ -329,6 +330,7 @@ def _settle(part: _Part, file: SpillFile, room: int, tables: _Tables, words: Wor
         units, groups = np.empty(frame.height, np.int32), frame["group"].to_numpy(writable=True)
         numbers = UnitNumbers(whole=True)
         numbers.number(frame["unit"], units)
+        numbers.finish()
         tables.add(units, numbers.known, groups, _values_of(frame), words)
     elif part.is_lone:
         _keep_lone(part, file, tables, words)

@@ -28,7 +28,7 @@ from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Engine, is_engine
 from dpfast.aggregation.pushed import PushedAggregation, push_down
-from dpfast.aggregation.reading_rows import KeptRows, frame_of_blocks
+from dpfast.aggregation.reading_rows import KeptRows
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
@@ -209,9 +209,8 @@ class Aggregation(Private):
         named += [contribution.measure.column for contribution in self.contributions]
         assert self.source.blocks is not None
         with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:
-            blocks = kept.read
-            frame = frame_of_blocks(blocks, self.source.schema())
-            return replace(self, source=Source(frame, blocks=blocks))._run(words)
+            source = Source(kept.frame(self.source.schema()), blocks=kept.read)
+            return replace(self, source=source)._run(words)
 
     @property
     def _reads_twice(self) -> bool:

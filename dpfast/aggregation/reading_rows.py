@@ -21,12 +21,12 @@ __all__ = ["BLOCK_ROWS", "Blocks", "KeptRows", "frame_of_blocks", "read_blocks"]
 #: From these columns to their rows, block by block.
 Blocks: TypeAlias = "Callable[[Sequence[str]], Iterator[pl.DataFrame]]"
 
-#: Engines hand out 2,048 rows at a time: a block of that size costs as much as one of a hundred times as many rows, and
-#: threads share what has a quarter of a million for each.
-BLOCK_ROWS = 1 << 19
+#: Engines hand out 2,048 rows at a time: a block of that size costs as much as one of a hundred times as many rows. Of
+#: larger blocks less is left in the processor's cache when it is their turn, and no thread is needed for smaller ones.
+BLOCK_ROWS = 1 << 18
 _MOST_ROWS = 1 << 20
 #: Chunks of fewer rows are joined in one.
-_LEAST_CHUNK = 1 << 16
+_LEAST_CHUNK = 1 << 15
 
 
 def frame_of_blocks(blocks: Blocks, schema: pl.Schema) -> pl.LazyFrame:
@@ -49,7 +49,7 @@ def frame_of_blocks(blocks: Blocks, schema: pl.Schema) -> pl.LazyFrame:
 
 
 def read_blocks(rows: Rows, schema: pl.Schema, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield these columns in blocks of 2**19 to 2**21 rows, the last one apart.
+    """Yield these columns in blocks of 2**18 to 2**20 + 2**18 rows, the last one apart.
 
     Raises
     ------
@@ -65,7 +65,8 @@ def read_blocks(rows: Rows, schema: pl.Schema, columns: Sequence[str]) -> Iterat
 
     def block() -> pl.DataFrame:
         table = pa.Table.from_batches(waiting).select(list(columns))
-        frame = pl.DataFrame(null_beyond_milliseconds(table))
+        frame = pl.from_arrow(null_beyond_milliseconds(table), rechunk=False)
+        assert isinstance(frame, pl.DataFrame)
         if dict(frame.schema) != wanted:
             raise DpfastError("a batch of the data has other columns or types than the schema said")
         return frame if count >= _LEAST_CHUNK * len(waiting) else frame.rechunk()
@@ -111,6 +112,12 @@ class KeptRows(Private, AbstractContextManager["KeptRows"]):
                     self._frames.clear()
                     taken = 0
             self._open = opened.pop_all()
+
+    def frame(self, schema: pl.Schema) -> pl.DataFrame | pl.LazyFrame:
+        """Return the rows as one frame, which shares the memory that they are in; lazy if some are on the disk."""
+        if self._places or not self._frames:
+            return frame_of_blocks(self.read, schema)
+        return pl.concat(self._frames, rechunk=False)
 
     def read(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yield some of the columns, block by block, in the order of the rows; before this is closed."""

@@ -55,15 +55,16 @@ def feed(
     if not exprs:
         # Only the number of rows matters; a selection without columns would forget it.
         exprs = [pl.first().is_null().alias("row")]
-    if isinstance(source.frame, pl.DataFrame) and stands(exprs):
-        use(source.frame.select(exprs))
+    standing = stands(exprs)
+    if isinstance(source.frame, pl.DataFrame) and standing:
+        use(_pick(source.frame, exprs))
         return source.frame.height
     lock, rows = threading.Lock(), 0
     if source.blocks is not None:
         # The engine would pass them from thread to thread, and cut them up.
         named = {name for expr in exprs for name in expr.meta.root_names()}
         for block in source.blocks(sorted(named) or source.schema().names()[:1]):
-            use(block.select(exprs))
+            use(_pick(block, exprs) if standing else block.select(exprs))
             rows += block.height
         return rows
 
@@ -80,6 +81,14 @@ def feed(
 def stands(exprs: Sequence[pl.Expr]) -> bool:
     """Return whether expressions only name columns, so that selecting them from a DataFrame copies nothing."""
     return bool(exprs) and all(expr.meta.undo_aliases().meta.is_column() for expr in exprs)
+
+
+def _pick(frame: pl.DataFrame, exprs: Sequence[pl.Expr]) -> pl.DataFrame:
+    """Return what expressions that only name columns select, without the engine, which takes its time to start."""
+    metas = [expr.meta for expr in exprs]
+    return pl.DataFrame(
+        [frame.get_column(meta.undo_aliases().meta.output_name()).alias(meta.output_name()) for meta in metas]
+    )
 
 
 Table: TypeAlias = "np.ndarray | Collector"
@@ -118,12 +127,13 @@ class Scatter:
         self._contributions = contributions
         self._bytes = 8 * sum(_width(contribution.measure) * slots + 1 for contribution in contributions)
         self._free = [self._new_tables()]
+        self._blocks: list[Block] = []
         fitting = max(1, _CACHE_BYTES // max(1, self._bytes))
         self._threads = fitting if threads is None else min(threads, fitting)
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add the rows of a batch."""
-        share_blocks(batch, self._threads, self._work)
+        share_blocks(batch, self._threads, self._work, self._blocks)
 
     def tables(self) -> list[np.ndarray | GroupedPoints]:
         """Return the tables, and points slot by slot; nothing can be added afterwards."""
@@ -155,9 +165,8 @@ class Scatter:
         fits = len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2
         # Finding candidates needs the scratch memory that the slots are in.
         if fits and not any(contribution.coder for contribution in self._contributions):
-            filled = np.empty(BLOCK_ROWS, np.int64)
             for _ in block.walk(start, stop):
-                self._add_block(block, self._slots_of(block), range(len(tables)), filled, tables)
+                self._add_block(block, self._slots_of(block), range(len(tables)), tables)
         else:
             self._work_by_stretches(block, start, stop, tables, BLOCK_ROWS if fits else _STRETCH_ROWS)
         self._free.append(tables)
@@ -167,7 +176,6 @@ class Scatter:
 
         Then they are filled one at a time, over many blocks.
         """
-        filled = np.empty(BLOCK_ROWS, np.int64)
         slots = np.empty(min(stop - start, rows), np.uint32 if self._slots < 2**32 else np.uint64)
         for low in range(start, stop, rows):
             high = min(low + rows, stop)
@@ -177,13 +185,11 @@ class Scatter:
             for place in range(len(tables)):
                 for _ in block.walk(low, high):
                     part = slots[block.start - low : block.stop - low]
-                    self._add_block(block, part, (place,), filled, tables)
+                    self._add_block(block, part, (place,), tables)
 
-    def _add_block(
-        self, block: Block, slots: np.ndarray, places: Iterable[int], filled: np.ndarray, tables: Sequence[Table]
-    ) -> None:
+    def _add_block(self, block: Block, slots: np.ndarray, places: Iterable[int], tables: Sequence[Table]) -> None:
         """Add a block's contributions of these places to their tables."""
-        filled = filled[: block.rows]
+        filled = block.filled
         for place in places:
             contribution, table = self._contributions[place], tables[place]
             if contribution.way == "rows":

@@ -71,19 +71,24 @@ def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
 class UnitNumbers:
     """Number privacy units: the same number (int32) for the same unit, -1 for null.
 
-    At most 2**31 - 1 different units; DpfastError if there are more.
+    Integers in a narrow range are numbered by their distance to the smallest, other units in the order they are met,
+    however the rows are cut. At most 2**31 - 1 different units; DpfastError if there are more.
 
     Parameters
     ----------
     whole
-        Whether all rows come in one call. Then integers in a narrow range are numbered by their distance to the
-        smallest; otherwise units are numbered in the order they are met.
+        Whether all rows come in one call.
 
     """
 
     def __init__(self, *, whole: bool) -> None:
         self.known = 0
         self._whole = whole
+        self._rows = 0
+        self._smallest, self._largest = 2**64, -(2**63)
+        # Of every call the smallest unit and the distances to it, as long as they may become numbers.
+        self._near: list[tuple[int, np.ndarray]] = []
+        self._met = False
         self._strings: StringNumbers | None = None
         self._values, self._numbers = np.zeros(1 << 12, np.int64), np.full(1 << 12, -1, np.int32)
 
@@ -91,11 +96,22 @@ class UnitNumbers:
     def nbytes(self) -> int:
         """About how much memory the tables take, strings of more than 12 bytes counted as 64."""
         strings = 0 if self._strings is None else self._strings.nbytes + 64 * self.known
-        return strings + self._values.nbytes + self._numbers.nbytes + 8 * self.known
+        known = min(self._spread, self._most_spread) if self._near else self.known
+        return strings + self._values.nbytes + self._numbers.nbytes + 8 * known
+
+    @property
+    def _spread(self) -> int:
+        return self._largest - self._smallest + 1
+
+    @property
+    def _most_spread(self) -> int:
+        """The largest range in which units are numbered by distance, given the rows so far."""
+        return min(max(_SPREAD * self._rows, 1 << 16), _MOST_UNITS)
 
     def number(self, units: pl.Series, out: np.ndarray) -> None:
-        """Write each row's unit number; numbers so far are below ``known``."""
+        """Write each row's unit number, which stands after `finish`: until then ``out`` belongs to this object."""
         frame = units.alias("unit").to_frame()
+        self._rows += len(units)
         if units.dtype == pl.String:
             self._strings = self._strings or StringNumbers()
             for block in iterate_blocks(frame):
@@ -109,11 +125,35 @@ class UnitNumbers:
         if lowest is None:
             out[:] = -1
             return
-        spread = int(largest) - int(lowest) + 1  # type: ignore[arg-type]
-        if self._whole and spread <= min(max(_SPREAD * len(units), 1 << 16), 2**31 - 1):
-            self.known = spread
-            self._offset(frame, np.uint64(int(lowest) % 2**64).view(np.int64), out)  # type: ignore[arg-type]
+        smallest = int(lowest)  # type: ignore[arg-type]
+        self._smallest, self._largest = min(self._smallest, smallest), max(self._largest, int(largest))  # type: ignore[arg-type]
+        if not self._met and self._spread <= (self._most_spread if self._whole else _MOST_UNITS):
+            self._offset(frame, _bits(smallest), out)
+            self._near.append((smallest, out))
             return
+        self._meet_near()
+        self._meet(frame, out)
+
+    def finish(self) -> None:
+        """Make the numbers of all rows final: they are below ``known``."""
+        if self._spread > self._most_spread:
+            self._meet_near()
+        if self._near:
+            self.known = self._spread
+        for smallest, out in self._near:
+            if smallest > self._smallest:
+                np.add(out, np.int32(smallest - self._smallest), out=out, where=out >= 0)
+        self._near = []
+
+    def _meet_near(self) -> None:
+        """Give the rows so far, whose units turn out to be far apart, numbers in the order they were met."""
+        near, self._near, self._met = self._near, [], True
+        for smallest, out in near:
+            unit = pl.lit(_bits(smallest)) + pl.col("unit").cast(pl.Int64)
+            found = pl.DataFrame({"unit": out}).select(unit=pl.when(pl.col("unit") >= 0).then(unit))
+            self._meet(found, out)
+
+    def _meet(self, frame: pl.DataFrame, out: np.ndarray) -> None:
         for block in iterate_blocks(frame):
             self._factorize(block, out[block.start : block.stop])
 
@@ -142,6 +182,11 @@ class UnitNumbers:
             larger_values, larger_numbers = np.zeros(room, np.int64), np.full(room, -1, np.int32)
             reinsert_values(self._values, self._numbers, larger_values, larger_numbers)
             self._values, self._numbers = larger_values, larger_numbers
+
+
+def _bits(number: int) -> np.int64:
+    """Return the bits of an integer of 64 bits, signed or not, as those of a signed one."""
+    return np.uint64(number % 2**64).view(np.int64)
 
 
 def _refuse_more(units: int) -> None:

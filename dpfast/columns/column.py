@@ -93,7 +93,7 @@ class Column:
             self._starts.append(self.length)
             self.length += len(chunk)
 
-    def block(self, start: int, stop: int) -> NDArray[Any]:
+    def block(self, start: int, stop: int, scratch: Callable[[], NDArray[Any]] | None = None) -> NDArray[Any]:
         """Return the rows from ``start`` up to, not including, ``stop``.
 
         The result is one-dimensional, contiguous, aligned, native and read-only. It is a view of the borrowed
@@ -103,6 +103,8 @@ class Column:
         ----------
         start, stop
             Rows, with 0 <= start <= stop <= length.
+        scratch
+            Gives memory for such a copy, of the column's type and as long; None to make it afresh.
 
         """
         if self._only is not None:
@@ -113,7 +115,8 @@ class Column:
         if stop - offset <= len(chunk):
             return chunk[start - offset : stop - offset]
         pieces = [self._chunks[index][low:high] for index, low, high in self._pieces(start, stop)]
-        crossing = np.concatenate(pieces)
+        # Fresh memory takes longer than the copy.
+        crossing = np.concatenate(pieces, out=None if scratch is None else scratch()[: stop - start])
         crossing.setflags(write=False)
         return crossing
 

@@ -75,7 +75,7 @@ def place_facilities(
     ----------
     homes
         Where each agent says that she lives: a column of numbers from 0 to 1. They are rounded to the grid, and what
-        lies outside is clamped; a null or NaN counts for nothing.
+        lies outside is clamped; a null or NaN counts as 0.
     facilities
         How many, k, from 2 to 100.
     steps
@@ -152,7 +152,8 @@ def _count_homes(column: Column, last: int) -> NDArray[np.int64]:
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
         block, missing = column.block(start, stop).astype(np.float64), column.missing(start, stop)
-        known = ~np.isnan(block) if missing is None else ~(np.isnan(block) | missing)
-        places = np.rint(np.clip(block[known], 0.0, 1.0) * last).astype(np.int64)
+        if missing is not None:
+            block[missing] = 0.0
+        places = np.rint(np.clip(np.nan_to_num(block, nan=0.0), 0.0, 1.0) * last).astype(np.int64)
         living += np.bincount(places, minlength=last + 1)
     return living

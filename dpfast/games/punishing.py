@@ -88,8 +88,8 @@ def punishing_mechanism(
     Parameters
     ----------
     types
-        What each agent reports: the number of her type, an integer column. A null, and a number of no type, is nobody's
-        type and counts for nothing.
+        What each agent reports: the number of her type, an integer column. A null, and a number of no type, counts as
+        type 0: else nobody could be held to such a report, and it might pay.
     utilities
         What each outcome and reaction are worth to each type, from 0 to 1: an array of types x outcomes x reactions. It
         is public, and must have a gap (`dpf.theory.commitment_gap`).
@@ -142,7 +142,9 @@ def punishing_mechanism(
     parameters = parameters_for(array.shape[1], column.length, gap, epsilon)
 
     def scores() -> NDArray[np.int64]:
-        return count_numbers(column, len(array)) @ reached
+        counts = count_numbers(column, len(array))
+        counts[0] += column.length - counts.sum()
+        return counts @ reached
 
     given = ledger, dataset, privacy_unit, random
     outcome, committed = punish_or_select(scores, UTILITY_UNITS, array.shape[1], parameters, *given)

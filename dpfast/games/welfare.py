@@ -32,7 +32,15 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 def _no_utilities() -> Iterator[object]:
     yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [], [0.5] * 17, np.zeros(17), np.zeros((2, 0)))
-    yield from (["a", "b"], [["a", "b"]], [[0.5], [0.5, 0.5]], [[None, 0.5]], [[1j, 0]], np.zeros((2, 2, 2)))
+    yield from (
+        ["a", "b"],
+        [["a", "b"]],
+        [[0.5], [0.5, 0.5]],
+        [[None, 0.5]],
+        [[1j, 0]],
+        np.zeros((2, 2, 2)),
+        np.ma.ones((2, 2)),
+    )
 
 
 #: A row for each agent, and in it a number from 0 to 1 for each outcome; what lies outside is clamped.
@@ -41,6 +49,8 @@ Utilities: TypeAlias = Annotated[TypedColumn | Table | Sequence[Any], Special(_n
 
 def read_utilities(utilities: Utilities, outcomes: int | None = None) -> NDArray[Any]:
     """Return utilities as an array of rows of numbers, whatever these are; of so many outcomes, if that is given."""
+    if isinstance(utilities, np.ma.MaskedArray):
+        raise ParameterError("utilities", Words("a masked array"), "numbers", "fill it, with 0 where nothing is known")
     array = as_array(utilities, "utilities")
     least = 1 if outcomes is None else outcomes
     if array.ndim != 2 or array.shape[1] < least or (outcomes is not None and array.shape[1] != outcomes):

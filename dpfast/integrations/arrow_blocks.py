@@ -25,8 +25,8 @@ from dpfast.randomness import RandomSource, process_mark
 
 __all__ = ["Blocks", "NoisyColumn", "PublicColumn", "short_name"]
 
-#: Chunks of fewer rows are joined by PyArrow, whose memory is used again: a kernel would copy blocks that cross two.
-_ROWS_OF_CHUNKS = 1 << 18
+#: Chunks of fewer rows are joined by PyArrow: of the many that a kernel's block would cross, each takes its time.
+_ROWS_OF_CHUNKS = 1 << 15
 
 #: Batches of fewer rows are joined when so many wait, to take less memory.
 _SMALL_ROWS, _SMALL_BATCHES = 4096, 1024

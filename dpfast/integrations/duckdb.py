@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -18,6 +19,14 @@ from dpfast.columns.of_arrow import arrow_array, borrow_chunks
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
 from dpfast.errors import DataError, DpfastError, ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
+from dpfast.kernels.plugin.layout import (
+    VECTOR_CATEGORIES,
+    VECTOR_EPSILON,
+    VECTOR_FINITE,
+    VECTOR_MEMORY,
+    VECTOR_OTHER,
+    VECTOR_SCALE,
+)
 from dpfast.local.categories import read_categories
 from dpfast.local.responses import Weights, answer_rows, weights_of
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
@@ -27,10 +36,6 @@ from dpfast.randomness import Random, RandomSource, random_source
 __all__ = ["register_functions"]
 
 _CONNECTION = "a DuckDB connection, as duckdb.connect() returns it"
-_SCALE = "scale must be a number from 2**-960 to 2**960 in every row, for integers at most 2**60"
-_FINITE = "a value is NaN or infinite; replace it first by a fixed number"
-_CATEGORIES = "the categories must be the same in every row: a number from 2 to 2**31, or a list of two or more strings"
-_EPSILON = "epsilon must be the same number in every row, from 1e-18 to 1e6"
 _DTYPES = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
 
 
@@ -95,8 +100,15 @@ def register_functions(
     a query for each time that it mentions the function. ``SELECT dpf_laplace(n, 10.0) FROM t WHERE dpf_laplace(n, 10.0)
     > 0`` tests one draw and shows another.
 
-    DuckDB hands over 2,048 rows at a time, which by itself takes several times as long as to draw their noise. For
-    whole tables `dpfast.integrations.arrow.noisy_stream` over a relation is many times as fast::
+    All but ``dpf_randomized_response_text`` are compiled where the database allows extensions that are not signed::
+
+        connection = duckdb.connect(config={"allow_unsigned_extensions": True})
+
+    and where the Polars plugin can be built (`dpfast.integrations.polars_plugin` says where; they are one library, and
+    its first use takes up to half a minute). DuckDB then calls them on all its threads without Python, but for a few
+    values in a million. Elsewhere Python draws, with the same laws and about ten times as slowly, because DuckDB hands
+    over 2,048 rows at a time; a warning says so once. For whole tables `dpfast.integrations.arrow.noisy_stream` over a
+    relation is many times as fast as that::
 
         relation = connection.sql("SELECT station, riders FROM counts")
         reader = arrow.noisy_stream(relation, {"riders": arrow.laplace(scale=10.0)}, public=["station"])
@@ -119,7 +131,6 @@ def register_functions(
     if isinstance(connection, type) or not hasattr(connection, "create_function"):
         raise ParameterError("connection", connection, _CONNECTION)
     from duckdb import CatalogException, Error
-    from duckdb.func import ARROW, SPECIAL
 
     source = random_source(random)
     pieces = Pieces(source)
@@ -132,20 +143,50 @@ def register_functions(
         ("dpf_randomized_response", _response(source, "dpf_randomized_response"), ("BIGINT", "BIGINT", "DOUBLE")),
         ("dpf_randomized_response_text", _response(source, "dpf_randomized_response_text"), text),
     ]
-    for name, function, types in functions:
+    for name, _, _ in functions:
         with suppress(Error):
             connection.remove_function(name)
-        taken = True
-        with suppress(CatalogException):
+    compiled = _compiled(connection, source)
+    for name, function, types in functions:
+        if name in compiled:
+            continue
+        try:
             connection.create_function(
-                name, function, list(types), types[0], type=ARROW, null_handling=SPECIAL, side_effects=True
+                name, function, list(types), types[0], type="arrow", null_handling="special", side_effects=True
             )
-            taken = False
-        if taken:
-            allowed = "one to a database without functions of these names, or the one that has registered them"
-            given = Words(f"a connection to a database that has {name}")
-            mend = "register them once: all cursors and connections to a database have them"
-            raise ParameterError("connection", given, allowed, mend)
+        except CatalogException:
+            pass
+        else:
+            continue
+        raise _taken(name)
+
+
+def _taken(name: str) -> ParameterError:
+    allowed = "one to a database without functions of these names, or the one that has registered them"
+    given = Words(f"a connection to a database that has {name}")
+    mend = "register them once: all cursors and connections to a database have them"
+    return ParameterError("connection", given, allowed, mend)
+
+
+def _compiled(connection: Connection, source: RandomSource) -> Collection[str]:
+    """Give a database the compiled functions; return their names, none where Python's must do."""
+    from dpfast.integrations.plugin.duckdb_extension import FUNCTIONS, open_in  # not at the top: it takes long
+    from dpfast.integrations.plugin.library import UnavailableError
+
+    try:
+        opened = open_in(connection, source)
+    except UnavailableError as reason:
+        _say_once(str(reason))
+        return ()
+    if not opened:
+        raise _taken(FUNCTIONS[0])
+    return FUNCTIONS
+
+
+@cache
+def _say_once(reason: str) -> None:
+    text = f"the DuckDB functions of dpfast run in Python here, more slowly than compiled ones: {reason}"
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 class _RefusalError(Exception):
@@ -157,10 +198,10 @@ def _words_of(error: Exception) -> str:
     if isinstance(error, _RefusalError):
         return str(error)
     if isinstance(error, DataError):
-        return _FINITE
+        return VECTOR_FINITE
     if isinstance(error, ParameterError):
-        return _SCALE
-    return "not enough memory" if isinstance(error, MemoryError) else "it failed"
+        return VECTOR_SCALE
+    return VECTOR_MEMORY if isinstance(error, MemoryError) else VECTOR_OTHER
 
 
 def _noise(pieces: Pieces, name: str, kind: NoiseKind) -> Callable[[Any, Any], Any]:
@@ -200,14 +241,14 @@ class _Scales:
         if not rows:
             return 1.0
         if array.null_count:
-            raise _RefusalError(_SCALE)
+            raise _RefusalError(VECTOR_SCALE)
         data, last = array.buffers()[1], self._last
         if last is not None and not array.offset and last[0].equals(data):
             return last[1]
         scales: NDArray[np.float64] = np.frombuffer(data, np.float64, rows, 8 * array.offset)
         # Written so that a NaN fails.
         if not (scales.min() >= LOWEST_SCALE and scales.max() <= HIGHEST_SCALE):
-            raise _RefusalError(_SCALE)
+            raise _RefusalError(VECTOR_SCALE)
         first = float(scales[0])
         if not (scales == first).all():
             return scales
@@ -220,8 +261,8 @@ def _response(source: RandomSource, name: str) -> Callable[..., Any]:
     def answer(given: Any, categories: Any, epsilon: Any) -> Any:
         if not len(given):
             return given
-        listed = _same(categories, _CATEGORIES)
-        weights = _weights(listed if isinstance(listed, int) else tuple(listed), _same(epsilon, _EPSILON))
+        listed = _same(categories, VECTOR_CATEGORIES)
+        weights = _weights(listed if isinstance(listed, int) else tuple(listed), _same(epsilon, VECTOR_EPSILON))
         if isinstance(listed, int):
             column = borrow_chunks((given,), given.type, "values", "a column", arrow_array)
             return column.rebuild_without_nulls(answer_rows(column, weights, source, 1))
@@ -252,11 +293,11 @@ def _weights(categories: int | tuple[str | None, ...], epsilon: float) -> Weight
     try:
         listed = read_categories(categories)
         if isinstance(listed, tuple) and None in listed:
-            raise _RefusalError(_CATEGORIES)
+            raise _RefusalError(VECTOR_CATEGORIES)
     except DpfastError:
-        raise _RefusalError(_CATEGORIES) from None
+        raise _RefusalError(VECTOR_CATEGORIES) from None
     try:
         units = budget_units(epsilon, "epsilon")
     except DpfastError:
-        raise _RefusalError(_EPSILON) from None
+        raise _RefusalError(VECTOR_EPSILON) from None
     return weights_of(Fraction(units, UNITS_PER_ONE), listed if isinstance(listed, int) else len(listed))

@@ -4,8 +4,8 @@ The kernels of dpfast are compiled into a shared library at the first use, which
 is kept in the user's cache folder (``$XDG_CACHE_HOME/dpfast`` or ``~/.cache/dpfast``), and opened by this import from
 then on. Polars calls it without Python, on all its threads. Where it cannot be built (no C compiler and no ``ld``, no
 AES instructions, not Linux on x86-64), `polars.map_batches` draws the same, more slowly, one column at a time, and a
-warning says so once. Randomized response on a list of categories runs in Python everywhere. Where a query runs
-Python in the background, as with ``collect(background=True)``, wait for it before the process ends: Polars aborts else.
+warning says so once. Randomized response runs in Python everywhere. Where a query runs Python in the background, as
+with ``collect(background=True)``, wait for it before the process ends: Polars aborts else.
 
 A few samples in a million need Python after all. A process that runs a query which another one made imports this
 module first. Where a signal's handler raises while Python works on such a sample, the query fails with Polars'

@@ -177,4 +177,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -81,4 +81,4 @@ def wide_decay(slope, distance):
     return m, e
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -21,7 +21,7 @@ from dpfast.mechanisms.noise.exact import whole_number_below
 from dpfast.randomness import Keystream, Purpose, RandomSource, Tail
 from dpfast.threads import share, thread_count
 
-__all__ = ["OptimizedLocalHashing", "count_supports"]
+__all__ = ["OptimizedLocalHashing", "count_supports", "hash_block"]
 
 _ROWS = 2**14
 #: Values that a thread counts at a time.
@@ -84,9 +84,14 @@ class OptimizedLocalHashing(SupportOracle):
         return max(1, min(round(PRIME * response_support(self.exactly, 1)[1]), PRIME - 1))
 
     @cached_property
+    def truth(self) -> int:
+        """The probability that a hash is one's own, times 2**64, T."""
+        return truth_threshold(self.exactly, self.width, PRIME)
+
+    @cached_property
     def support(self) -> Support:
         """The probability that a report supports its own value, and that it supports another one."""
-        own, other = Fraction(truth_threshold(self.exactly, self.width, PRIME), 2**64), Fraction(self.width, PRIME)
+        own, other = Fraction(self.truth, 2**64), Fraction(self.width, PRIME)
         return Support(float(own), float(other), float(own - other))
 
     @property
@@ -98,7 +103,6 @@ class OptimizedLocalHashing(SupportOracle):
         length = column.length
         released = fresh_array(length, np.dtype(np.int64))
         keystream = Keystream(source.key())
-        truth = truth_threshold(self.exactly, self.width, PRIME)
 
         def work(numbers: Iterator[int]) -> None:
             words = keystream.words(Purpose.NOISE)
@@ -108,28 +112,38 @@ class OptimizedLocalHashing(SupportOracle):
                 values = codes_of(column, start, min(start + _ROWS, length))
                 drawn, reports = buffer[: 3 * values.size], released[start : start + values.size]
                 words.fill(block, drawn)
-                if hash_rows(drawn, values, np.uint64(self.size), np.uint64(truth), np.uint64(self.width), reports):
-                    for row in np.flatnonzero(reports < 0).tolist():
-                        own = [int(word) for word in drawn[3 * row : 3 * row + 3]]
-                        tail = Tail(keystream, 3 * (start + row) + 1, own[1], 64)
-                        reports[row] = self._finished(int(values[row]), own[0] < truth, own[2], tail)
+                hash_block(self, drawn, values, keystream, start, reports)
 
         share(work, -(-length // _ROWS), thread_count(threads, length))
         return released
-
-    def _finished(self, value: int, truthful: bool, word: int, tail: Tail) -> int:
-        """Return the report of a row of whose hash more bits are needed."""
-        start, stop = (0, self.width) if truthful else (self.width, PRIME)
-        if not 0 <= value < self.size:
-            start, stop, value = 0, PRIME, 0
-        slope = (word >> 35) % PRIME
-        return slope << 29 | (start + whole_number_below(stop - start, tail) - slope * value) % PRIME
 
     def _counts(self, reports: Any, wanted: NDArray[np.int64] | None, threads: object) -> tuple[int, NDArray[np.int64]]:
         column = read_numbers(reports)
         counts = np.zeros(self.size if wanted is None else wanted.size, np.int64)
         count_supports(column, self.width, wanted, counts, threads)
         return column.length, counts
+
+
+def hash_block(
+    oracle: OptimizedLocalHashing,
+    words: NDArray[np.uint64],
+    values: NDArray[Any],
+    keystream: Keystream,
+    first_row: int,
+    reports: NDArray[np.int64],
+) -> None:
+    """Fill ``reports`` from three words a row; rows that they do not decide read more bits of the second one."""
+    truth, width, size = oracle.truth, oracle.width, oracle.size
+    if not hash_rows(words, values, np.uint64(size), np.uint64(truth), np.uint64(width), reports):
+        return
+    for row in np.flatnonzero(reports < 0).tolist():
+        first, second, third = (int(word) for word in words[3 * row : 3 * row + 3])
+        value = int(values[row])
+        start, stop = (0, width) if first < truth else (width, PRIME)
+        if not 0 <= value < size:
+            start, stop, value = 0, PRIME, 0
+        tail, slope = Tail(keystream, 3 * (first_row + row) + 1, second, 64), (third >> 35) % PRIME
+        reports[row] = slope << 29 | (start + whole_number_below(stop - start, tail) - slope * value) % PRIME
 
 
 def count_supports(

@@ -41,7 +41,7 @@ from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import RandomSource
 from dpfast.stability.answers import Cost
 
-__all__ = ["Delta", "PassingTest", "Test", "distance_to_pass", "pass_probability", "read_delta", "read_test"]
+__all__ = ["TEST", "Delta", "PassingTest", "Test", "distance_to_pass", "pass_probability", "read_delta", "read_test"]
 
 #: Above 0: without it nothing could ever be shown.
 Delta: TypeAlias = Annotated[Real, Special(lambda: (*DELTA.wrong(), 0, 0.0))]

@@ -26,7 +26,7 @@ from dpfast.errors import DpfastError, ParameterError, Words
 from dpfast.stability import worker
 from dpfast.threads import share
 
-__all__ = ["Calls", "FixedTime", "Function", "Progress", "Timeout", "Workers", "prepare_calls"]
+__all__ = ["TIMEOUT", "WORKERS", "Calls", "FixedTime", "Function", "Progress", "Timeout", "Workers", "prepare_calls"]
 
 _NOT_CALLABLE = Special(lambda: (5, True, "sum", b"sum", 0.5, [len], object(), {}))
 #: A function of one block of the data: its rows, as the kind that was given.
@@ -74,6 +74,7 @@ class Calls:
     workers: int
     fixed_time: bool
     progress: Callable[[int], object] | None
+    _checked: list[_Worker] = field(default_factory=list)
 
     def run(self, arguments: Callable[[int], tuple[Any, ...]], count: int) -> list[bytes]:
         """Return the answers to ``arguments(0)``, ``arguments(1)``, ..., each from a call of its own.
@@ -84,7 +85,9 @@ class Calls:
         end = time.monotonic() + -(-count // workers) * self.timeout
         answers = [b""] * count
         done = _Done(self.progress)
-        pool = [_Worker(self.setup) for _ in range(workers)] if self.setup is not None else []
+        pool: list[_Worker] = []
+        if self.setup is not None:
+            pool = [self._checked.pop() if self._checked else _Worker(self.setup) for _ in range(workers)]
         left = list(pool)
 
         def work(numbers: Iterator[int]) -> None:
@@ -111,12 +114,10 @@ class Calls:
         if self.setup is None:
             return
         one = _Worker(self.setup)
-        try:
-            loaded = one.ask(b"", _START_SECONDS)
-        finally:
+        if one.ask(b"", _START_SECONDS) != b"loaded":
             one.end()
-        if loaded != b"loaded":
             raise _not_sent()
+        self._checked.append(one)  # the first to be used
 
 
 @dataclass
@@ -173,6 +174,10 @@ class _Worker:
             self.end()
             raise DpfastError("no process for the function could be started; write workers=0 to call it in this one")
         return process
+
+    def __del__(self) -> None:
+        """Leave no process behind where it was not used after all."""
+        self.end()
 
     def end(self) -> None:
         """Kill the process and whatever it started."""

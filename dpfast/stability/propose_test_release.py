@@ -27,7 +27,7 @@ from dpfast.stability.answers import Cost, StableAnswer, give, pay
 from dpfast.stability.instability import median_of, rows_until_wide
 from dpfast.stability.named import Bounded, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
-from dpfast.stability.processes import Calls, Function, Timeout, Workers, prepare_calls
+from dpfast.stability.processes import TIMEOUT, WORKERS, Calls, Function, Timeout, Workers, prepare_calls
 from dpfast.stability.rows import Data, Rows, read_rows
 from dpfast.stability.subsample_and_aggregate import Dataset
 
@@ -35,7 +35,7 @@ __all__ = ["Distance", "Share", "distance_of", "propose_test_release"]
 
 _LARGEST = 2.0**960
 _BOUND = Number(1e-250, 1e250)
-_DEFAULT = Number(-_LARGEST, _LARGEST)
+_DEFAULT = Number()
 SHARE = Number(0, 1, above=True, below=True)
 #: The part of epsilon that a test gets.
 Share: TypeAlias = Annotated[Real, SHARE]
@@ -168,6 +168,8 @@ def propose_test_release(
     noise = Cost("noise for a proposed bound", Laplace(scale, round_up(widest)), rest)
     costs = [passing.cost("test of a proposed bound"), noise]
     rows = read_rows(data)
+    TIMEOUT.read("timeout", timeout)
+    WORKERS.read_optional("workers", workers)
     asked = _named(function, distance, rows, bounds, grid, exact, relation)
     if asked is None:
         asked = _given(function, distance, data, rows, bounds, grid, timeout, workers, instead)

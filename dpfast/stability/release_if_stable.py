@@ -21,7 +21,7 @@ from dpfast.stability.answers import StableAnswer, give, pay
 from dpfast.stability.instability import count_labels, median_instability_of, median_of, mode_of
 from dpfast.stability.named import Bounded, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
-from dpfast.stability.processes import Function, Timeout, Workers, prepare_calls
+from dpfast.stability.processes import TIMEOUT, WORKERS, Function, Timeout, Workers, prepare_calls
 from dpfast.stability.propose_test_release import Distance, distance_of
 from dpfast.stability.rows import Data, Rows, read_rows
 from dpfast.stability.subsample_and_aggregate import Dataset
@@ -139,6 +139,8 @@ def release_if_stable(
     passing = read_test(test, *amounts)
     passing.prepare()
     rows = read_rows(data)
+    TIMEOUT.read("timeout", timeout)
+    WORKERS.read_optional("workers", workers)
     if callable(function):
         for name, given in (("bounds", bounds), ("grid", grid)):
             if given is not None:

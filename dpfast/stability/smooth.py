@@ -30,7 +30,7 @@ S(x) Z / alpha in T) <= exp(epsilon_2) P(f(x) + S(x') Z / alpha in T) + delta, a
 What is released is f(x) + S Z / alpha rounded to the grid of the bounds, which has nothing to do with S: rounding is
 post-processing, and the draw is exact, in ball arithmetic, for every S.
 
-Rounding of S. What is computed is within a relative 2**-35 of S for a beta that is smaller by 2**-33, and then raised
+Rounding of S. What is computed is within a relative 2**-35 of the S of a beta that is smaller by 2**-33, then raised
 by a relative 2**-34; or it is the constant 2**-900 times the distance of the bounds, where that is larger. So it is not
 below the local sensitivity, and falls by exp(-beta) at most from x to x'.
 """

@@ -19,7 +19,7 @@ from dpfast.randomness import Random, random_source
 from dpfast.stability import aggregators
 from dpfast.stability.answers import StableAnswer, give, pay
 from dpfast.stability.blocks import assign_blocks
-from dpfast.stability.passing import Test, read_delta, read_test
+from dpfast.stability.passing import TEST, Test, read_delta, read_test
 from dpfast.stability.processes import FixedTime, Function, Progress, Timeout, Workers, prepare_calls
 from dpfast.stability.rows import Data, read_rows
 from dpfast.stability.smooth import smooth_noise
@@ -248,11 +248,10 @@ def _aggregator(
     if delta and not needs_delta and not smooth:
         mend = "" if kind != "mode" else "leave out delta, or the candidates"
         raise ParameterError("delta", delta / UNITS_PER_ONE, "left out: this aggregator is of pure epsilon", mend)
-    tested = (
-        read_test(test, epsilon, read_delta(None if not delta else Fraction(delta, UNITS_PER_ONE)))
-        if needs_delta
-        else None
-    )
+    TEST.read("test", test)
+    tested = None
+    if needs_delta:
+        tested = read_test(test, epsilon, read_delta(Fraction(delta, UNITS_PER_ONE) if delta else None))
     if kind == "mode":
         for name, given in (("bounds", bounds), ("default", default), ("grid", grid)):
             if given is not None:

@@ -64,6 +64,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
+from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError
 from dpfast.kernels.streaming import buffers as kernels
 from dpfast.mechanisms.noise.additive import Buffers as Scratch
@@ -228,7 +229,7 @@ class _BufferState(State):
         keystream = Keystream(source.key())
         totals, buffers = self.arrays["totals"], self.arrays["buffers"]
         counters = totals.size
-        figures = np.empty(counters, np.int64)
+        figures = fresh_array(counters, np.dtype(np.int64))
 
         def work(numbers: Iterator[int]) -> None:
             words = keystream.words(Purpose.NOISE)

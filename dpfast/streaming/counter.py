@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import Single
 from dpfast.arguments import Number, Whole
-from dpfast.columns import Column
+from dpfast.columns import Column, dimensions
 from dpfast.columns.declarations import WholeColumn
 from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
+from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError, Words
 from dpfast.randomness import RandomSource, process_mark
 from dpfast.streaming.keeping import PATH, StateFile, read_path
 from dpfast.streaming.method import Method, State
@@ -52,8 +52,12 @@ class ContinualCounter:
         All that is released over the horizon, for an accountant.
     entry
         The charge's number in the ledger, None without one.
+    largest_increment
+        What increments are moved to, with their sign, where they are beyond it.
     path
         The file in which it keeps itself, or None.
+    released
+        The figures of the last step, if they were written to that file, else None.
 
     """
 
@@ -103,13 +107,18 @@ class ContinualCounter:
         return self._method.event
 
     @property
+    def largest_increment(self) -> int:
+        """What increments are moved to where they are beyond it: 2**61 / horizon, for the square root about 2**41."""
+        return self._method.largest_increment
+
+    @property
     def path(self) -> Path | None:
         """The file in which it keeps itself."""
         return None if self._file is None else self._file.path
 
     @property
     def released(self) -> NDArray[np.int64] | int | None:
-        """The figures of the last step, as it returned them: an int of a single counter; None before the first."""
+        """The figures of the last step that was taken since the counter is kept; an int of a single counter."""
         if self._figures is None:
             return None
         return int(self._figures[0]) if self.counters == 1 else self._figures.copy()
@@ -135,8 +144,8 @@ class ContinualCounter:
         ----------
         increments
             For each counter how many rows (or the sum of their values) came in this step: whole numbers, as a column of
-            any library or a list, or a number for a single counter. A null counts as 0. Numbers beyond 2**61 / horizon
-            are moved to it.
+            any library or a list, or a number for a single counter. A null counts as 0. Numbers beyond
+            ``largest_increment`` are moved to it.
         number
             None, or the number of the step, counted from 1. If it is the last step that was taken, and increments are
             the same, its figures are returned again: so a step may be repeated by who does not know whether it was
@@ -199,7 +208,7 @@ class ContinualCounter:
         self._refuse_other_process()
         with self._lock:
             self._refuse_ended()
-            return self._taken(numbers).copy()
+            return self._taken(numbers)
 
     def run(self, increments: Increments) -> Any:  # the same kind
         """Take a step of a single counter for each number in a column; return all figures.
@@ -319,7 +328,7 @@ class ContinualCounter:
             secrets = (bytes.fromhex(facts[name]) for name in ("secret", "history", "before"))
             counter._secret, counter._history, counter._before = secrets
             counter._state.step = facts["step"]
-            if facts["step"]:
+            if facts["has_released"]:
                 counter._figures = arrays["released"]
             for name, own in counter._state.arrays.items():
                 if own.size:
@@ -331,7 +340,8 @@ class ContinualCounter:
 
     def _facts(self) -> dict[str, Any]:
         secrets = {"secret": self._secret.hex(), "history": self._history.hex(), "before": self._before.hex()}
-        return {"asked": self._asked.to_json(self._method), "step": self.steps, "entry": self.entry, **secrets}
+        known = {"has_released": self._figures is not None}
+        return {"asked": self._asked.to_json(self._method), "step": self.steps, "entry": self.entry, **secrets, **known}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         figures = np.zeros(self.counters, np.int64) if self._figures is None else self._figures
@@ -340,6 +350,8 @@ class ContinualCounter:
     def _read(self, increments: Any, *, single: bool = False) -> tuple[Column, NDArray[np.int64]]:
         if single and self.counters > 1:
             raise ParameterError("increments", Words("a run"), "of a single counter", "call step for each of the steps")
+        if dimensions(increments) > 1:
+            raise ColumnError("increments must be one column, or a number; flatten them, a counter for each entry")
         column = borrow_integers(increments, "increments", "round them, or count in smaller units")
         if not single and column.length != self.counters:
             has = Words(f"of {column.length} rows")
@@ -362,7 +374,7 @@ class ContinualCounter:
 
     def _run(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         if not self._secret:
-            figures = self._state.run(numbers, self._asked.limit, lambda: self._source, self._threads)
+            figures = self._state.run(numbers, self._method.largest_increment, lambda: self._source, self._threads)
         else:
             # Step by step: the keys are the same as if they came one by one.
             figures = np.empty(numbers.size, np.int64)
@@ -375,18 +387,18 @@ class ContinualCounter:
         if self._secret:
             self._before, self._history = self._history, follow(self._history, numbers)
             source = StepKeys(self._secret, self.steps + 1, self._history)
-        return self._state.advance(numbers, self._asked.limit, source, self._threads)
+        return self._state.advance(numbers, self._method.largest_increment, source, self._threads)
 
     def _guarded(self, work: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the figures of what was done, written to the disk first; what is interrupted ends the counter."""
         self._ended = "was interrupted in a step, which ended it; restore it from its file, if it has one"
         figures = work()
-        self._figures = figures[-1:] if self.counters == 1 else figures
         if self._file is not None:
+            self._figures = (figures[-1:] if self.counters == 1 else figures).copy()
             self._file.write(self._facts(), self._arrays())
         self._refuse_other_process()
         self._ended = ""
-        return figures.copy()
+        return figures
 
     def _refuse_ended(self) -> None:
         if self._ended:

@@ -88,6 +88,11 @@ class Method(ABC):
         self.horizon = horizon
 
     @property
+    def largest_increment(self) -> int:
+        """Where increments are moved to, so that totals stay in 64 bits."""
+        return LARGEST_TOTAL // self.horizon
+
+    @property
     def found(self) -> Found:
         """What was searched for when this was planned: enough, with its arguments, to plan it again."""
         return {}
@@ -117,7 +122,9 @@ class Method(ABC):
         """Return the state before the first step."""
 
 
-def noise_for(budget: Budget, unit: StreamUnit, norms: Norms, *, gaussian: bool) -> IntegerNoise:
+def noise_for(
+    budget: Budget, unit: StreamUnit, norms: Norms, *, gaussian: bool, largest: float = LARGEST_SCALE
+) -> IntegerNoise:
     """Return the least noise that a budget buys for measurements of these norms.
 
     Raises
@@ -133,7 +140,7 @@ def noise_for(budget: Budget, unit: StreamUnit, norms: Norms, *, gaussian: bool)
         noise = gaussian_of_delta(squared, budget.units, budget.delta_units, mend=_MEND)
     else:
         noise = laplace_of_epsilon(unit.l1(norms), budget.units, mend=_MEND)
-    if noise.scale > LARGEST_SCALE:
-        allowed = "larger: the noise would be wider than 2**48"
+    if noise.scale > largest:
+        allowed = "larger: the noise would be wider than totals are"
         raise ParameterError(budget.kind, float(budget.amount), allowed, _MEND)
     return noise

@@ -9,7 +9,7 @@ from dpfast.accounting.budget import Budget
 from dpfast.arguments import Choice
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.streaming.buffers import BufferedToeplitz
-from dpfast.streaming.method import LARGEST_TOTAL, Found, Method
+from dpfast.streaming.method import Found, Method
 from dpfast.streaming.pan_private import PanPrivate
 from dpfast.streaming.square_root import SquareRootCounter
 from dpfast.streaming.trees import BinaryTree, Honaker
@@ -33,11 +33,6 @@ class Asked:
     mechanism: str
     budget: Budget
     unit: StreamUnit
-
-    @property
-    def limit(self) -> int:
-        """Where increments are moved to, so that totals stay in 64 bits."""
-        return LARGEST_TOTAL // self.horizon
 
     def to_json(self, method: Method) -> dict[str, Any]:
         """Return them as JSON can say them, with what was searched for."""

@@ -28,6 +28,8 @@ LARGEST_KEPT = 2**26
 """Numbers of each kind that are kept at most."""
 
 _LONGEST = 2**20
+#: Coefficients are multiples of 2**-20, and noise is in such parts as well.
+_LARGEST_SCALE = 2.0**58
 
 
 class SquareRootCounter(Method):
@@ -53,12 +55,17 @@ class SquareRootCounter(Method):
             sums = np.cumsum(self.coefficients)
             sums[unit.max_steps :] -= sums[: -unit.max_steps].copy()
             squared = sum(entry**2 for entry in sums.tolist())
-        self.noise = noise_for(budget, unit, Norms(0, Fraction(squared)), gaussian=True)
+        self.noise = noise_for(budget, unit, Norms(0, Fraction(squared)), gaussian=True, largest=_LARGEST_SCALE)
         first = np.zeros((1, horizon))
         first[0, 0] = 1.0
         #: A prefix is the sum of these times the measurements, the last one's first.
         self.shares = np.cumsum(strategy.reconstruct_rows(first)[0])
-        self.largest = LARGEST_TOTAL // strategy.row
+        self._largest = LARGEST_TOTAL // strategy.row
+
+    @property
+    def largest_increment(self) -> int:
+        """See `Method.largest_increment`: here measurements must stay in 64 bits."""
+        return self._largest
 
     def variances(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Method.variances`."""
@@ -73,7 +80,7 @@ class SquareRootCounter(Method):
         if self.horizon * counters > LARGEST_KEPT:
             mend = 'use mechanism="blt"'
             raise ParameterError("counters", counters, f"at most {LARGEST_KEPT // self.horizon} for this horizon", mend)
-        return _SquareRootState(self.noise, self.coefficients, self.shares, self.largest, counters)
+        return _SquareRootState(self.noise, self.coefficients, self.shares, counters)
 
 
 class _SquareRootState(State):
@@ -84,10 +91,9 @@ class _SquareRootState(State):
         noise: IntegerNoise,
         coefficients: NDArray[np.int64],
         shares: NDArray[np.float64],
-        largest: int,
         counters: int,
     ) -> None:
-        self._noise, self._coefficients, self._shares, self._largest = noise, coefficients, shares, largest
+        self._noise, self._coefficients, self._shares = noise, coefficients, shares
         shape = (coefficients.size, counters)
         super().__init__(increments=np.zeros(shape, np.int64), measured=np.zeros(shape, np.int64))
 
@@ -96,7 +102,6 @@ class _SquareRootState(State):
     ) -> NDArray[np.int64]:
         """See `State.advance`."""
         given, measured = self.arrays["increments"], self.arrays["measured"]
-        limit = min(limit, self._largest)
         stop = self.step + 1
         np.clip(increments, -limit, limit, out=given[self.step])
         exact = self._coefficients[:stop][::-1] @ given[:stop]

@@ -81,6 +81,6 @@ def laplace_sum_error(scales: Scales, miss: Annotated[float, _MISS]) -> float:
     300.389
 
     """
-    b, log = _scales(scales), math.log(2 / _MISS.read("miss", miss))
+    b, log = _scales(scales), math.log(2) - math.log(_MISS.read("miss", miss))
     nu = max(math.sqrt(float((b**2).sum())), float(b.max()) * math.sqrt(log))
     return nu * math.sqrt(8 * log)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
 from dpfast.columns import BLOCK_ROWS
+from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.streaming import trees as kernels
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource
@@ -138,7 +139,7 @@ class _TreeState(State):
         nodes = np.empty(totals.size, np.int64)
         kernels.open_nodes(increments, np.int64(limit), totals, exact[before], nodes)
         measured = self._noise.add(nodes, source, threads)
-        figures = np.empty(totals.size, np.int64)
+        figures = fresh_array(totals.size, np.dtype(np.int64))
         kernels.add_columns(noisy[before], measured, figures)
         exact[level], noisy[level] = totals, figures
         self.step += 1
@@ -150,15 +151,14 @@ class _TreeState(State):
         """See `State.run`: in blocks, whose nodes are drawn together."""
         exact, noisy = (self.arrays[name][:, 0].copy() for name in ("exact", "noisy"))
         total, top = np.int64(self.arrays["totals"][0]), np.int64(self._top)
-        figures = np.empty(increments.size, np.int64)
+        figures = fresh_array(increments.size, np.dtype(np.int64))
         nodes = np.empty(min(BLOCK_ROWS, increments.size), np.int64)
         for start in range(0, increments.size, BLOCK_ROWS):
             block = increments[start : start + BLOCK_ROWS]
             part, step = nodes[: block.size], np.int64(self.step)
             total = kernels.run_nodes(block, np.int64(limit), step, top, exact, total, part)
             measured = self._noise.add(part, sources(), threads)
-            kernels.sum_nodes(measured, step, top, noisy)
-            figures[start : start + block.size] = measured
+            kernels.sum_nodes(measured, step, top, noisy, figures[start : start + block.size])
             self.step += block.size
         self.arrays["exact"][:, 0], self.arrays["noisy"][:, 0] = exact, noisy
         self.arrays["totals"][0] = total

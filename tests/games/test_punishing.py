@@ -137,11 +137,14 @@ def test_facilities_are_the_punishing_mechanism_of_their_utilities(monkeypatch):
 
     monkeypatch.setattr(punishing, "select", spy)
     monkeypatch.setattr(punishing, "_falls", lambda *given: False)
-    homes = np.array([0.0, 0.3, 0.3, 1.0, 7.0, np.nan])
+    homes = pl.Series([0.0, 0.3, 0.3, 1.0, 7.0, np.nan, None])
     place_facilities(homes, 2, steps=4, epsilon=1.0)
     utilities = facility_utilities(4, list(itertools.combinations(range(5), 2)))
-    dpf.punishing_mechanism([0, 1, 1, 4, 4, -1], utilities, epsilon=1.0)
+    # No report leaves anybody out, or it might pay: what is missing is type 0.
+    dpf.punishing_mechanism(pl.Series([0, 1, 1, 4, 4, -1, None]), utilities, epsilon=1.0)
+    dpf.punishing_mechanism([0, 1, 1, 4, 4, 0, 0], utilities, epsilon=1.0)
     np.testing.assert_allclose(seen[0], seen[1], atol=1e-8)
+    np.testing.assert_array_equal(seen[1], seen[2])
 
 
 def test_how_often_reports_bind(seed):

@@ -59,7 +59,10 @@ def regularised(distribution, scores, weight):
 
 
 def test_the_law_maximises_welfare_plus_entropy(seed):
-    """Row 10-11: the conditions of Karush, Kuhn and Tucker hold for exp(epsilon n F / 2), not as printed (E31)."""
+    """Rows 10-6 and 10-11: the conditions of Karush, Kuhn and Tucker hold for exp(epsilon n F / 2), not as printed.
+
+    That is erratum E31. The welfare is OPT - 2 ln(outcomes / miss) / (epsilon n) at least.
+    """
     generator = np.random.default_rng(seed)
     rows, epsilon = generator.random((20, 5)), 0.7
     count, average = len(rows), rows.mean(axis=0)

@@ -3,6 +3,23 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.fixture(params=["python", "compiled"])
+def duckdb_route(request, monkeypatch):
+    """DuckDB's functions in Python, and the compiled ones where they can be had."""
+    pytest.importorskip("duckdb")
+    from dpfast.integrations.plugin.library import UnavailableError, library
+
+    from . import duckdb_queries
+
+    if request.param == "compiled":
+        try:
+            library()
+        except UnavailableError as error:
+            pytest.skip(str(error))
+        monkeypatch.setitem(duckdb_queries.CONFIG, "allow_unsigned_extensions", True)
+    return request.param
+
+
 @pytest.fixture
 def databases(request):
     """Return what makes a database of a frame, by its name; tests of PostgreSQL are skipped where there is none."""

@@ -13,8 +13,16 @@ SECRET = 31337
 PIECE = 2048
 
 
+#: How databases are opened; the fixture ``duckdb_route`` changes it.
+CONFIG: dict[str, bool] = {}
+
+
+def connect(*place):
+    return duckdb.connect(*place, config=CONFIG)
+
+
 def connected(threads=1, **settings):
-    connection = duckdb.connect()
+    connection = connect()
     connection.execute(f"SET threads = {threads}")
     register_functions(connection, **settings)
     return connection

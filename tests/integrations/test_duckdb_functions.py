@@ -22,7 +22,9 @@ from dpfast.mechanisms.noise.pieces import BYTES_OF_A_KEY
 from dpfast.randomness import Keystream, Purpose
 from dpfast.testing import SeededRandom
 
-from .duckdb_queries import PIECE, SECRET, Watched, connected, duckdb, fetched
+from .duckdb_queries import PIECE, SECRET, Watched, connect, connected, duckdb, fetched
+
+pytestmark = pytest.mark.usefixtures("duckdb_route")
 
 
 def by_hand(kind, columns, scale, random):
@@ -239,9 +241,9 @@ def test_registering_again_replaces():
 
 
 def test_cursors_and_other_connections_have_the_functions(tmp_path):
-    first = duckdb.connect(tmp_path / "a.duckdb")
+    first = connect(tmp_path / "a.duckdb")
     register_functions(first)
-    for other in (first.cursor(), duckdb.connect(tmp_path / "a.duckdb")):
+    for other in (first.cursor(), connect(tmp_path / "a.duckdb")):
         assert fetched(other, "SELECT dpf_laplace(7, 1e-6)") == [7]
         with pytest.raises(ParameterError, match="connection must be one to a database without functions of these"):
             register_functions(other)
@@ -249,7 +251,7 @@ def test_cursors_and_other_connections_have_the_functions(tmp_path):
 
 
 def test_a_function_of_the_users_own_is_not_taken_for_ours():
-    connection = duckdb.connect()
+    connection = connect()
     cursor = connection.cursor()
     cursor.create_function("dpf_laplace", lambda n, scale: n, ["BIGINT", "DOUBLE"], "BIGINT")
     with pytest.raises(ParameterError, match="a database that has dpf_laplace"):

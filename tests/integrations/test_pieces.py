@@ -111,6 +111,7 @@ def test_a_call_within_a_call_takes_other_words():
     assert (noisy == inner[1]).mean() < 0.01
 
 
+@pytest.mark.usefixtures("duckdb_route")
 def test_threads_share_a_connection_and_its_cursors():
     """Eight threads draw 160,000 numbers of scale 2**24: a word that served two would show in pairs."""
     connection = connected(threads=2)

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.errors import ParameterError
+from dpfast.errors import ColumnError, ParameterError
 from dpfast.integrations.plugin import refining
 from dpfast.integrations.plugin.library import UnavailableError, library
 from dpfast.integrations.polars_plugin import Expressions, gaussian, laplace, randomized_response
@@ -151,9 +151,8 @@ def test_an_error_inside_is_an_error_outside(run, expr, scale, number):
 @EACH_ENGINE
 def test_a_wrong_type_of_responses(run):
     for column in (pl.Series("n", [1.0]), pl.Series("n", ["a"]), pl.Series("n", [1], dtype=pl.UInt64)):
-        with pytest.raises(pl.exceptions.PolarsError) as raised:
+        with pytest.raises(ColumnError, match="values must "):
             run(column.to_frame(), randomized_response(pl.col("n"), 3, 1.0))
-        assert layout.ERRORS[layout.WHOLE_TYPE] in str(raised.value)
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, True, "s", None, [1.0], float("nan"), 2.0**961, pl.Series([1.0])])
@@ -408,7 +407,7 @@ def test_samples_that_python_finishes(run, mechanism, monkeypatch):
     At scales near 2**25 one row in 200,000 is undecided. That none of 6 million is happens once in 1e12 runs.
     """
     finished, own = [], refining._draw
-    monkeypatch.setattr(refining, "_draw", lambda job, key: (finished.append(threading.get_ident()), own(job, key)))
+    monkeypatch.setattr(refining, "_draw", lambda job: (finished.append(threading.get_ident()), own(job)))
     frame = pl.DataFrame({"n": np.zeros(6_000_000, np.int64)})
     drawn = run(frame, mechanism(pl.col("n"), 2.0**24.9))
     assert drawn["n"].abs().max() < 2.0**31
@@ -417,7 +416,7 @@ def test_samples_that_python_finishes(run, mechanism, monkeypatch):
 
 @EACH_ENGINE
 def test_an_error_in_python_is_an_error_outside(run, monkeypatch):
-    def fail(job, key):
+    def fail(job):
         raise KeyError("a private value")
 
     monkeypatch.setattr(refining, "_draw", fail)

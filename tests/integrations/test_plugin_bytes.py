@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from dpfast.columns import BLOCK_ROWS, borrow
-from dpfast.exact.amounts import budget_units
 from dpfast.integrations.plugin import refining
-from dpfast.integrations.plugin.calls import pack_response, pack_scale
+from dpfast.integrations.plugin.calls import pack_scale
 from dpfast.integrations.plugin.fallback import draw
 from dpfast.integrations.plugin.library import UnavailableError, library
 from dpfast.kernels.plugin import layout
 from dpfast.kernels.plugin.bodies import BLOCK_ROWS as BODY_ROWS
-from dpfast.local.responses import answer_rows, weights_of
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
 
@@ -143,38 +139,17 @@ def test_scales_of_whole_numbers(given):
     same(array, expected("laplace", pa.array([5, 6, 7]), np.array([1.0, 2.0, 3.0])))
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "uint32"])
-@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (5, 0.3), (5000, 2.0), (3, 45.0), (3, 25.0), (2**31, 1.0)])
-def test_randomized_response(dtype, k, epsilon):
-    """Among them parameters that leave rows to the exact path: k = 3 and epsilon = 25 with words of 32 bits."""
-    rows = BLOCK_ROWS + 5000
-    mask = np.random.default_rng(5).random(rows) < 0.1
-    values = pa.array((np.arange(rows) % (min(k, 10**6) + 1)).astype(dtype), mask=mask)
-    units = budget_units(epsilon, "epsilon")
-    array, status = under_key("randomized_response", [values], pack_response(units, k), KEY)
-    column = borrow(values)
-    answers = answer_rows(column, weights_of_units(units, k), FixedKey(KEY), 1)
-    assert status == 0
-    same(array, column.rebuild_without_nulls(answers))
-
-
-def weights_of_units(units, k):
-
-    return weights_of(Fraction(units, 10**18), k)
-
-
 @pytest.fixture
 def finished(monkeypatch):
     """The number of rows that Python finished for the plugin."""
     counts = []
-    for name in ("_draw", "_answer"):
-        own = getattr(refining, name)
+    own = refining._draw
 
-        def count(job, keystream, own=own):
-            counts.append(job[layout.JOB_COUNT])
-            own(job, keystream)
+    def count(job):
+        counts.append(job[layout.JOB_COUNT])
+        own(job)
 
-        monkeypatch.setattr(refining, name, count)
+    monkeypatch.setattr(refining, "_draw", count)
     return counts
 
 
@@ -191,16 +166,6 @@ def test_rows_that_python_finishes(operation, scale, per_row, finished):
     assert status == 0
     assert sum(finished) >= 2
     same(array, expected(operation, values, scales if per_row else scale))
-
-
-def test_answers_that_python_finishes(finished):
-    rows, k, units = 2_000_000, 4096, 10**15
-    values = pa.array(np.arange(rows) % (k + 9), mask=np.arange(rows) % 3 == 0)
-    array, status = under_key("randomized_response", [values], pack_response(units, k), KEY)
-    column = borrow(values)
-    assert status == 0
-    assert sum(finished) >= 2
-    same(array, column.rebuild_without_nulls(answer_rows(column, weights_of_units(units, k), FixedKey(KEY), 1)))
 
 
 @pytest.mark.parametrize("operation", NOISE)
@@ -260,9 +225,3 @@ def test_nan_under_a_null_is_no_value():
     assert status == 0
     assert bytes(array.buffers()[1])[8:16] == bytes(8)
     assert bytes(array.buffers()[0])[:1] == b"\1"
-
-
-def test_wrong_columns_of_responses():
-    for values in (pa.array([1.0]), pa.array(["a"]), pa.array(["a"]).dictionary_encode(), pa.array([1], "uint64")):
-        _, status = under_key("randomized_response", [values], pack_response(10**18, 3), KEY)
-        assert status == layout.WHOLE_TYPE

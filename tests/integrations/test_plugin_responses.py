@@ -1,4 +1,4 @@
-"""Randomized response as an expression, for lists: every type of column against every kind of list.
+"""Randomized response as an expression: every type of column against a number and every kind of list.
 
 A list that were joined to the column would repeat rows, and the number of rows would tell how often a value is there.
 """
@@ -54,6 +54,7 @@ LISTS = [
     [True, None],
     [DAY, DAY + datetime.timedelta(1)],
     [DAY, None],
+    3,
 ]
 WAYS = {
     "in-memory": lambda frame, expr: frame.lazy().select(expr).collect(engine="in-memory"),

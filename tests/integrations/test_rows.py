@@ -82,7 +82,6 @@ GROUPINGS = {
 }
 
 
-#: Units of an eager frame may be numbered by their values, those of all others are numbered as they are met.
 def figures(source: Any, grouping: Grouping, measures: Any) -> Any:
     found = aggregate(open_source(source), grouping, measures, words)
     columns = {f"m{i}": pl.Series(measure) for i, measure in enumerate(found.measures)}
@@ -101,6 +100,32 @@ def test_figures_are_those_of_the_frame(frame, name, kind):
         "reader": lambda: reader(frame),
     }[kind]()
     assert figures(source, GROUPINGS[name], MEASURES).equals(figures(frame.lazy(), GROUPINGS[name], MEASURES))
+
+
+UNITS = {
+    "near": lambda units: pl.Series(units - 7000),
+    "far": lambda units: pl.Series(units * 90_000 - 10**9),
+    "farther than 2**31": lambda units: pl.Series((units - 10_000) * 2**40),
+    "the last one is far": lambda units: pl.Series(units).set(pl.Series(np.arange(ROWS) == ROWS - 1), 2**62),
+    "unsigned": lambda units: pl.Series(units.astype(np.uint64) + np.uint64(2**64 - 20_000)),
+    "unsigned and far": lambda units: pl.Series(units.astype(np.uint64) * np.uint64(2**49)),
+    "sorted": lambda units: pl.Series(np.sort(units)),
+    "with nulls": lambda units: pl.Series(units).set(pl.Series(np.arange(ROWS) < ROWS // 2), None),
+    "none": lambda units: pl.Series([None] * ROWS, dtype=pl.Int64),
+    "dates": lambda units: pl.Series(units.astype(np.int32)).cast(pl.Date),
+    "truth values": lambda units: pl.Series(units % 2 == 0),
+    "texts": lambda units: pl.Series(units).cast(pl.String),
+}
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_units_keep_the_same_rows_however_the_rows_are_cut(frame, units):
+    frame = frame.with_columns(u=UNITS[units](frame["u"].to_numpy()))
+    expected = figures(frame, GROUPINGS["units"], MEASURES)
+    assert (expected["m0"] != 0).any() == (units != "none")
+    cuts = [frame.lazy(), reader(frame), Batches(frame, 2048), Batches(frame, 2**18 + 1, repeatable=False)]
+    for data in (frame.rechunk(), pl.concat([frame[:5], frame[5:]], rechunk=False), *cuts):
+        assert figures(data, GROUPINGS["units"], MEASURES).equals(expected)
 
 
 def test_points_of_quantiles_are_those_of_the_frame(frame):

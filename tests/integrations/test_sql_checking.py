@@ -86,7 +86,8 @@ def test_values_that_are_others(databases, name, mutant, monkeypatch):
 
 
 def test_the_figures_are_those_of_the_description():
-    people = pl.DataFrame(checking._PEOPLE, schema=["u", "k", "i"], orient="row")
+    rows = [(unit, *held) for unit in checking._PEOPLE for held in checking._HELD]
+    people = pl.DataFrame(rows, schema=["u", "k", "i"], orient="row")
     for query, figures in checking._BOUNDED:
         assert {key: row for (key,), row in bound(people, query).items()} == figures
 

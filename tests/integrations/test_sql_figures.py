@@ -88,8 +88,9 @@ def test_bounding_in_one_reading_gives_the_same(databases, seed):
                 for allowed in (None, public) if keys == ("k",) else (None,):
                     query = GroupQuery(keys, measures, "u", groups, rows, allowed, seed.to_bytes(32, "big"))
                     statement = write(once, '"rides"', frame.schema, query)
-                    for table in ("rows", "pairs", "ordered", "chosen", "groups"):
-                        assert f"dpf0_{table}" in statement.sql or table == "ordered"
+                    of_rows = ("placed", "ordered")
+                    for table in ("rows", *of_rows, "pairs", "counted", "numbered", "chosen", "groups"):
+                        assert f"dpf0_{table}" in statement.sql or table in of_rows
                         assert statement.sql.count(f"FROM dpf0_{table}") <= 1
                     names = [f"key{i}" for i in range(len(keys))]
                     found = pl.DataFrame(

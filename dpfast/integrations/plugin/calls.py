@@ -5,32 +5,20 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 
 import polars as pl
 
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.integrations.plugin.fallback import call_python
 from dpfast.integrations.plugin.library import UnavailableError, library, plugin_expression
 from dpfast.kernels.plugin.layout import MAGIC
-from dpfast.local.responses import weights_of
 
-__all__ = ["call", "pack_response", "pack_scale"]
-
-_LOW = 2**64 - 1
+__all__ = ["call", "pack_scale"]
 
 
 def pack_scale(scale: float) -> bytes:
     """Return one scale for all rows as the compiled bodies read it."""
     return MAGIC + struct.pack("<d", scale)
-
-
-def pack_response(units: int, categories: int) -> bytes:
-    """Return randomized response's parameters as the compiled bodies read them; epsilon in units of 1e-18."""
-    weights = weights_of(Fraction(units, UNITS_PER_ONE), categories)
-    words = categories, weights.weight, weights.shift, int(weights.certain), weights.bits, units & _LOW, units >> 64
-    return MAGIC + struct.pack("<7Q", *words)
 
 
 def call(operation: str, columns: Sequence[pl.Expr], parameters: bytes) -> pl.Expr:

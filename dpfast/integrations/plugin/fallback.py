@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -15,9 +14,7 @@ from numpy.typing import NDArray
 from dpfast.columns import Column, borrow
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
 from dpfast.errors import DataError
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.kernels.plugin import layout
-from dpfast.local.responses import answer_rows, weights_of
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
@@ -33,7 +30,7 @@ def call_python(operation: str, columns: Sequence[pl.Expr], parameters: bytes) -
     """Return the expression of an operation; see `calls.call`."""
     # A UInt32 and an Int16 add up to an Int64, as noise makes it; the other types stay. `first` gives literals the type
     # that they are evaluated with.
-    result = columns[0] if operation == "randomized_response" else columns[0].first() + _NONE
+    result = columns[0].first() + _NONE
     function = partial(draw, operation, parameters=parameters, source=SystemRandom())
     return pl.map_batches(columns, function, return_dtype=pl.dtype_of(result), is_elementwise=True)
 
@@ -48,14 +45,6 @@ def draw(operation: str, columns: Sequence[pl.Series], *, parameters: bytes, sou
 
     """
     values = columns[0]
-    if operation == "randomized_response":
-        if values.dtype not in _NUMBERS[:3]:
-            raise _failed(layout.WHOLE_TYPE)
-        categories, *_, low, high = struct.unpack("<7Q", parameters[len(layout.MAGIC) :])
-        weights = weights_of(Fraction(high << 64 | low, UNITS_PER_ONE), categories)
-        column = borrow(values)
-        answers: pl.Series = column.rebuild_without_nulls(answer_rows(column, weights, source, 1))
-        return answers
     if values.dtype not in _NUMBERS:
         raise _failed(layout.VALUES_TYPE)
     if len(columns) == 1:

@@ -127,12 +127,11 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     Parameters
     ----------
     expr
-        A column of Int64, Int32 or UInt32 if ``categories`` is a number; else of what `dpfast.randomized_response`
-        takes for the list: strings, categoricals, enums, integers, Booleans or dates, each with a list of its kind.
+        A column that `dpfast.randomized_response` takes for these categories: Int64, Int32 or UInt32 if they are a
+        number; else strings, categoricals, enums, integers, Booleans or dates, each with a list of its kind.
     categories, epsilon
-        As for `dpfast.randomized_response`. The compiled library serves a number k of categories alone. For a list
-        every evaluation calls `dpfast.randomized_response` itself, in Python: the same columns are taken and the same
-        refused, and every row has one answer.
+        As for `dpfast.randomized_response`, which every evaluation calls itself, in Python: the same columns are taken
+        and the same refused, and every row has one answer.
 
     Returns
     -------
@@ -144,9 +143,8 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     ------
     ParameterError
         ``expr`` is no expression, or the others are not as for `dpfast.randomized_response`.
-    polars.exceptions.ComputeError, ColumnError
-        When it is evaluated: the column is of another type, or of one that cannot hold a category. The first is for
-        numbers of categories, the second for lists.
+    ColumnError
+        When it is evaluated: the column is of another type, or of one that cannot hold a category.
 
     References
     ----------
@@ -160,22 +158,18 @@ def randomized_response(expr: Values, categories: Categories, epsilon: Epsilon) 
     (String, 0)
 
     """
-    from dpfast.integrations.plugin.calls import call, pack_response  # not at the top: numba takes long to import
-
     column, read = _named(EXPRESSION.read("expr", expr), "expr"), read_categories(categories)
     units = budget_units(epsilon, "epsilon")
-    if isinstance(read, int):
-        return call("randomized_response", [column], pack_response(units, read))
     # Joining with the list, as `replace_strict` does, would repeat rows wherever two categories become equal once cast.
     answer = partial(_answer, categories=read, epsilon=Fraction(units, UNITS_PER_ONE))
     # Literals have no type of their own to begin with, and several columns no single one.
     own = pl.self_dtype() if column.meta.has_multiple_outputs() else pl.dtype_of(column)
-    named = any(isinstance(category, str) for category in read)
+    named = not isinstance(read, int) and any(isinstance(category, str) for category in read)
     return column.map_batches(answer, return_dtype=pl.String if named else own, is_elementwise=True)
 
 
-def _answer(values: pl.Series, *, categories: tuple[Any, ...], epsilon: Fraction) -> pl.Series:
-    from dpfast.local.randomized_response import randomized_response as respond  # see above
+def _answer(values: pl.Series, *, categories: int | tuple[Any, ...], epsilon: Fraction) -> pl.Series:
+    from dpfast.local.randomized_response import randomized_response as respond  # not at the top: numba takes long
 
     if values.dtype == pl.Null:
         raise ColumnError("values must be a column with a type, but was of dtype Null; cast it")
@@ -197,7 +191,7 @@ def _named(column: pl.Expr, argument: str) -> pl.Expr:
 
 
 def _noisy(operation: str, expr: object, scale: object) -> pl.Expr:
-    from dpfast.integrations.plugin.calls import call, pack_scale
+    from dpfast.integrations.plugin.calls import call, pack_scale  # see above
 
     column = _named(EXPRESSION.read("expr", expr), "expr")
     if isinstance(scale, pl.Expr):

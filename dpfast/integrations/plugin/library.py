@@ -1,5 +1,7 @@
 """The plugin's shared library: compiled and linked at its first use, and kept for all later processes.
 
+Polars loads it as a plugin, DuckDB as an extension (duckdb_extension.py), and this process for its few settings.
+
 It is kept in the user's own cache folder, which nobody else may write to: whoever could would run code here. Its name
 has a hash of the kernels' sources, of what compiles them and of the processor, so that an old one is never loaded. It
 appears there whole, and is never replaced: processes that build it at once agree on the first one.
@@ -35,6 +37,7 @@ __all__ = ["Library", "UnavailableError", "library", "open_kept", "plugin_expres
 
 _FOLDER_MODE = 0o700
 _DIGEST_BYTES = 32
+_FOOTER_BYTES = 512
 _MOST_KEPT = 8
 _SECONDS_TO_END = 10.0
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -66,7 +69,8 @@ class Library:
         self.path = path
         self.functions = ctypes.CDLL(str(path))
         self.functions.dpfast_set_callback.argtypes = self.functions.dpfast_set_allocator.argtypes = [ctypes.c_int64]
-        self.functions.dpfast_set_callback.restype = ctypes.c_int64
+        self.functions.dpfast_set_callback.restype = self.functions.dpfast_make_function.restype = ctypes.c_int64
+        self.functions.dpfast_make_function.argtypes = [ctypes.c_int64]
         self.functions.dpfast_set_callback(ctypes.cast(CALLBACK, ctypes.c_void_p).value or 0)
         atexit.register(_let_go, self.functions, os.getpid())
         self.functions.dpfast_set_allocator(_allocator())
@@ -304,10 +308,14 @@ def _link(folder: Path, linker: list[str]) -> Path:
     if run.returncode != 0 or not made.exists():
         raise UnavailableError(f"{Path(linker[0]).name} could not link it")
     made.chmod(0o700)
-    # What stands behind its last section no loader reads.
+    # What stands behind its last section no loader reads, but DuckDB does: what extension this is, and a signature. In
+    # place of the signature's end stands a digest.
+    fields = "4", "linux_amd64", "v1.2.0", "v1", "C_STRUCT", "", "", ""
+    described = b"".join(field.encode().ljust(32, b"\0") for field in reversed(fields))
     with made.open("r+b") as file:
-        digest = hashlib.sha256(file.read()).digest()
-        file.write(digest)
+        code = file.read()
+        written = described.ljust(_FOOTER_BYTES - _DIGEST_BYTES, b"\0")
+        file.write(written + hashlib.sha256(code + written).digest())
         file.flush()
         os.fsync(file.fileno())
     return made

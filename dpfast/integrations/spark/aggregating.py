@@ -21,6 +21,8 @@ from dpfast.randomness import SystemRandom
 
 __all__ = ["check_session", "exact_groups"]
 
+#: Into how many parts units are dealt out for each task that can run at a time, if the session's setting allows.
+_PARTS_A_TASK = 32
 #: Sessions, with their settings, that were seen to compute as dpfast does.
 _CHECKED: set[int] = set()
 
@@ -40,7 +42,8 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
     view = f"dpf_{SystemRandom().key()[:8].hex()}"
     placed.createTempView(view)
     try:
-        statement = write(SPARK, view, {place: schema[name] for name, place in places.items()}, asked)
+        dtypes = {place: schema[name] for name, place in places.items()}
+        statement = write(SPARK, view, dtypes, asked, partitions=_parts(frame.sparkSession))
         groups = _evaluated(frame.sparkSession, statement)
     finally:
         # What is planned holds the view's own plan.
@@ -64,6 +67,18 @@ def check_session(session: Any) -> None:
 
     check_figures(SPARK, ask)
     _CHECKED.add(settings)
+
+
+def _parts(session: Any) -> int:
+    """Return into how many parts units are dealt out.
+
+    Without a number, Spark makes a few large parts of small data, which are slow to sort; many parts each send all
+    groups to all others. A part may be larger than memory: Spark sorts and adds up on disk then.
+    """
+    most = _PARTS_A_TASK * int(session.sparkContext.defaultParallelism)
+    setting = str(session.conf.get("spark.sql.shuffle.partitions"))
+    # Some services have a word there.
+    return min(most, int(setting)) if setting.isdecimal() else most
 
 
 def _evaluated(session: Any, statement: Statement) -> Any:

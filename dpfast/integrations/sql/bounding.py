@@ -74,7 +74,9 @@ class Bounding:
         pairs = "dpf_pairs" if public is None else "dpf_all_pairs"
         once = not self.dialect.materialized
         if once and self.sums:
-            yield "dpf_ordered", self._ordered("dpf_rows", "*", ""), False
+            within = ("u", *self.keys)
+            yield "dpf_placed", f"  SELECT *, {self._places(within, self.sums, 'n')} FROM dpf_rows", False
+            yield "dpf_ordered", self._with_hash("dpf_placed", within, self.max_rows, "n", "r"), False
             yield pairs, self._pairs_of_kept_rows(), False
         else:
             yield pairs, self._pairs(), public is None
@@ -84,7 +86,10 @@ class Bounding:
             joined = f"  SELECT{self.dialect.joins} {pairs}.* FROM {pairs} JOIN dpf_public ON {same}"
             yield "dpf_pairs", joined, True
         if once:
-            yield "dpf_chosen", self._chosen_by_windows(), False
+            order = [f"{key} NULLS FIRST" for key in self.keys]
+            yield "dpf_counted", f"  SELECT *, {self._places(('u',), order, 'g')} FROM dpf_pairs", False
+            yield "dpf_numbered", self._with_hash("dpf_counted", ("u",), self.max_groups, "g", "g"), False
+            yield "dpf_chosen", self._chosen_of_all(), False
         else:
             yield "dpf_large", self._units_with_more_groups(), True
             yield "dpf_chosen", self._chosen(), bool(self.sums)
@@ -92,8 +97,7 @@ class Bounding:
             yield "dpf_groups", self._groups("  SELECT *, 1 AS one FROM dpf_chosen"), False
             return
         yield "dpf_crowded", self._pairs_with_more_rows(), False
-        joined = f"dpf_rows JOIN dpf_crowded ON dpf_rows.u = dpf_crowded.u AND {self._same('dpf_rows', 'dpf_crowded')}"
-        yield "dpf_ordered", self._ordered(joined, "dpf_rows.*, dpf_crowded.n, dpf_crowded.h", "dpf_rows."), False
+        yield "dpf_ordered", self._ordered(), False
         yield "dpf_groups", self._groups_of_both(), False
 
     @property
@@ -144,18 +148,30 @@ class Bounding:
         sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}")
         return f"  SELECT u, {self._shown}, COUNT(*) AS n{sums} FROM dpf_rows GROUP BY u, {self._shown}"
 
-    def _ordered(self, table: str, columns: str, prefix: str) -> str:
-        """Return the query of rows numbered within their unit and keys."""
-        within = f"PARTITION BY {', '.join(prefix + name for name in ('u', *self.keys))}"
-        order = ", ".join(prefix + name for name in self.sums)
-        counted = f", COUNT(*) OVER ({within}) AS n" if not prefix else ""
-        return f"  SELECT {columns}, {self._place(f'{within} ORDER BY {order}')}{counted} FROM {table}"
+    def _ordered(self) -> str:
+        """Return the query of the rows of crowded pairs, numbered within their pair."""
+        within = ", ".join(f"dpf_rows.{name}" for name in ("u", *self.keys))
+        order = ", ".join(f"dpf_rows.{name}" for name in self.sums)
+        same = f"dpf_rows.u = dpf_crowded.u AND {self._same('dpf_rows', 'dpf_crowded')}"
+        place = self._place(f"PARTITION BY {within} ORDER BY {order}")
+        return f"  SELECT dpf_rows.*, dpf_crowded.n, dpf_crowded.h, {place} FROM dpf_rows JOIN dpf_crowded ON {same}"
+
+    def _places(self, within: Sequence[str], order: Sequence[str], number: str) -> str:
+        """Return the place within a part, and how many there are: by one window, so that rows pass through one."""
+        window = f"PARTITION BY {', '.join(within)} ORDER BY {', '.join(order)}"
+        all_of_it = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        return f"{self._place(window)}, COUNT(*) OVER ({window} {all_of_it}) AS {number}"
+
+    def _with_hash(self, table: str, within: Sequence[str], most: int, number: str, label: str) -> str:
+        """Return the query that adds their hash to crowded parts; it is computed at the first place alone."""
+        hashed = f"CASE WHEN place = 0 AND {number} > {min(most, _MOST)} THEN {self._hash(label, within[1:])} END"
+        return f"  SELECT *, MAX({hashed}) OVER (PARTITION BY {', '.join(within)}) AS h FROM {table}"
 
     def _pairs_of_kept_rows(self) -> str:
         """Return the query of units and keys, with the sums of the rows that are kept."""
         rows = min(self.max_rows, _MOST)
         sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}")
-        kept = self._keeps(self.max_rows, "n", self._hash("r", self.keys))
+        kept = self._keeps(self.max_rows, "n", "h")
         return (
             f"  SELECT u, {self._shown}, n{sums} FROM dpf_ordered\n"
             f"  WHERE CASE WHEN n > {rows} THEN {kept} ELSE 1 = 1 END GROUP BY u, {self._shown}, n"
@@ -168,18 +184,13 @@ class Bounding:
             f"  FROM (SELECT u, COUNT(*) AS g FROM dpf_pairs GROUP BY u HAVING COUNT(*) > {most}) AS dpf_counted"
         )
 
-    def _numbered(self, more: str, table: str, prefix: str) -> str:
-        """Return the query of pairs numbered within their unit."""
-        order = ", ".join(f"{prefix}{key} NULLS FIRST" for key in self.keys)
-        place = self._place(f"PARTITION BY {prefix}u ORDER BY {order}")
-        return f"SELECT {prefix}*{more}, {place} FROM {table}"
-
     def _chosen(self) -> str:
         """Return the query of the pairs that are kept: only the groups of units with too many are numbered."""
         columns = f"u, {self._shown}, n{self._list('{0}')}"
-        numbered = self._numbered(
-            ", dpf_large.g, dpf_large.h", "dpf_pairs JOIN dpf_large ON dpf_large.u = dpf_pairs.u", "dpf_pairs."
-        )
+        order = ", ".join(f"dpf_pairs.{key} NULLS FIRST" for key in self.keys)
+        place = self._place(f"PARTITION BY dpf_pairs.u ORDER BY {order}")
+        large = "dpf_pairs JOIN dpf_large ON dpf_large.u = dpf_pairs.u"
+        numbered = f"SELECT dpf_pairs.*, dpf_large.g, dpf_large.h, {place} FROM {large}"
         all_columns = ", ".join(f"dpf_pairs.{column}" for column in columns.split(", "))
         return (
             f"  SELECT {all_columns} FROM dpf_pairs LEFT JOIN dpf_large ON dpf_large.u = dpf_pairs.u\n"
@@ -187,13 +198,12 @@ class Bounding:
             f"  WHERE {self._keeps(self.max_groups, 'g', 'h')}"
         )
 
-    def _chosen_by_windows(self) -> str:
-        most = min(self.max_groups, _MOST)
-        numbered = self._numbered(", COUNT(*) OVER (PARTITION BY dpf_pairs.u) AS g", "dpf_pairs", "dpf_pairs.")
-        kept = self._keeps(self.max_groups, "g", self._hash("g"))
+    def _chosen_of_all(self) -> str:
+        """Return the same where all pairs are numbered, since none can be read twice."""
+        kept = self._keeps(self.max_groups, "g", "h")
         return (
-            f"  SELECT u, {self._shown}, n{self._list('{0}')} FROM ({numbered}) AS dpf_numbered\n"
-            f"  WHERE CASE WHEN g > {most} THEN {kept} ELSE 1 = 1 END"
+            f"  SELECT u, {self._shown}, n{self._list('{0}')} FROM dpf_numbered\n"
+            f"  WHERE CASE WHEN g > {min(self.max_groups, _MOST)} THEN {kept} ELSE 1 = 1 END"
         )
 
     def _pairs_with_more_rows(self) -> str:

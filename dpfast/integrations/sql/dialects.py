@@ -41,6 +41,8 @@ class Dialect:
         The character around an identifier, doubled inside.
     joins
         What follows SELECT where rows are joined to the public keys, in the table ``dpf_public``.
+    by_unit
+        What follows SELECT where rows that have a unit are read, with a place for the number of partitions.
     bigint, double, text
         The names of int64, float64 and of strings.
     values
@@ -94,6 +96,7 @@ class Dialect:
     folds_case: bool = True
     quote: str = '"'
     joins: str = ""
+    by_unit: str = ""
 
     def identifier(self, name: str) -> str:
         """Return a quoted identifier."""
@@ -215,6 +218,8 @@ SPARK = Dialect(
     quote="`",
     # Else the rows might be collected by the driver, to be sent to all.
     joins=" /*+ BROADCAST(dpf_public) */",
+    # One shuffle serves all that follows until groups are summed, since that counts and orders within a unit.
+    by_unit=" /*+ REPARTITION({0}, u) */",
 )
 
 DIALECTS = (DUCKDB, POSTGRESQL, SQLITE, SPARK)

@@ -17,7 +17,9 @@ from dpfast.integrations.sql.turns import busy, turn
 
 __all__ = ["DuckDBQuery", "DuckDBRelation", "DuckDBRows"]
 
-_BATCH_ROWS = 1 << 17
+#: DuckDB's threads make such batches ahead, while others are aggregated. The memory of larger ones goes back to the
+#: system when they are dropped, and fresh memory takes longer than the copy; of smaller ones each takes its time.
+_BATCH_ROWS = 1 << 16
 _RELATION = "dpfast_relation"
 
 #: Types that mean the same to Polars and to the template; others are to be cast.
@@ -136,7 +138,8 @@ class _Connection:
 
     def explain(self, statement: Statement) -> None:
         """Let DuckDB plan a statement."""
-        self._connection.execute(f"EXPLAIN {statement.sql}", statement.parameters).fetchall()
+        # To draw the plan takes several times as long as to make it.
+        self._connection.execute(f"EXPLAIN (FORMAT JSON) {statement.sql}", statement.parameters).fetchall()
 
 
 class _RelationsConnection:
@@ -204,7 +207,7 @@ class DuckDBRows(Private):
             raise ParameterError("data", Words("with other columns"), "the same as when it was planned", "plan again")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield batches of at least 2**17 rows, but the last; other reads of this connection wait meanwhile."""
+        """Yield batches of up to 2**16 rows; other reads of this connection wait meanwhile."""
         with turn(self._connection.owner, charged=True):
             yield from _projected(self._connection.relate(self._source), columns).to_arrow_reader(_BATCH_ROWS)
 

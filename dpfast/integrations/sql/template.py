@@ -65,7 +65,13 @@ class Statement:
 
 
 def write(
-    dialect: Dialect, source: str, schema: Mapping[str, pl.DataType], query: GroupQuery, *, written: bool = False
+    dialect: Dialect,
+    source: str,
+    schema: Mapping[str, pl.DataType],
+    query: GroupQuery,
+    *,
+    written: bool = False,
+    partitions: int = 1,
 ) -> Statement:
     """Return the statement that computes a `GroupQuery`.
 
@@ -81,6 +87,8 @@ def write(
         What is computed.
     written
         Whether values are written into the statement, and not bound to it; see `Parameters`.
+    partitions
+        Into how many parts a cluster deals out the units.
 
     Raises
     ------
@@ -129,7 +137,8 @@ def write(
     ]
     selected = ", ".join(inner) or "1 AS v0"
     values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
-    rows = f"  SELECT {', '.join(columns)}\n  FROM {_SOURCE}{condition}"
+    dealt = "" if query.unit is None else dialect.by_unit.format(partitions)
+    rows = f"  SELECT{dealt} {', '.join(columns)}\n  FROM {_SOURCE}{condition}"
     names = [f"k{i}" for i in range(len(kinds))]
     if query.unit is None or unit_kind is None:
         tables = [("dpf_rows", rows, False), ("dpf_groups", _group(names, sums), False)]

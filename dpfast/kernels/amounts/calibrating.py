@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

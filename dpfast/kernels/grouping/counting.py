@@ -171,4 +171,4 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

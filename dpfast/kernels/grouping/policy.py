@@ -245,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

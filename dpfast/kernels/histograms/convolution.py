@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

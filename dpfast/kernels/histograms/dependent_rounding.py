@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

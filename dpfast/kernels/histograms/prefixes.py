@@ -229,4 +229,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

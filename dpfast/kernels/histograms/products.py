@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

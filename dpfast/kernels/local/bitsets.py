@@ -155,4 +155,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

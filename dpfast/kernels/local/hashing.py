@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -76,4 +76,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

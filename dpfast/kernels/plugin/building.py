@@ -13,12 +13,14 @@ import numba
 from numba import types
 from numba.core.registry import cpu_target
 
+from dpfast.kernels.plugin.blocks import forget_function, make_function
 from dpfast.kernels.plugin.bodies import field_of, run
-from dpfast.kernels.plugin.drawing import answer_chunk, draw_multiples, draw_ones, draw_powers
+from dpfast.kernels.plugin.drawing import draw_multiples, draw_ones, draw_powers
 from dpfast.kernels.plugin.encryption import encryption, has_aes, vector_blocks
 from dpfast.kernels.plugin.exchange import release_array, release_field, release_series
 from dpfast.kernels.plugin.glue import glue
 from dpfast.kernels.plugin.memory import EXTERNALS
+from dpfast.kernels.plugin.vectors import draw_vector
 
 __all__ = ["can_compile", "object_code", "processor"]
 
@@ -26,17 +28,19 @@ _WORD = types.int64
 #: Functions of so many int64, each compiled apart from those that call it.
 _COMPILED: tuple[tuple[Any, int], ...] = (
     (run, 7),
-    (field_of, 4),
+    (field_of, 3),
     (release_array, 1),
     (release_field, 1),
     (release_series, 1),
     (draw_ones, 11),
     (draw_multiples, 11),
     (draw_powers, 11),
-    (answer_chunk, 4),
+    (draw_vector, 5),
+    (make_function, 1),
+    (forget_function, 1),
 )
 #: What the library shows to others.
-_EXPORTED = re.compile("_polars_plugin_|dpfast_(set_callback|set_allocator|[a-z_]+_under_key)")
+_EXPORTED = re.compile("_polars_plugin_|dpf_|dpfast_(set_|duckdb|make_function|c_forget|init_c_api|[a-z_]+_under_key)")
 
 
 def _target() -> tuple[str, str]:
@@ -97,4 +101,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

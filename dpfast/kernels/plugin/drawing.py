@@ -13,7 +13,6 @@ from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.kernels.noise.joining import add_noise, join_grid, join_multiples
 from dpfast.kernels.noise.laplace import draw_laplace_f32, draw_laplace_f64
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_multiples
-from dpfast.kernels.noise.randomized_response import respond_long, respond_short
 from dpfast.kernels.parameters import part
 from dpfast.kernels.plugin.layout import LAPLACE
 from dpfast.kernels.plugin.memory import (
@@ -21,13 +20,11 @@ from dpfast.kernels.plugin.memory import (
     f64_array,
     i32_array,
     i64_array,
-    load,
     u16_array,
     u32_array,
-    u64_array,
 )
 
-__all__ = ["SCRATCH_ARRAYS", "answer_chunk", "draw_multiples", "draw_ones", "draw_powers"]
+__all__ = ["SCRATCH_ARRAYS", "draw_multiples", "draw_ones", "draw_powers"]
 
 SCRATCH_ARRAYS = 5
 """How many arrays of eight bytes a row a chunk needs beside words and noise."""
@@ -195,20 +192,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-@kernel
-def answer_chunk(parameters, words, rows, wide_at):
-    """Put answers in place of a chunk's categories at ``wide_at`` (int64); return whether some is -1, undecided.
-
-    ``parameters`` is the address of k, w, s, whether w bounds W from above, and the bits of a word.
-    """
-    categories, weight = np.uint64(load(parameters)), np.uint64(load(parameters + 8))
-    shift, certain = np.uint64(load(parameters + 16)), load(parameters + 24) != 0
-    codes = i64_array(wide_at, rows)
-    if load(parameters + 32) == 32:
-        undecided = respond_short(u32_array(words, rows), codes, categories, weight, shift, certain, codes)
-    else:
-        undecided = respond_long(u64_array(words, rows), codes, categories, weight, shift, certain, codes)
-    return np.int64(undecided)
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["BATCH_BYTES", "batch_bytes", "encryption", "has_aes", "schedule_bytes", "vector_blocks"]
+__all__ = ["BATCH_BYTES", "SCHEDULE_BYTES", "batch_bytes", "encryption", "has_aes", "schedule_bytes", "vector_blocks"]
 
 BATCH_BYTES = 512
 """What `dpfast_fill_words` counts in, however wide vectors are."""
 
 _VECTORS = 8
 _ROUNDS = 14
+
+SCHEDULE_BYTES = (_ROUNDS + 1) * 64
+"""How much memory a key's schedule takes at most."""
 
 
 def has_aes(features: Mapping[str, bool]) -> bool:
@@ -170,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -214,7 +214,7 @@ def release_inputs(inputs, count):
 def return_field(schema, name, form):
     """Fill a schema with the name and format of a result of columns of a format; return whether there was memory.
 
-    Noise makes int64 of uint32; ``form`` 5 stands for uint32 itself. The format stands behind the name in memory.
+    Noise makes int64 of uint32. The format stands behind the name in memory.
     """
     size = 0
     if name != 0:
@@ -227,7 +227,7 @@ def return_field(schema, name, form):
     for i in range(size):
         taken[i] = np.uint8(load_byte(name + i))
     taken[size] = np.uint8(0)
-    letter = _L if form == 0 or form == 2 else _I if form == 1 else _G if form == 3 else _F if form == 4 else _U
+    letter = _L if form == 0 or form == 2 else _I if form == 1 else _G if form == 3 else _F
     taken[size + 1] = np.uint8(letter)
     taken[size + 2] = np.uint8(0)
     for word in range(0, layout.SCHEMA_BYTES, 8):
@@ -306,4 +306,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

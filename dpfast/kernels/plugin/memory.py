@@ -18,7 +18,7 @@ __all__ = [
     "EXTERNALS",
     "allocate",
     "allocate_large",
-    "answer_chunk",
+    "ask",
     "call",
     "draw_multiples",
     "draw_ones",
@@ -34,12 +34,16 @@ __all__ = [
     "load",
     "load_byte",
     "of_allocator",
+    "of_duckdb",
     "of_release_array",
     "of_release_field",
     "of_release_series",
     "prepare_key",
+    "process_id",
+    "put_block",
     "refine",
     "store",
+    "take_block",
     "u8_array",
     "u16_array",
     "u32_array",
@@ -124,6 +128,17 @@ def call(typing_context: Any, function: Any, argument: Any) -> Any:
 
 
 @intrinsic
+def ask(typing_context: Any, function: Any, first: Any, second: Any) -> Any:
+    """Call a C function that takes an address and perhaps another word, and returns one, or nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_I64, [_I64, _I64])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), list(arguments[1:]))
+
+    return types.int64(*[types.int64] * 3), generate
+
+
+@intrinsic
 def call_allocator(typing_context: Any, function: Any, size: Any, alignment: Any) -> Any:
     """Call a C function that takes two sizes and returns an address."""
 
@@ -151,6 +166,7 @@ allocate = types.ExternalFunction("malloc", _ADDRESS(types.int64))
 free = types.ExternalFunction("free", types.void(_ADDRESS))
 fresh_bytes = types.ExternalFunction("getrandom", types.int64(_ADDRESS, types.int64, types.int32))
 """The system's generator: (address, bytes, flags), as glibc has it."""
+process_id = types.ExternalFunction("getpid", types.int32())
 
 EXTERNALS: list[str] = []
 
@@ -167,9 +183,10 @@ prepare_key, fill_words = _linked("prepare_key", 2), _linked("fill_words", 4)
 refine, of_allocator = _linked("refine", 1), _linked("of_allocator", 0)
 of_release_array, of_release_field = _linked("of_release_array", 0), _linked("of_release_field", 0)
 of_release_series = _linked("of_release_series", 0)
+# The table that Python fills in, and slots of blocks: (its address), (its address, the block).
+of_duckdb, take_block, put_block = _linked("of_duckdb", 0), _linked("take_block", 1), _linked("put_block", 2)
 # Of drawing.py, so that the bodies are compiled without what they call.
 draw_ones, draw_multiples, draw_powers = (_linked(name, 11) for name in ("draw_ones", "draw_multiples", "draw_powers"))
-answer_chunk = _linked("answer_chunk", 4)
 
 
 # Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
@@ -200,4 +217,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

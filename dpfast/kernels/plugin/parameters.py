@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

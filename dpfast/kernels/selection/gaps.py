@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

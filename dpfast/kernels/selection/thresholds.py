@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -1,4 +1,4 @@
 """Kernels that advance many counters by a step, and one counter by many."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

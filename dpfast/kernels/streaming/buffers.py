@@ -92,4 +92,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
             buffer[i] += positions[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -4,6 +4,9 @@ Levels count from 0, the single steps, to ``top``; nodes of the top level are no
 node of level j, the number of zero bits at the end of s, at most ``top``. Row l of a stack has what belongs to the
 prefix at the last step that ended with a node of level l: that prefix, without this node, is the one before. So the
 prefix at s is that at step s - 2**j and one node more.
+
+Of eight steps after a multiple of eight the first seven need no stack: their prefixes end at that multiple, or at each
+other. What they leave in the stack nobody reads: the next steps' prefixes end at later ones.
 """
 
 from __future__ import annotations
@@ -14,7 +17,13 @@ from dpfast.kernels.compilation import inlined, kernel
 
 __all__ = ["add_columns", "merge_estimates", "open_nodes", "run_nodes", "sum_nodes"]
 
-_ONE = np.int64(1)
+_ONE, _SEVEN = np.int64(1), np.int64(7)
+
+
+@inlined
+def clamped(increment, limit):
+    """Return an increment moved into [-limit, limit]."""
+    return min(max(increment, -limit), limit)
 
 
 @inlined
@@ -61,23 +70,49 @@ def run_nodes(increments, limit, step, top, stack, total, nodes):
 
     ``step`` have been before, ``total`` is the sum of their increments, ``stack`` int64 of ``top + 2`` rows.
     """
-    for i in range(nodes.size):
-        total += min(max(increments[i], -limit), limit)
+    i = 0
+    while i < nodes.size:
+        if top >= 3 and step & _SEVEN == 0 and i + 8 <= nodes.size:
+            one, two = clamped(increments[i], limit), clamped(increments[i + 1], limit)
+            three, four = clamped(increments[i + 2], limit), clamped(increments[i + 3], limit)
+            five, six = clamped(increments[i + 4], limit), clamped(increments[i + 5], limit)
+            seven = clamped(increments[i + 6], limit)
+            nodes[i], nodes[i + 1], nodes[i + 2], nodes[i + 3] = one, one + two, three, one + two + three + four
+            nodes[i + 4], nodes[i + 5], nodes[i + 6] = five, five + six, seven
+            total += one + two + three + four + five + six + seven
+            step += _SEVEN
+            i += 7
+        total += clamped(increments[i], limit)
         step += _ONE
         level = level_of(step, top)
         nodes[i] = total - stack[level_before(step, level, top)]
         stack[level] = total
+        i += 1
     return total
 
 
 @kernel
-def sum_nodes(nodes, step, top, stack):
-    """Replace noisy nodes of consecutive steps of one counter by noisy prefix sums; ``stack`` holds those before."""
-    for i in range(nodes.size):
+def sum_nodes(nodes, step, top, stack, sums):
+    """Set ``sums`` to the noisy prefix sums that noisy nodes of consecutive steps of one counter make.
+
+    ``step`` have been before; ``stack``, int64 of ``top + 2`` rows, holds the noisy prefixes.
+    """
+    i = 0
+    while i < nodes.size:
+        if top >= 3 and step & _SEVEN == 0 and i + 8 <= nodes.size:
+            row = top + _ONE if step == 0 else level_of(step, top)
+            before = stack[row]
+            two, four = before + nodes[i + 1], before + nodes[i + 3]
+            six = four + nodes[i + 5]
+            sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = before + nodes[i], two, two + nodes[i + 2], four
+            sums[i + 4], sums[i + 5], sums[i + 6] = four + nodes[i + 4], six, six + nodes[i + 6]
+            step += _SEVEN
+            i += 7
         step += _ONE
         level = level_of(step, top)
-        nodes[i] += stack[level_before(step, level, top)]
-        stack[level] = nodes[i]
+        sums[i] = nodes[i] + stack[level_before(step, level, top)]
+        stack[level] = sums[i]
+        i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

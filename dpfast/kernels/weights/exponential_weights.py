@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -118,4 +118,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

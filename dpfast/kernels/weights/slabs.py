@@ -137,4 +137,4 @@ def add_to_segments(logarithms, edges, terms):
         add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4d64320abefb9404
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d3883510e00f6302

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,10 +150,11 @@ def add_noise(
     def work(numbers: Iterator[int]) -> None:
         words = noise.keystream.words(Purpose.NOISE)
         scratch = Buffers(min(length, BLOCK_ROWS)) if kept is None else _taken(kept)
+        joined = partial(scratch, f"joined {column.dtype}", column.dtype.type)
         for chunk in numbers:
             start = chunk * BLOCK_ROWS
             stop = min(start + BLOCK_ROWS, length)
-            values = column.block(start, stop)
+            values = column.block(start, stop, joined)
             missing = column.missing(start, stop) if column.null_count else None
             chunk_words = scratch.words(noise.word_bytes(stop - start))
             words.fill(chunk, chunk_words)

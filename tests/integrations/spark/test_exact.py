@@ -184,6 +184,22 @@ def test_strings_that_are_no_utf8_are_keys_nevertheless(session):
     )
 
 
+@pytest.mark.parametrize("measures", [MEASURES, MEASURES[:1]], ids=["sums", "counts"])
+def test_rows_are_dealt_out_by_unit_once(session, rows, setting, measures):
+    """All that is counted within a unit shares one shuffle, and a place and a number share one window."""
+    setting("spark.sql.adaptive.enabled", "false")
+    for asked, parts in (("3", 3), ("1000", 64)):
+        setting("spark.sql.shuffle.partitions", asked)
+        query = GroupQuery(("word",), tuple(measures), "who", 2, 3, None, bytes(32))
+        explained = exact_groups(rows, query, None)._jdf.queryExecution().executedPlan().toString()
+        above = explained.split("InMemoryTableScan")[0]
+        assert above.count("Exchange ") == 2
+        assert above.count("REPARTITION_BY_NUM") == 1
+        assert f", {parts}), REPARTITION_BY_NUM" in above
+        assert above.count("+- Window ") == (4 if len(measures) > 1 else 2)
+        assert above.count("Sort [") == (2 if len(measures) > 1 else 1)
+
+
 def test_groups_never_pass_the_driver(rows, setting):
     """No side of a join that holds data is broadcast, which the driver would collect."""
     setting("spark.sql.autoBroadcastJoinThreshold", str(2**40))

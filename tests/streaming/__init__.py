@@ -1,0 +1,1 @@
+"""Tests of counters of streams."""
