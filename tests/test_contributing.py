@@ -132,6 +132,9 @@ def written(path: str, before: str) -> str:
         return "\n".join(text for line, other in lines for text in ([other, line] if other != line else [line]))
     if path == "tests/arguments/calls_of_mechanisms.py":
         return before + f"\nCALLS.append(call(dpf.{NAME}, values=[1, 2, 3], scale=2.0, multiple=10))\n"
+    if path == "tests/auditing/shipped.py":
+        drawn = f"lambda x, n: dpf.{NAME}(np.full(n, x), 1.0, 10)"
+        return before + f'\nSHIPPED.append(batch("{NAME}", {drawn}, 3, 4))\n'
     assert path == "CHANGELOG.md", "the page lists a file that nobody has to touch"
     return before + f"- `dpf.{NAME}`: noise that is rounded to multiples.\n"
 
@@ -151,6 +154,7 @@ def test_a_mechanism_that_is_added_by_the_page_passes_the_checks_of_the_house(tm
         "house": ["pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/test_house.py"],
         "law": ["pytest", "-q", "-x", "--doctest-modules", *new],
         "arguments": ["pytest", "-q", "-x", "tests/arguments", "-k", f"{NAME} or public"],
+        "audit": ["pytest", "-q", "-x", "tests/auditing/test_shipped_mechanisms.py", "-k", f"{NAME} or public"],
     }
     for name, command in checks.items():
         done = subprocess.run(

@@ -61,8 +61,8 @@ def audit(
         Of the verdict: a mechanism that is (epsilon, delta)-differentially private for this pair is refuted with
         probability at most 1 - confidence, whatever its outputs are, if the calls are independent of each other. Proof:
         the event S and the input that it favours are chosen by the first half of the outputs of both inputs. The other
-        half is independent of them, so the number of its outputs in S is binomial for each input, and both of Clopper
-        and Pearson's limits, p below P(S) and q above Q(S), hold with probability at least ``confidence``. Then
+        half is independent of them, so the number of its outputs in S is binomial for each input. Clopper and Pearson's
+        limits, p below P(S) and q above Q(S), each miss with probability at most (1 - confidence) / 2; where both hold,
         (p - delta) / q <= (P(S) - delta) / Q(S) <= exp(epsilon). What passes is not proved to be private: other inputs,
         other events or more samples may refute it. The samples are not private: audit with inputs that may be known.
 

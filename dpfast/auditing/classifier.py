@@ -18,7 +18,7 @@ __all__ = ["classifier_score"]
 Floats = NDArray[np.float64]
 
 _MOST_FEATURES = 128
-_MOST_ROWS = 20_000
+_MOST_ROWS = 10_000
 _STEPS = 8
 _WIDEST = 4.0
 
@@ -29,10 +29,12 @@ def classifier_score(features: list[Feature], parts: Parts) -> Feature | None:
         return None
     taught = [slice(part.start, min(part.stop, part.start + _MOST_ROWS)) for part in parts.teach]
     blocks = [_standardized(feature.values, taught) for feature in features[:_MOST_FEATURES]]
-    table = np.column_stack([column for block in blocks for column in block])
-    moving = [np.concatenate([table[part] for part in taught]), np.repeat([1.0, 0.0], taught[0].stop - taught[0].start)]
-    weights = _fitted(*moving)
-    score = table @ weights
+    columns = [column for block in blocks for column in block]
+    table = np.column_stack([np.concatenate([column[part] for part in taught]) for column in columns])
+    weights = _fitted(table, np.repeat([1.0, 0.0], taught[0].stop - taught[0].start))
+    score = np.zeros(features[0].values.size)
+    for column, weight in zip(columns, weights.tolist(), strict=True):
+        score += weight * column
     count = min(len(features), _MOST_FEATURES)
     name = f"score of a classifier of {count} numbers"
     return Feature(

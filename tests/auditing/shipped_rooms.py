@@ -15,6 +15,7 @@ OTHERWISE = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
 #: Quartiles that one row moves far.
 NARROW, WIDE = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 400.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 400.0, 400.0]
 TYPES, OTHER_TYPES = [0] * 9 + [1] * 3, [0] * 8 + [1] * 4
+LOVERS = [[[10, 0], [0, 5]], [[5, 0], [0, 10]]]
 REACTIONS = [[[1.0, 0.0], [0.5, 0.5]], [[0.0, 0.8], [0.5, 0.5]]]
 
 
@@ -63,6 +64,45 @@ def placed(homes):
     return [chosen.positions, chosen.committed]
 
 
+def asked_twice(values):
+    people = dpf.LocalOracle(values, epsilon=1.0)
+    return [people.ask(dpf.RandomizedResponse(["a", "b"], epsilon)).tolist() for epsilon in (0.75, 0.25)]
+
+
+def local_means(values):
+    people = dpf.LocalStatisticalQueries(np.array(values), 1.0, queries=2)
+    return [people.answer(lambda x: x > 1), people.answer(lambda x: x / 5)]
+
+
+def central_means(values):
+    oracle = dpf.StatisticalQueryOracle(np.array(values), queries=2, epsilon=1.0)
+    return [oracle.ask(lambda x: x > 1), oracle.ask(lambda x: x / 5)]
+
+
+def conjunction(rows):
+    bits = np.array(rows)
+    oracle = dpf.StatisticalQueryOracle(bits[:, :2], bits[:, 2] == 1, queries=4, epsilon=1.0)
+    return [found.tolist() for found in dpf.learn_conjunction(oracle, features=2)]
+
+
+def concept(labels):
+    return dpf.select_concept(np.eye(3, dtype=bool), np.array(labels), epsilon=1.0)
+
+
+def prefix(value, size):
+    reports = SEARCH.randomize(np.full(size, value))
+    parts = reports if isinstance(reports, tuple) else (reports,)
+    return np.column_stack([np.asarray(part) for part in parts])
+
+
+def regression(rows):
+    features, target = np.array(rows)[:, :1], np.array(rows)[:, 1]
+    model = dpf.LinearRegression([(0, 1)], (0, 1), epsilon=1.0).fit(features, target)
+    return [float(model.coef_[0]), float(model.intercept_)]
+
+
+SEARCH = dpf.HeavyHitters(bits=4, epsilon=1.0, most=2, failure=0.1)
+
 ROOMS = [
     oracle(dpf.OptimizedLocalHashing(50, 1.0)),
     oracle(dpf.OptimizedUnaryEncoding(5, 1.0)),
@@ -70,6 +110,17 @@ ROOMS = [
     oracle(dpf.HadamardResponse(6, 1.0)),
     oracle(dpf.RandomizedResponse(4, 1.0)),
     oracle(dpf.RandomizedResponse(4, 1.0), 9, 0, "a value outside the list"),
+    Shipped("LocalOracle", asked_twice, ["a"], ["b"], quick=1_000),
+    Shipped("LocalStatisticalQueries", local_means, [0, 3, 5, 1], [4, 3, 5, 1], quick=500),
+    batch("BoundedMean", lambda x, n: dpf.BoundedMean((0, 5), 1.0).randomize(np.full(n, x)), 0, 5),
+    batch("HeavyHitters", prefix, 3, 12),
+    Shipped("StatisticalQueryOracle", central_means, [0, 3, 5, 1], [4, 3, 5, 1], quick=500),
+    Shipped("learn_conjunction", conjunction, [[0, 1, 1], [1, 1, 0]] * 2, [[0, 1, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1]],
+            quick=500),
+    Shipped("select_concept", concept, [True, False, False], [True, True, False], quick=1_000),
+    Shipped("LinearRegression", regression, [[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]], [[0.0, 0.0], [1.0, 1.0]], quick=300),
+    Shipped("select_equilibrium", lambda x: dpf.select_equilibrium(x, LOVERS, epsilon=1.0).actions.tolist(),
+            [0, 0, 1, 1], [0, 0, 0, 1], quick=500),
     Shipped("smooth_median", smooth, AGES, YOUNGER, delta=0.05),
     Shipped("smooth_median", lambda x: smooth(x, delta=None), AGES, YOUNGER, what="Cauchy"),
     Shipped("two_outcome_vote", lambda x: dpf.two_outcome_vote(x, epsilon=1.0), WORTH, OTHERWISE, quick=2_000),

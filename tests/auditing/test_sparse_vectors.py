@@ -68,7 +68,7 @@ def test_algorithm_3_of_roths_lecture_notes_is_caught():
     def published(x, size):
         return answers(x, size, 1.0, 1.0, 1, publishes=True)
 
-    assert audited(published, *pair, epsilon=2.0, samples=200_000).epsilon_lower > 2.5
+    assert audited(published, *pair, epsilon=2.0, samples=160_000).epsilon_lower > 2.0
 
 
 def test_algorithm_4_of_lee_and_clifton_is_caught():
