@@ -25,6 +25,7 @@ from benchmarks import (
     local,
     namespaces,
     projection,
+    stability,
     strategies,
     streams,
     synthesis,
@@ -235,6 +236,10 @@ COMPARISONS = (
     ),
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
+    Comparison("Scale's distances, 10^7 rows", "np.sort", 10**7, stability.scale, 2.0, at_least=False),
+    Comparison(
+        "Subsample and aggregate, 200 blocks", "the calls in a loop", 10**7, stability.blocks, 8.0, at_least=False
+    ),
     Comparison("Randomized response, 10^8 bits, packed", "NumPy", 10**8, local.responses("packed"), 10.0, rounds=3),
     Comparison("Randomized response, 10^8 bits, bytes", "NumPy", 10**8, local.responses("bytes"), 10.0, rounds=3),
     Comparison("Randomized response, 10^8 bits, int64", "NumPy", 10**8, local.responses("int64"), 10.0, rounds=3),

@@ -10,11 +10,7 @@ import pytest
 from tests.book.rows import KINDS
 
 ROOT = Path(__file__).parents[2]
-ROWS = {
-    section: importlib.import_module(f"tests.book.{section}").ROWS
-    for section in KINDS
-    if (Path(__file__).parent / f"{section}.py").exists()
-}
+ROWS = {section: importlib.import_module(f"tests.book.{section}").ROWS for section in KINDS}
 GIVEN = [(section, row) for section, rows in ROWS.items() for row in rows]
 
 
