@@ -244,6 +244,8 @@ class ContinualCounter:
     def error(self, step: Annotated[int | None, STEP] = None) -> float:
         """Return the standard deviation of a figure, from public parameters alone.
 
+        It counts rounding to whole numbers as by itself: where the noise is below 1/2, the figure errs by less.
+
         Parameters
         ----------
         step
@@ -359,8 +361,10 @@ class ContinualCounter:
         return column, whole_numbers(column)
 
     def _again(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self._file is not None and self.mechanism == "pan_private":
+            raise LedgerError("a pan-private counter keeps nothing by which a repeated step could be known")
         if self._file is None or not self._secret or self._figures is None:
-            raise LedgerError("what was counted in the last step is known only of a counter that is kept in a file")
+            raise LedgerError("what was counted in the last step is known only if the counter was kept in a file then")
         if follow(self._before, numbers) != self._history:
             raise LedgerError("this step was taken with other increments; its figures are in released")
         return self._figures.copy()
@@ -394,8 +398,13 @@ class ContinualCounter:
         self._ended = "was interrupted in a step, which ended it; restore it from its file, if it has one"
         figures = work()
         if self._file is not None:
+            before = self._figures
             self._figures = (figures[-1:] if self.counters == 1 else figures).copy()
-            self._file.write(self._facts(), self._arrays())
+            try:
+                self._file.write(self._facts(), self._arrays())
+            except BaseException:
+                self._figures = before  # nobody is shown what may not be on the disk
+                raise
         self._refuse_other_process()
         self._ended = ""
         return figures

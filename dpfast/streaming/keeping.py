@@ -47,6 +47,14 @@ def check_new_path(path: Path) -> None:
         raise LedgerError(f"the file {str(path)!r} exists already; continue it by dpf.restore_counter, or take another")
     if not os.access(path.parent, os.W_OK | os.X_OK) or not path.parent.is_dir():
         raise LedgerError(f"the folder {str(path.parent)!r} is missing or cannot be written to; make it first")
+    longest = os.pathconf(path.parent, "PC_NAME_MAX")
+    if len(os.fsencode(_beside(path).name)) > longest:
+        raise LedgerError(f"the name {path.name!r} is too long; {longest - 5} bytes are the most")
+
+
+def _beside(path: Path) -> Path:
+    """Return the name under which the next state is written."""
+    return path.with_name(f".{path.name}.new")
 
 
 class StateFile(Private):
@@ -97,6 +105,10 @@ class StateFile(Private):
             ) from None
         try:
             self._lock(self._descriptor)
+            with suppress(OSError):
+                # Left by whoever was killed between giving the first state its name and taking the other one away.
+                if os.path.samefile(_beside(self.path), self.path):
+                    _beside(self.path).unlink()
             self._check_own()
             with open(self._descriptor, "rb", closefd=False) as file:
                 content = file.read()
@@ -125,12 +137,15 @@ class StateFile(Private):
         with suppress(OSError):
             named = os.stat(self.path, follow_symlinks=False)
             if (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino):
-                return
+                if own.st_nlink == 1:
+                    return
+                other = f"the file {str(self.path)!r} has another name, under which the counter would go on once more"
+                raise LedgerError(f"{other}; take that hard link away")
         raise LedgerError(f"the file {str(self.path)!r} was moved or replaced by others; open it by its name again")
 
     def _write(self, facts: dict[str, Any], arrays: dict[str, NDArray[Any]], *, new: bool) -> None:
         content = _packed(facts, arrays)
-        beside = self.path.with_name(f".{self.path.name}.new")
+        beside = _beside(self.path)
         reason = ""
         try:
             with suppress(FileNotFoundError):

@@ -24,6 +24,7 @@ Increments: TypeAlias = Annotated[
 Values: TypeAlias = Annotated[
     AnyColumn | Sequence[int] | None, Special(lambda: [*wrong_columns(whole=True), [1] * 17], optional=True)
 ]
+_HALF, _LOW, _FAR = 20, (1 << 20) - 1, 1 << 42
 _ROUND = "round them, or count in smaller units"
 
 
@@ -49,6 +50,8 @@ def whole_numbers(column: Column) -> NDArray[np.int64]:
 def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int]) -> NDArray[np.int64]:
     """Return for each counter how many rows it has, or the sum of their values, moved into the bounds.
 
+    A sum is exact within 2**61 of 0, and beyond it on the same side: it never wraps.
+
     Raises
     ------
     ParameterError, ColumnError
@@ -71,6 +74,10 @@ def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int
     column = borrow_rows(values, "values", _ROUND)
     if column.length != codes.length:
         raise ParameterError("values", Words(f"of {column.length} rows"), f"of {codes.length}, as groups are")
-    sums = np.zeros(counters, np.int64)
-    np.add.at(sums, numbers[kept], np.clip(whole_numbers(column), *bounds)[kept])
-    return sums
+    places, moved = numbers[kept], np.clip(whole_numbers(column), *bounds)[kept]
+    # In two halves, of which no sum wraps: 2**31 rows of 2**40 pass what int64 holds.
+    low, high = np.zeros((2, counters), np.int64)
+    np.add.at(low, places, moved & _LOW)
+    np.add.at(high, places, moved >> _HALF)
+    # A high half beyond 2**42 is a sum beyond 2**61, to which every increment is moved.
+    return (np.clip(high, -_FAR, _FAR) << _HALF) + low

@@ -14,6 +14,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Pure
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
+from dpfast.streaming.rows import sums_of_rows
 from dpfast.testing import SeededRandom
 
 BUDGETS = {
@@ -215,3 +216,25 @@ def test_threads_from_outside():
     with ThreadPoolExecutor(8) as pool:
         figures = sorted(pool.map(counter.step, itertools.repeat(1, 200)))
     assert figures == [*range(1, 201)]
+
+
+def test_sums_of_rows_never_wrap():
+    """Soundness rule 16: with 2**23 rows of 2**40 int64 would wrap, and one row more would move a figure by 2**62."""
+    rows = 2**23
+    for extra in (-1, 0, 1):
+        many = rows + extra
+        for sign in (1, -1):
+            bounds = (0, 2**40) if sign > 0 else (-(2**40), 0)
+            sums = sums_of_rows(np.zeros(many, np.int32), np.full(many, sign * 2**40), 1, bounds)
+            assert sums[0] * sign >= 2**61
+    exact = sums_of_rows(np.array([0, 1, 1, 0]), np.array([-5, 2**40, 2**40, 3]), 2, (-(2**40), 2**40))
+    assert exact.tolist() == [-2, 2**41]
+
+
+def test_sums_of_rows_are_those_of_whole_numbers(seed):
+    generator = np.random.default_rng(seed)
+    groups = generator.integers(-1, 4, 1000)
+    values = generator.integers(-(2**41), 2**41, 1000)
+    clipped = np.clip(values, -(2**40), 2**39).tolist()
+    expected = [sum(v for g, v in zip(groups.tolist(), clipped, strict=True) if g == counter) for counter in range(3)]
+    assert sums_of_rows(groups, values, 3, (-(2**40), 2**39)).tolist() == expected

@@ -210,7 +210,7 @@ def test_repeated_steps(tmp_path):
             counter.step([1, 2, 3], number=number)
     unkept = made()
     unkept.step([1, 2, 3], number=1)
-    with pytest.raises(LedgerError, match="only of a counter that is kept"):
+    with pytest.raises(LedgerError, match="only if the counter was kept"):
         unkept.step([1, 2, 3], number=1)
 
 
@@ -255,3 +255,62 @@ def test_a_pan_private_file_has_no_secret(tmp_path):
     assert b'"secret": ""' in table.schema.metadata[b"dpfast counter"]
     assert table.column_names[0] == "counter"
     assert "totals" not in table.column_names
+
+
+def test_what_is_not_on_the_disk_is_shown_to_nobody(tmp_path):
+    """A step whose state cannot be written ends the counter; the figures of that step are not to be had."""
+    path = tmp_path / "counter"
+    counter = made(path, counters=1)
+    first = counter.step(100)
+    path.rename(tmp_path / "moved")
+    with pytest.raises(LedgerError, match="moved or replaced"):
+        counter.step(1000)
+    assert counter.released == first
+    with pytest.raises(LedgerError, match="interrupted"):
+        counter.step(0)
+    counter.close()
+    with dpf.restore_counter(tmp_path / "moved") as restored:
+        assert (restored.steps, restored.released) == (1, first)
+
+
+def test_a_second_name_of_the_file_is_refused(tmp_path):
+    """Soundness rule 11 for counters: under a hard link the state before would go on once more."""
+    path, link = tmp_path / "counter", tmp_path / "link"
+    counter = made(path, counters=1)
+    os.link(path, link)
+    with pytest.raises(LedgerError, match="has another name"):
+        counter.step(1)
+    counter.close()
+    for name in (path, link):
+        with pytest.raises(LedgerError, match="has another name"):
+            dpf.restore_counter(name)
+    link.unlink()
+    dpf.restore_counter(path).close()
+
+
+def test_a_process_killed_between_two_names_leaves_a_counter_that_opens(tmp_path):
+    path = tmp_path / "counter"
+    made(path, counters=1).close()
+    os.link(path, tmp_path / ".counter.new")
+    dpf.restore_counter(path).close()
+    assert [one.name for one in tmp_path.iterdir()] == ["counter"]
+
+
+def test_a_name_without_room_for_the_next_state_is_refused_before_the_charge(tmp_path):
+    ledger = dpf.Ledger(epsilon=1.0)
+    with pytest.raises(LedgerError, match="too long; 250 bytes are the most"):
+        dpf.continual_count(5, epsilon=1.0, path=tmp_path / ("x" * 252), ledger=ledger)
+    assert ledger.history().height == 0
+    dpf.continual_count(5, epsilon=1.0, path=tmp_path / ("x" * 250), ledger=ledger).close()
+
+
+def test_steps_that_cannot_be_repeated_say_why(tmp_path):
+    counter = made(counters=1)
+    counter.step(7)
+    counter.save(tmp_path / "counter")
+    with pytest.raises(LedgerError, match="only if the counter was kept in a file then"):
+        counter.step(7, number=1)
+    private = made(tmp_path / "private", "pan_private", counters=1)
+    private.step(7)
+    with pytest.raises(LedgerError, match="keeps nothing by which"):
+        private.step(7, number=1)
