@@ -96,6 +96,8 @@ def _read_bits(source: Source, column: str, value: str | None, rows: int) -> NDA
         raise CommandError(f"--column: there is no column {column!r}, only {', '.join(columns)}")
     source.require([column])
     read = pl.col(column)
+    if columns[column].is_nested():
+        raise CommandError(f"--column: {column!r} is {columns[column]}; choose a column of plain values")
     if value is not None:
         read = (read.cast(pl.String) == value).cast(pl.UInt8)
     elif columns[column] == pl.Boolean:
@@ -103,13 +105,15 @@ def _read_bits(source: Source, column: str, value: str | None, rows: int) -> NDA
     elif not columns[column].is_numeric():
         raise CommandError(f"--value is missing: {column!r} is {columns[column]}; write for example --value yes")
     kept = source.frame.lazy().select(read.alias("bit")).drop_nulls().head(rows).collect()["bit"]
-    if not kept.is_in([0, 1]).all():
+    if not ((kept == 0) | (kept == 1)).all():
         raise CommandError(
             f"--value is missing: {column!r} has other numbers than 0 and 1; write for example --value 1"
         )
     if kept.len() < 2 or kept.n_unique() < 2:
-        told = "fewer than two rows" if kept.len() < 2 else f"one answer in all of the first {kept.len():,} rows"
-        raise CommandError(f"--column: there is {told}, so that there is nothing to find; choose another --value")
+        few = kept.len() < 2
+        told = "there are fewer than two rows" if few else f"all of the first {kept.len():,} rows have one answer"
+        mend = "choose a larger file" if few else "choose another --column or --value"
+        raise CommandError(f"--column: {told}, so that there is nothing to find; {mend}")
     return kept.cast(pl.UInt8).to_numpy()
 
 

@@ -133,7 +133,7 @@ def _found(text: str) -> Callable[..., Any]:
         raise CommandError(f"{shortened(place)} has no {shortened(name)}; {_MEND}") from None
     except CommandError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise CommandError(f"{shortened(place)} cannot be imported ({why[:160]}); {_MEND}") from None
     if not callable(thing):

@@ -67,7 +67,7 @@ class Equilibrium:
         allowed = MISS.read("miss", miss) / len(self.actions)
         moved = float(len(self.actions) * self._noise.half_width(allowed))
         left = max(self._people - moved, 1.0)
-        return min(self.regret + self._drift * moved / self._people + self._own / left, self._range)
+        return min(self.regret + self._drift * moved / self._people + self._drift / left, self._range)
 
     def incentive(self, miss: Annotated[Real, MISS] = 0.05) -> float:
         """Return what nobody gains more than by any false report and any other action, in expectation.

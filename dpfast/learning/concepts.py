@@ -127,7 +127,7 @@ def select_concept(
         shown = Words(f"of {guesses.ndim} dimensions and type {guesses.dtype}")
         raise ParameterError("predictions", shown, "a row for each concept, as long as labels")
     if (guesses.dtype.kind in "UT") != (truth.dtype.kind in "UT"):
-        raise ParameterError("predictions", Words(f"of type {guesses.dtype}"), f"like labels, of {truth.dtype}")
+        raise ParameterError("predictions", Words(f"of type {guesses.dtype}"), "numbers or strings, as labels are")
     rule, relation = _SELECTION.read("selection", selection), read_neighbors(neighbors)
     budget = read_budget(epsilon, None, rho)
     bought = selection_for(budget.kind, budget.units, rule, 1, f"the best of {len(guesses)} concepts")

@@ -162,8 +162,8 @@ class StatisticalQueryOracle:
         ----------
         query
             A function of the examples, and of the labels if there are any, that returns a number from 0 to 1, or a
-            truth value, for each example. It is tried on no examples at all first. If it fails on all of them, all its
-            numbers count as 0 and the query is spent: an error would tell of the examples.
+            truth value, for each example. It is tried on no examples at all first. Where it fails, the number of each
+            single example on which it fails counts as 0, and the query is spent: an error would tell of the examples.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class StatisticalQueryOracle:
         """
         if not callable(query) or isinstance(query, type):
             raise ParameterError("query", query, "a function of the examples", "write lambda examples: ...")
-        if (few := _slices(self._given)) is not None and _answers(query, few, 0) is None:
+        if _answers(query, _slices(self._given, 0, 0), 0) is None:
             allowed = "a function that returns one number, or truth value, for each example"
             raise ParameterError("query", Words("one that fails where there are no examples"), allowed)
         if process_mark() != self._process:
@@ -197,12 +197,23 @@ class StatisticalQueryOracle:
         return self._noise.half_width(allowed) / _UNITS / self.size
 
     def _sum(self, query: Callable[..., Any]) -> int:
-        """Return the sum of what a query says of all examples, in units; 0 if it fails."""
-        answered = _answers(query, self._given, self._rows)
-        if answered is None:
-            return 0
-        numbers = np.clip(np.nan_to_num(answered.astype(np.float64), nan=0.0), 0.0, 1.0)
-        return int(np.rint(numbers * _UNITS).astype(np.int64).sum())
+        """Return the sum of what a query says of all examples, in units.
+
+        Where it fails it is asked again about both halves, down to single examples: one on which it fails must not
+        move the numbers of others, or the sensitivity would be the number of examples.
+        """
+        total, parts = 0, [(0, self._rows)]
+        while parts:
+            start, stop = parts.pop()
+            whole = stop - start == self._rows
+            answered = _answers(query, self._given if whole else _slices(self._given, start, stop), stop - start)
+            if answered is not None:
+                numbers = np.clip(np.nan_to_num(answered.astype(np.float64), nan=0.0), 0.0, 1.0)
+                total += int(np.rint(numbers * _UNITS).astype(np.int64).sum())
+            elif stop - start > 1:
+                middle = (start + stop) // 2
+                parts += [(start, middle), (middle, stop)]
+        return total
 
     def _noisy(self, exact: int) -> float:
         noisy = self._noise.add(np.array([min(exact, _LARGEST_SUM)]), self._source)
@@ -298,25 +309,25 @@ def learn_conjunction(
 
 
 def _length(given: Any, argument: str) -> int:
-    """Return how many rows there are."""
+    """Return how many rows there are, of what can be taken in parts."""
     try:
+        _slices((given,), 0, 0)
         return len(given)
-    except TypeError:
-        raise ParameterError(argument, given, "rows that have a length, such as an array, a frame or a list") from None
+    except Exception:  # whatever their kind raises
+        pass
+    allowed = "rows with a length and slices, such as an array, a frame or a list"
+    raise ParameterError(argument, Words(f"of type {type(given).__name__}"), allowed)
 
 
-def _slices(given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the same without a row, None where that cannot be said of their kind."""
-    try:
-        return tuple(one[:0] for one in given)
-    except Exception:  # whatever rows without slices raise
-        return None
+def _slices(given: tuple[Any, ...], start: int, stop: int) -> tuple[Any, ...]:
+    """Return the same rows of each, in its own kind."""
+    return tuple(one.iloc[start:stop] if hasattr(one, "iloc") else one[start:stop] for one in given)
 
 
 def _answers(query: Callable[..., Any], given: tuple[Any, ...], rows: int) -> NDArray[Any] | None:
     """Return a query's numbers, None where it fails or returns something else."""
     try:
         answered = as_array(query(*given), "query")
-    except Exception:  # whatever a function of theirs raises
+    except (Exception, SystemExit):  # whatever a function of theirs raises
         return None
     return answered if answered.shape == (rows,) and answered.dtype.kind in "biuf" else None
