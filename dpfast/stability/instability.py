@@ -216,7 +216,8 @@ def _distinct(values: Any) -> Iterable[tuple[Any, int]]:
 def _at(values: Any, place: int) -> Any:
     """Return a value, or None for one that Python cannot hold: an error would quote it."""
     try:
-        return values[place]
+        value = values[place]
+        return value.to_list() if hasattr(value, "to_list") else value
     except KeyboardInterrupt:
         raise
     except BaseException:

@@ -287,17 +287,20 @@ def _plain_arrow(dtype: Any) -> Any:
         return pa.map_(_plain_field(dtype.key_field), _plain_field(dtype.item_field), dtype.keys_sorted)
     if kinds.is_fixed_size_list(dtype):
         return pa.list_(_plain_field(dtype.value_field), dtype.list_size)
-    if kinds.is_list(dtype) or kinds.is_list_view(dtype):
+    if kinds.is_list(dtype):
         return pa.list_(_plain_field(dtype.value_field))
-    if kinds.is_large_list(dtype) or kinds.is_large_list_view(dtype):
+    if kinds.is_large_list(dtype):
         return pa.large_list(_plain_field(dtype.value_field))
+    if kinds.is_list_view(dtype) or kinds.is_large_list_view(dtype):
+        # Rows that are taken share the memory of all, and casts of tables make invalid arrays.
+        raise ColumnError("data must have no views of lists; cast them")
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return views.get(dtype, dtype)
 
 
 def _of_pandas(data: Any, unit: str | None) -> Rows:
     if not hasattr(data, "columns"):
-        return Rows(_without_unit(data, unit), None, _load_pandas)
+        return _probe(Rows(_without_unit(data, unit), None, _load_pandas), data.iloc[:0])
     if unit is not None:
         import polars as pl
 
@@ -305,7 +308,7 @@ def _of_pandas(data: Any, unit: str | None) -> Rows:
             raise _missing(unit)
         if getattr(data[unit].dtype, "kind", "") == "f":
             _check_unit(pl.Float64(), unit)
-    return Rows(data, unit, _load_pandas)
+    return _probe(Rows(data, unit, _load_pandas), data.iloc[:0])
 
 
 def _load_pandas(data: Any, unit: str | None) -> Loaded:

@@ -1,4 +1,4 @@
-"""Nothing of a block's surroundings: no error quotes a row after the charge, and a block tells of its own rows alone."""
+"""A block tells of its own rows alone, and after the charge no error quotes a row."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ POLARS = {
     "categories": pl.Series("s", TEXTS, dtype=pl.Categorical),
     "chunks": pl.concat([pl.Series("s", TEXTS[:2]), pl.Series("s", TEXTS[2:])], rechunk=False),
 }
-TEXT, LISTS = pa.string(), [pa.list_, pa.large_list, pa.list_view, pa.large_list_view]
+TEXT, LISTS = pa.string(), [pa.list_, pa.large_list]
 ARROW = {
     "strings": arrow(TEXT),
     "views": arrow(pa.string_view()),
@@ -125,7 +125,6 @@ COLUMNS = {
     "NumPy bytes": np.array(TEXTS, dtype="S"),
     "NumPy objects": np.array(TEXTS, dtype=object),
     "NumPy strings": np.array(TEXTS, dtype="T"),
-    "list of slices": [ARROW["strings"][place : place + 1] for place in range(60)],
 }
 
 
@@ -152,8 +151,7 @@ def test_no_memory_of_other_rows(name):
     data = COLUMNS[name]
     block = read_rows(data).load().take(OWN)
     assert len(block) == 10
-    if not name.startswith("list"):  # which is copied by its pickle
-        assert SECRET.encode() not in memory(block)
+    assert SECRET.encode() not in memory(block)
     received = pickle.loads(pickle.dumps(block, protocol=5))
     assert b"secret" not in memory(received).replace(b"\0", b"")
     seen = []
@@ -212,7 +210,9 @@ def test_types_without_blocks_are_refused_before_the_charge():
     """Rule 12: only schemas are free, so that what no block can hold is found by its schema."""
     ledger = dpf.Ledger(epsilon=1)
     ends = pa.RunEndEncodedArray.from_arrays([2, 3], ["a", "b"])
-    for data in (pl.Series([object()], dtype=pl.Object), pl.DataFrame({"a": [object()]}), ends, pa.table({"a": ends})):
+    views = pa.array([[1]], pa.list_view(pa.int64()))
+    kinds = [pl.Series([object()], dtype=pl.Object), pl.DataFrame({"a": [object()]}), ends, pa.table({"a": ends})]
+    for data in (*kinds, views, pa.table({"a": views}), pd.Series(pd.arrays.ArrowExtensionArray(views))):
         with pytest.raises(ColumnError, match="cast"):
             dpf.subsample_and_aggregate(data, functions.mean, blocks=2, bounds=(0, 1), epsilon=1, ledger=ledger)
     assert ledger.history().is_empty()
