@@ -198,7 +198,12 @@ def _load_polars(data: Any, unit: str | None) -> Loaded:
     units = None if unit is None else _units_of(frame[unit])
     casts = {name: _plain_dtype(dtype) for name, dtype in frame.schema.items() if _plain_dtype(dtype) != dtype}
     plain = frame.cast(casts) if casts else frame
-    return Loaded(plain.height, lambda rows: plain[rows].with_columns(map(_own, plain[rows])), units)
+
+    def take(rows: NDArray[np.int64]) -> Any:
+        block = plain[rows]
+        return block.with_columns(map(_own, block))
+
+    return Loaded(plain.height, take, units)
 
 
 def _units_of(series: Any) -> NDArray[np.int64]:
