@@ -200,12 +200,25 @@ def count_labels(values: Any) -> Counter[str]:
 
 def _distinct(values: Any) -> Iterable[tuple[Any, int]]:
     """Yield each value once, with how often it is there, where a library counts it; else each by itself."""
-    if not isinstance(values, list):
+    # Objects are not given to a library, which would make True and 1 the same where both are there.
+    if not isinstance(values, list) and str(getattr(values, "dtype", "")) != "object":
         import polars as pl
 
         with suppress(Exception):
             column = pl.Series("value", values)
-            if column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean, pl.Date):
+            plain = column.dtype.is_integer() or column.dtype.is_float()
+            if plain or column.dtype in (pl.String, pl.Boolean):
                 return column.value_counts(name="count").rows()
-        values = values.to_list() if hasattr(values, "to_list") else values.tolist()
-    return ((value, 1) for value in values)
+    values = values.array if hasattr(values, "array") else values
+    return ((_at(values, place), 1) for place in range(len(values)))
+
+
+def _at(values: Any, place: int) -> Any:
+    """Return a value, or None for one that Python cannot hold: an error would quote it."""
+    try:
+        value = values[place]
+        return value.to_list() if hasattr(value, "to_list") else value
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return None

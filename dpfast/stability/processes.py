@@ -1,6 +1,7 @@
 """Calls of a user's function on many blocks, in processes of their own: what goes wrong there is a value of its block.
 
-A function that raises, hangs, dies or gives nonsense answers b"". No error, and no message, tells which block it was.
+A function that raises, hangs, dies or gives nonsense answers b"". So does a block that cannot be pickled.
+No error, and no message, tells which block it was.
 """
 
 from __future__ import annotations
@@ -95,11 +96,13 @@ class Calls:
         def work(numbers: Iterator[int]) -> None:
             own = left.pop() if left else None
             for number in numbers:
-                if own is None:
-                    given = arguments(number)
-                    answers[number] = worker.attempt(self.function, given, self.choices, numeric=self.numeric)
+                message = _message(arguments, number)
+                if message is None:
+                    answers[number] = b""
+                elif own is None:
+                    answers[number] = worker.attempt_message(self.function, message, self.choices, numeric=self.numeric)
                 else:
-                    answers[number] = own.ask(pickle.dumps(arguments(number), protocol=5), self.timeout)
+                    answers[number] = own.ask(message, self.timeout)
                 done.one_more()
 
         try:
@@ -120,6 +123,19 @@ class Calls:
             one.end()
             raise _not_sent()
         self._checked.append(one)  # the first to be used
+
+
+def _message(arguments: Callable[[int], tuple[Any, ...]], number: int) -> bytes | None:
+    """Return the arguments of a call as bytes, which share no memory with other blocks; None if that cannot be.
+
+    An error would quote a row, or tell that there is one that cannot be sent: none leaves this function.
+    """
+    try:
+        return pickle.dumps(arguments(number), protocol=5)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return None
 
 
 @dataclass

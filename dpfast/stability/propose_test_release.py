@@ -28,7 +28,7 @@ from dpfast.stability.instability import median_of, rows_until_wide
 from dpfast.stability.named import Bounded, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
 from dpfast.stability.processes import TIMEOUT, WORKERS, Calls, Function, Timeout, Workers, prepare_calls
-from dpfast.stability.rows import Data, Rows, read_rows
+from dpfast.stability.rows import Data, Loaded, Rows, read_rows
 from dpfast.stability.subsample_and_aggregate import Dataset
 
 __all__ = ["Distance", "Share", "distance_of", "propose_test_release"]
@@ -236,16 +236,15 @@ def _given(
 
     def find() -> tuple[float, int]:
         loaded = rows.load()
-        everything = loaded.take(np.arange(loaded.count))
-        (answer,) = value_of.run(lambda _: (everything,), 1)
+        (answer,) = value_of.run(lambda _: (loaded.whole(),), 1)
         value = struct.unpack("<d", answer)[0] if answer else default
-        return min(max(value, -_LARGEST), _LARGEST), distance_of(far_of, everything)
+        return min(max(value, -_LARGEST), _LARGEST), distance_of(far_of, loaded)
 
     return find
 
 
-def distance_of(calls: Calls, everything: Any) -> int:
+def distance_of(calls: Calls, loaded: Loaded) -> int:
     """Return a distance that a function gave, rounded down: 0 for what is no number."""
-    (answer,) = calls.run(lambda _: (everything,), 1)
+    (answer,) = calls.run(lambda _: (loaded.whole(),), 1)
     number = struct.unpack("<d", answer)[0] if answer else 0.0
     return math.floor(min(max(number, 0.0), 2.0**52))

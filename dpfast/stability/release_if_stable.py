@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
-import numpy as np
-
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Special
@@ -19,6 +17,7 @@ from dpfast.randomness import Random, random_source
 from dpfast.stability.aggregators import value_of
 from dpfast.stability.answers import StableAnswer, give, pay
 from dpfast.stability.instability import count_labels, median_instability_of, median_of, mode_of
+from dpfast.stability.labels import check_labels
 from dpfast.stability.named import Bounded, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
 from dpfast.stability.processes import TIMEOUT, WORKERS, Function, Timeout, Workers, prepare_calls
@@ -172,9 +171,8 @@ def _given(function: Any, distance: Any, data: object, rows: Rows, timeout: obje
 
     def find() -> tuple[Any, int]:
         loaded = rows.load()
-        everything = loaded.take(np.arange(loaded.count))
-        (answer,) = value_calls.run(lambda _: (everything,), 1)
-        return value_of(answer), distance_of(far_calls, everything)
+        (answer,) = value_calls.run(lambda _: (loaded.whole(),), 1)
+        return value_of(answer), distance_of(far_calls, loaded)
 
     return find
 
@@ -211,9 +209,9 @@ def column_of(rows: Rows) -> Callable[[], Any]:
     """Return what gives a column's values one by one, once it may be looked at; refuse a frame."""
     if hasattr(rows.data, "columns") or getattr(rows.data, "ndim", 1) != 1 or hasattr(rows.data, "schema"):
         raise ParameterError("data", rows.data, "a column for the mode", "select one column of the frame")
+    check_labels(rows.data)
 
     def values() -> Any:
-        loaded = rows.load()
-        return loaded.take(np.arange(loaded.count))
+        return rows.load().whole()
 
     return values

@@ -1,11 +1,13 @@
 """The rows of private data, of whatever library, and the rows of a block as the same kind.
 
 Kinds are looked at before a charge, rows only after it. A block shows nothing of the other rows: categories and
-dictionaries, which list what other rows hold, become plain values, and pandas' labels are left out.
+dictionaries, which list what other rows hold, become plain values; metadata and pandas' labels are left out; text is as
+wide as its own rows need; and no memory is shared. Types that no block can hold are refused before a charge.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,7 +21,7 @@ from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
 from dpfast.stability.worker import label_of
 
-__all__ = ["Data", "Rows", "read_rows"]
+__all__ = ["Data", "Loaded", "Rows", "read_rows"]
 
 _ALLOWED = "a column or a frame: of Polars, Arrow, NumPy or pandas, or a list"
 
@@ -40,6 +42,10 @@ class Loaded:
     count: int
     take: _Take
     units: NDArray[np.int64] | None = None
+
+    def whole(self) -> Any:
+        """Return all rows."""
+        return self.take(np.arange(self.count))
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,8 @@ def read_rows(data: object, unit: object = None) -> Rows:
     if library == "pandas" and hasattr(data, "iloc"):
         return _of_pandas(data, names)
     if library == "numpy" and isinstance(data, np.ndarray) and data.ndim:
+        if data.dtype.names is not None and _has_text(data.dtype):
+            raise ColumnError("data must have no text of fixed width in fields of an array; pass columns, or objects")
         return Rows(_without_unit(data, names), None, _load_array)
     if isinstance(data, (list, tuple)):
         return Rows(_without_unit(list(data), names), None, _load_list)
@@ -114,6 +122,17 @@ def _missing(unit: str) -> ColumnError:
     return ColumnError(f"unit must name a column of the data, but there is none called {unit[:60]!r}")
 
 
+def _probe(rows: Rows, empty: Any) -> Rows:
+    """Refuse types that no block can hold: tried on data without rows."""
+    try:
+        pickle.dumps(rows.load_kind(empty, None).whole(), protocol=5)
+    except Exception:
+        pass
+    else:
+        return rows
+    raise ColumnError("data hold a type of which no blocks can be made; cast it to strings or numbers, or leave it out")
+
+
 def _check_unit(dtype: Any, unit: str) -> None:
     """Refuse units whose equality is not plain."""
     import polars as pl
@@ -127,13 +146,34 @@ def _of_polars(data: Any, unit: str | None) -> Rows:
     import polars as pl
 
     if isinstance(data, pl.Series):
-        return Rows(_without_unit(data, unit), None, _load_series)
+        return _probe(Rows(_without_unit(data, unit), None, _load_series), pl.Series(dtype=data.dtype))
+    schema = data.collect_schema() if hasattr(data, "collect_schema") else data.schema
     if unit is not None:
-        schema = data.collect_schema()
         if unit not in schema:
             raise _missing(unit)
         _check_unit(schema[unit], unit)
-    return Rows(data, unit, _load_polars)
+    return _probe(Rows(data, unit, _load_polars), pl.DataFrame(schema=schema))
+
+
+def _own(series: Any) -> Any:
+    """Return a column whose texts are copies: those of Polars lie in memory that is shared with other rows."""
+    import polars as pl
+
+    if not {pl.String, pl.Binary} & _leaves(series.dtype):
+        return series.rechunk()
+    copied = pl.Series(series.name, series.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return copied.cast(series.dtype).rechunk()
+
+
+def _leaves(dtype: Any) -> set[Any]:
+    """Return the types that a type is made of."""
+    import polars as pl
+
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _leaves(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return set().union(*(_leaves(one.dtype) for one in dtype.fields))
+    return {dtype.base_type()}
 
 
 def _plain_dtype(dtype: Any) -> Any:
@@ -158,7 +198,12 @@ def _load_polars(data: Any, unit: str | None) -> Loaded:
     units = None if unit is None else _units_of(frame[unit])
     casts = {name: _plain_dtype(dtype) for name, dtype in frame.schema.items() if _plain_dtype(dtype) != dtype}
     plain = frame.cast(casts) if casts else frame
-    return Loaded(plain.height, lambda rows: plain[rows], units)
+
+    def take(rows: NDArray[np.int64]) -> Any:
+        block = plain[rows]
+        return block.with_columns(map(_own, block))
+
+    return Loaded(plain.height, take, units)
 
 
 def _units_of(series: Any) -> NDArray[np.int64]:
@@ -175,7 +220,7 @@ def _units_of(series: Any) -> NDArray[np.int64]:
 
 def _load_series(data: Any, _: str | None) -> Loaded:
     plain = data.cast(_plain_dtype(data.dtype))
-    return Loaded(len(plain), lambda rows: plain.gather(rows))
+    return Loaded(len(plain), lambda rows: _own(plain.gather(rows)))
 
 
 def _load_stream(data: Any, _: str | None) -> Loaded:
@@ -192,7 +237,7 @@ def _of_arrow(data: Any, unit: str | None) -> Rows:
         if "dictionary<" in str(dtype) and not pa.types.is_dictionary(dtype):
             raise ColumnError("data must have no dictionaries within lists or structs; cast them")
     if fields is None:
-        return Rows(_without_unit(data, unit), None, _load_arrow)
+        return _probe(Rows(_without_unit(data, unit), None, _load_arrow), pa.array([], data.type))
     if unit is not None:
         import polars as pl
 
@@ -200,7 +245,7 @@ def _of_arrow(data: Any, unit: str | None) -> Rows:
             raise _missing(unit)
         empty = data.schema.empty_table().select([unit])
         _check_unit(pl.DataFrame(empty).schema[unit], unit)
-    return Rows(data, unit, _load_arrow)
+    return _probe(Rows(data, unit, _load_arrow), data.schema.empty_table())
 
 
 def _load_arrow(data: Any, unit: str | None) -> Loaded:
@@ -212,22 +257,55 @@ def _load_arrow(data: Any, unit: str | None) -> Loaded:
 
         units = _units_of(pl.DataFrame(pa.table({"unit": data.column(unit)}))["unit"])
     if hasattr(data, "schema"):
-        plain = pa.schema([one.with_type(_plain_arrow(one.type)) for one in data.schema])
-        data = data if plain.equals(data.schema) else data.cast(plain)
-    elif pa.types.is_dictionary(data.type):
-        data = data.cast(data.type.value_type)
-    return Loaded(len(data), lambda rows: data.take(pa.array(rows)), units)
+        # Fields made anew have no metadata; those of pandas tell the number of all rows.
+        data = data.cast(pa.schema([_plain_field(one) for one in data.schema]))
+    else:
+        data = data.cast(_plain_arrow(data.type))
+
+    def take(rows: NDArray[np.int64]) -> Any:
+        block = data.take(pa.array(rows))
+        if isinstance(block, pa.ChunkedArray):
+            return pa.chunked_array([block.combine_chunks()], data.type)
+        return block.combine_chunks() if isinstance(block, pa.Table) else block
+
+    return Loaded(len(data), take, units)
+
+
+def _plain_field(one: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.field(one.name, _plain_arrow(one.type), one.nullable)
 
 
 def _plain_arrow(dtype: Any) -> Any:
+    """Return a type without dictionaries, metadata, and views, whose memory is shared with other rows."""
     import pyarrow as pa
 
-    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    kinds = pa.types
+    if isinstance(dtype, pa.BaseExtensionType):
+        return _plain_arrow(dtype.storage_type)
+    if kinds.is_dictionary(dtype):
+        return _plain_arrow(dtype.value_type)
+    if kinds.is_struct(dtype):
+        return pa.struct([_plain_field(one) for one in dtype])
+    if kinds.is_map(dtype):
+        return pa.map_(_plain_field(dtype.key_field), _plain_field(dtype.item_field), dtype.keys_sorted)
+    if kinds.is_fixed_size_list(dtype):
+        return pa.list_(_plain_field(dtype.value_field), dtype.list_size)
+    if kinds.is_list(dtype):
+        return pa.list_(_plain_field(dtype.value_field))
+    if kinds.is_large_list(dtype):
+        return pa.large_list(_plain_field(dtype.value_field))
+    if kinds.is_list_view(dtype) or kinds.is_large_list_view(dtype):
+        # Rows that are taken share the memory of all, and casts of tables make invalid arrays.
+        raise ColumnError("data must have no views of lists; cast them")
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return views.get(dtype, dtype)
 
 
 def _of_pandas(data: Any, unit: str | None) -> Rows:
     if not hasattr(data, "columns"):
-        return Rows(_without_unit(data, unit), None, _load_pandas)
+        return _probe(Rows(_without_unit(data, unit), None, _load_pandas), data.iloc[:0])
     if unit is not None:
         import polars as pl
 
@@ -235,7 +313,7 @@ def _of_pandas(data: Any, unit: str | None) -> Rows:
             raise _missing(unit)
         if getattr(data[unit].dtype, "kind", "") == "f":
             _check_unit(pl.Float64(), unit)
-    return Rows(data, unit, _load_pandas)
+    return _probe(Rows(data, unit, _load_pandas), data.iloc[:0])
 
 
 def _load_pandas(data: Any, unit: str | None) -> Loaded:
@@ -248,21 +326,47 @@ def _load_pandas(data: Any, unit: str | None) -> Loaded:
             named = pd.Series([label_of(one) for one in named], dtype=object)
         units = np.asarray(pd.factorize(named)[0], np.int64)
     if hasattr(data, "columns"):
-        casts = {name: _plain_pandas(dtype) for name, dtype in data.dtypes.items() if hasattr(dtype, "categories")}
+        casts = {name: _plain_pandas(dtype) for name, dtype in data.dtypes.items() if _plain_pandas(dtype) is not dtype}
         plain = data.astype(casts) if casts else data
     else:
-        plain = data.astype(_plain_pandas(data.dtype)) if hasattr(data.dtype, "categories") else data
-    return Loaded(len(plain), lambda rows: plain.iloc[rows].reset_index(drop=True), units)
+        plain = data.astype(_plain_pandas(data.dtype)) if _plain_pandas(data.dtype) is not data.dtype else data
+
+    def take(rows: NDArray[np.int64]) -> Any:
+        block = plain.iloc[rows].reset_index(drop=True)
+        block.attrs = {}
+        return block
+
+    return Loaded(len(plain), take, units)
 
 
 def _plain_pandas(dtype: Any) -> Any:
     """Return the type of the categories; whole numbers with gaps would not fit into theirs."""
+    if hasattr(dtype, "pyarrow_dtype"):
+        return type(dtype)(_plain_arrow(dtype.pyarrow_dtype))
+    if not hasattr(dtype, "categories"):
+        return dtype
     own = dtype.categories.dtype
     return {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(own.kind, own)
 
 
 def _load_array(data: Any, _: str | None) -> Loaded:
-    return Loaded(len(data), lambda rows: data[rows])
+    if data.dtype.kind not in "SU":
+        return Loaded(len(data), lambda rows: data[rows])
+
+    def take(rows: NDArray[np.int64]) -> Any:
+        # The longest text of all would set the width of every block.
+        block = data[rows]
+        width = int(np.strings.str_len(np.asarray(block)).max(initial=1))
+        return block.astype(f"{data.dtype.kind}{width}")
+
+    return Loaded(len(data), take)
+
+
+def _has_text(dtype: Any) -> bool:
+    """Return whether there is text of fixed width in an array's type: as wide as the longest of all rows."""
+    if dtype.names is not None:
+        return any(_has_text(dtype[name]) for name in dtype.names)
+    return dtype.base.kind in "SU" if dtype.base.names is None else _has_text(dtype.base)
 
 
 def _load_list(data: Any, _: str | None) -> Loaded:

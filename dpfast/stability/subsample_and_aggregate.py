@@ -99,11 +99,13 @@ def subsample_and_aggregate(
     data
         A column or a frame: Polars DataFrame, LazyFrame or Series; PyArrow Table, RecordBatch, Array or ChunkedArray;
         pandas DataFrame or Series, without its index; NumPy array, by its first axis; list. Categoricals and
-        dictionaries become plain values, as their categories tell of other rows.
+        dictionaries become plain values, as their categories tell of other rows; metadata are left out; text of NumPy
+        is as wide as its block needs.
     function
         Takes the rows of one block, as the kind that was given (Polars frames for a LazyFrame), which may be none;
         returns a finite number, or for "mode" a candidate, or any plain value: a string, number, truth value or bytes,
-        or a tuple or list of these. Try it on made-up rows first: nothing will tell that it fails.
+        or a tuple or list of these. Try it on made-up rows first: nothing will tell that it fails,
+        or that a block holds objects that cannot be pickled.
     blocks
         How many. The answers of so many independent samples of n / blocks rows are made one.
     epsilon

@@ -19,10 +19,11 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from importlib import import_module
 from typing import Any
 
-__all__ = ["LENGTH", "attempt", "label_of", "number_of", "read_answer"]
+__all__ = ["LENGTH", "attempt", "attempt_message", "label_of", "number_of", "read_answer"]
 
 LENGTH = struct.Struct("<Q")
 _NUMBER = struct.Struct("<d")
@@ -49,10 +50,17 @@ def label_of(result: Any) -> str | None:
     """Return a value as a text that equal values share; None for what is no plain value.
 
     Plain are strings, bytes, truth values, finite numbers, dates and times, and lists, tuples and arrays of these. A
-    whole number is the same as the equal float, a list the same as a tuple, and a date the same as its text.
+    whole number is the same as the equal float, a list the same as a tuple, a date the same as its text, and a decimal
+    with a fraction the same as the nearest float.
     """
-    plain = _plain(result)
-    return None if plain is None else repr(plain)
+    try:
+        plain = _plain(result)
+        return None if plain is None else repr(plain)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        # Too deep, too many digits, a date beyond the year 9999: an error would quote the value.
+        return None
 
 
 def _plain(result: Any) -> Any:
@@ -72,6 +80,8 @@ def _plain(result: Any) -> Any:
         return bytes(result)
     if isinstance(result, int):
         return int(result)
+    if isinstance(result, Decimal) and result.is_finite() and math.isfinite(float(result)):
+        return int(result) if result == int(result) else float(result)
     if isinstance(result, float):
         number = float(result)
         if not math.isfinite(number):
@@ -107,6 +117,13 @@ def attempt(
         raise
     except BaseException:
         return b""
+
+
+def attempt_message(
+    function: Callable[..., object], message: bytes, choices: Sequence[str] | None, *, numeric: bool
+) -> bytes:
+    """Return the answer of one call on pickled arguments: copies, so that a block shows no memory of others."""
+    return attempt(lambda: function(*pickle.loads(message)), (), choices, numeric=numeric)
 
 
 def _read(source: int, length: int) -> bytes:
