@@ -61,7 +61,7 @@ def _one_by_one(mechanism: Callable[..., Any], given: Any, samples: int, tell: C
             output = mechanism(given)
         except MemoryError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             outputs.append(Raised(type(error).__name__, str(error)))
         else:
             outputs.append(_kept(output))
@@ -84,7 +84,7 @@ def _batch(mechanism: Callable[..., Any], given: Any, samples: int) -> Any:
         outputs = mechanism(given, samples)
     except MemoryError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = f"one that raised {type(error).__name__}: {' '.join(str(error).split())[:_SHOWN]}"
         raise _refused(
             what, "let mechanism(x, n) return n outputs, or leave batched out: then an error is an output"

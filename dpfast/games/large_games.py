@@ -57,7 +57,6 @@ class Equilibrium:
     regret: float
     _range: float = field(repr=False)
     _drift: float = field(repr=False)
-    _own: float = field(repr=False)
     _people: float = field(repr=False)
     _epsilon: float = field(repr=False)
     _noise: IntegerNoise = field(repr=False)
@@ -181,7 +180,6 @@ def select_equilibrium(
         float(regrets[best]),
         span,
         float(np.ptp(differences, axis=3).max()),
-        float(np.ptp(worth, axis=2).max()),
         max(float(measured.sum()), 1.0),
         to_float(units),
         noise,

@@ -144,7 +144,7 @@ class LinearRegression:
         target_bounds: Bounds,
         *,
         epsilon: Epsilon = None,
-        delta: Delta = None,
+        delta: Delta = 0,
         rho: Rho = None,
         fit_intercept: Annotated[bool, INTERCEPT] = True,
         max_row_norm: Annotated[Real | None, NORM] = None,

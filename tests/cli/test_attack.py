@@ -13,7 +13,9 @@ def people(folder):
     """Return a folder with a table of people, some of them without an answer."""
     answers = ["yes" if row % 3 == 0 else None if row % 50 == 1 else "no" for row in range(300)]
     frame = pl.DataFrame({"smoker": answers, "sick": [row % 4 == 0 for row in range(300)], "age": range(300)})
-    frame.with_columns(pl.col("sick").cast(pl.Int8).alias("ill")).write_parquet("people.parquet")
+    listed = pl.Series("list", [[1]] * 300)
+    more = frame.with_columns(pl.col("sick").cast(pl.Int8).alias("ill"), share=pl.col("age") / 7, list=listed)
+    more.write_parquet("people.parquet")
     frame.write_csv("people.csv")
     return folder
 
@@ -55,11 +57,21 @@ def test_a_picture(people, run):
     ("arguments", "code", "told"),
     [
         (["people.parquet"], 2, "missing option '--column'"),
-        (["people.parquet", "--column", "smoke"], 2, "there is no column 'smoke', only smoker, sick, age, ill"),
+        (
+            ["people.parquet", "--column", "smoke"],
+            2,
+            "there is no column 'smoke', only smoker, sick, age, ill, share, list",
+        ),
         (["people.parquet", "--column", "smoker"], 2, "--value is missing: 'smoker' is String"),
         (["people.parquet", "--column", "age"], 2, "write for example --value 1"),
-        (["people.parquet", "--column", "smoker", "--value", "maybe"], 2, "nothing to find; choose another --value"),
+        (
+            ["people.parquet", "--column", "smoker", "--value", "maybe"],
+            2,
+            "nothing to find; choose another --column or --value",
+        ),
         (["people.parquet", "--column", "sick", "--rows", "1"], 2, "--rows"),
+        (["people.parquet", "--column", "share"], 2, "write for example --value 1"),
+        (["people.parquet", "--column", "list", "--value", "1"], 2, "choose a column of plain values"),
         (["nobody.parquet", "--column", "sick"], 2, "nobody.parquet"),
         (["people.parquet", "--column", "sick", "--plot", "attack.txt"], 2, "--plot 'attack.txt' must end in one of"),
     ],

@@ -152,3 +152,19 @@ def test_progress_on_a_terminal(mine, run, monkeypatch):
     assert result.stderr == ""
     assert stages[0] == "drawing outputs: 0%"
     assert stages[-1] == "drawing outputs: 100%"
+
+
+@pytest.mark.parametrize("body", ["def f(x): return x\nimport sys\nsys.exit(0)\n", "import sys\nsys.exit()\n"])
+def test_a_module_that_ends_python_is_no_verdict(tmp_path, monkeypatch, run, body):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(body)
+    result = run("audit", "mine.py:f", "--x", "0", "--neighbour", "1", "--epsilon", "1")
+    assert result.exit_code == 2
+    assert "cannot be imported (SystemExit" in result.stderr
+
+
+def test_a_function_that_ends_python_on_one_input_is_refuted(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("import sys\ndef f(x):\n    sys.exit(0) if x else None\n    return 0\n")
+    asked = ["--x", "0", "--neighbour", "1", "--epsilon", "1", "--samples", "2000"]
+    assert run("audit", "mine.py:f", *asked).exit_code == 1

@@ -147,3 +147,17 @@ def test_edges():
     assert ledger.spent.epsilon == 0.75
     assert "Equilibrium" in repr(found)
     assert large_games.__all__
+
+
+def test_what_others_do_counts_twice_where_two_actions_are_compared():
+    """A person among few: the difference of two actions moves by what one person moves both (found by a review)."""
+    payoffs = np.array([[[0, 0.5, 0.5], [0.5, 1, 0], [0.5, 0.5, 0.5]], [[1, 0, 0.5], [0, 0, 0], [0, 1, 0]]])
+    types = np.array([0, 1])
+    for seed in range(20):
+        found = dpf.select_equilibrium(types, payoffs, epsilon=12.0, random=SeededRandom(seed))
+        taken = found.actions[types]
+        regret = max(
+            float((payoffs[kind][:, taken[1 - person]] - payoffs[kind][taken[person], taken[1 - person]]).max())
+            for person, kind in enumerate(types)
+        )
+        assert regret <= found.largest_regret(miss=0.05) + 1e-12

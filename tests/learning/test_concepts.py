@@ -89,6 +89,6 @@ def test_edges():
     assert dpf.select_concept(texts, labels.to_list(), epsilon=1.0, random=SeededRandom(1)) == 1
     unknown = np.full(4, np.nan)
     assert dpf.select_concept(np.full((2, 4), np.nan), unknown, epsilon=1.0, random=SeededRandom(1)) in (0, 1)
-    with pytest.raises(ParameterError, match="like labels"):
+    with pytest.raises(ParameterError, match="as labels are"):
         dpf.select_concept([["1"]], [1], epsilon=0.1, ledger=ledger)
     assert ledger.spent.epsilon == 0.5

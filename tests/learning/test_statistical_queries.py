@@ -11,6 +11,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpfast as dpf
@@ -136,3 +137,27 @@ def test_what_never_is_true_is_learnt_as_that():
         dpf.learn_conjunction(oracle, features=2)
     with pytest.raises(ParameterError, match="labels"):
         dpf.learn_conjunction(dpf.StatisticalQueryOracle(frame, queries=4, epsilon=1.0), features=2)
+
+
+@pytest.mark.parametrize(
+    "kind", [list, np.array, pl.Series, pd.Series, pa.array], ids=["list", "numpy", "polars", "pandas", "arrow"]
+)
+def test_an_example_on_which_a_query_fails_moves_its_own_number_alone(kind):
+    """Soundness rule 12: were all numbers 0 where one fails, one example would move a sum by their number."""
+    known = {"a": 1.0, "b": 0.0}
+    queries = (
+        lambda rows: [known.get(str(row)) for row in rows],
+        lambda rows: [known[str(row)] for row in rows],
+        lambda rows: [float({"a": "1", "b": "0"}.get(str(row), row)) for row in rows],
+    )
+    for query in queries:
+        for bad in range(3):
+            rows = ["a", "b"] * 100 + ["a"] * (3 - bad) + ["zzz"] * bad
+            oracle = dpf.StatisticalQueryOracle(kind(rows), queries=1, epsilon=1.0)
+            assert oracle._sum(query) == (103 - bad) * 2**30
+
+
+def test_rows_that_cannot_be_taken_in_parts_are_refused():
+    for rows in ({1: 2}, {1, 2}, object()):
+        with pytest.raises(ParameterError, match="examples must be rows with a length and slices"):
+            dpf.StatisticalQueryOracle(rows, queries=1, epsilon=1.0)
