@@ -74,7 +74,8 @@ def register_functions(
     Raises
     ------
     ParameterError
-        It is no such connection, or another connection to the same database has functions of these names.
+        It is no such connection, another connection to the same database has functions of these names, or DuckDB takes
+        none now: after a transaction that failed or was rolled back, or while a result is being read.
 
     Notes
     -----
@@ -130,7 +131,7 @@ def register_functions(
     """
     if isinstance(connection, type) or not hasattr(connection, "create_function"):
         raise ParameterError("connection", connection, _CONNECTION)
-    from duckdb import CatalogException, Error
+    from duckdb import Error
 
     source = random_source(random)
     pieces = Pieces(source)
@@ -143,6 +144,20 @@ def register_functions(
         ("dpf_randomized_response", _response(source, "dpf_randomized_response"), ("BIGINT", "BIGINT", "DOUBLE")),
         ("dpf_randomized_response_text", _response(source, "dpf_randomized_response_text"), text),
     ]
+    with suppress(Error):
+        _register(connection, source, functions)
+        return
+    # Out here no traceback holds the engine's error.
+    allowed = "open, outside of a transaction, and without a result that is not read to its end"
+    mend = "register before BEGIN; what was rolled back needs the database opened anew"
+    raise ParameterError("connection", Words("one that takes no functions now"), allowed, mend)
+
+
+def _register(
+    connection: Any, source: RandomSource, functions: list[tuple[str, Callable[..., Any], tuple[str, ...]]]
+) -> None:
+    from duckdb import CatalogException, Error
+
     for name, _, _ in functions:
         with suppress(Error):
             connection.remove_function(name)

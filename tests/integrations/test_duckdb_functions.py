@@ -348,3 +348,18 @@ def test_a_relation_is_a_stream():
     # Not by the connection itself, which has the relation's result open.
     connection.cursor().execute("CREATE TABLE noisy AS SELECT * FROM reader")
     assert fetched(connection, "SELECT count(*) FROM noisy WHERE id = n") == [100_000]
+
+
+def test_a_connection_that_takes_no_functions_now_is_an_error_in_our_words():
+    """Closed, in a transaction that failed, or after one in which they were registered and rolled back."""
+    closed, failed, rolled = (duckdb.connect() for _ in range(3))
+    closed.close()
+    failed.execute("BEGIN")
+    with pytest.raises(duckdb.Error):
+        failed.execute("SELECT error('mine')")
+    rolled.execute("BEGIN")
+    register_functions(rolled)
+    rolled.execute("ROLLBACK")
+    for connection in (closed, failed, rolled):
+        with pytest.raises(ParameterError, match="connection must be open, outside of a transaction"):
+            register_functions(connection)
