@@ -170,6 +170,9 @@ def _least_absolute(matrix: NDArray[np.float64], noisy: NDArray[np.float64]) -> 
             "method", Words('"linear_program"'), allowed, "run pip install 'dpfast[synthesis]'"
         ) from None
     queries, records = matrix.shape
+    if queries * (records + queries) > MOST_NUMBERS:
+        allowed = f"so few that queries times (queries + records) is at most {MOST_NUMBERS:,}"
+        raise ParameterError("queries", Words(f"{queries:,}"), allowed, 'take method="least_squares"')
     slack = np.eye(queries)
     solved: Any = linprog(
         np.concatenate([np.zeros(records), np.ones(queries)]),
@@ -178,4 +181,7 @@ def _least_absolute(matrix: NDArray[np.float64], noisy: NDArray[np.float64]) -> 
         bounds=[(0, 1)] * records + [(0, None)] * queries,
         method="highs",
     )
+    if solved.x is None:
+        allowed = "of a size for which the solver finds an end"
+        raise ParameterError("answers", Words("of other sizes"), allowed, 'scale them, or take method="least_squares"')
     return np.asarray(solved.x[:records], np.float64)

@@ -103,7 +103,8 @@ def audit(
     of its parts and of its form; for floats the powers of two that divide them, their low bits and their number of
     significant bits, which show noise that was rounded after it was drawn (Mironov 2012), also of the output less
     either input; remainders of whole numbers; sums, squares and extremes of several numbers, and the score of a
-    logistic regression on all of them; errors, NaN, infinities and -0.0.
+    logistic regression on all of them; errors, NaN, infinities and -0.0. Of an output with more than 512 numbers they
+    see the first 512: audit parts of long ones.
 
     References
     ----------

@@ -262,7 +262,10 @@ def _read_canaries(canaries: Any) -> list[Any]:
 
 
 def _read_score(score: Any) -> float:
-    number = float(score) if is_numeric(score) or isinstance(score, np.bool_) else math.nan
+    try:
+        number = float(score) if is_numeric(score) or isinstance(score, (bool, np.bool_)) else math.nan
+    except OverflowError:
+        number = math.inf if score > 0 else -math.inf
     if math.isnan(number):
         raise ParameterError("score", Words(f"one that returned {score!r:.40}"), "a function that returns a number")
     return number

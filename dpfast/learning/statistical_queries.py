@@ -224,6 +224,11 @@ class StatisticalQueryOracle:
         """Whether there are labels."""
         return len(self._given) == 2
 
+    def _has_columns(self, count: int) -> bool:
+        """Return whether examples have so many columns, or are of a kind that does not say how many."""
+        empty = np.asarray(_slices(self._given, 0, 0)[0])
+        return empty.ndim != 2 or count <= empty.shape[1]
+
     def __reduce__(self) -> NoReturn:
         raise LedgerError("an oracle cannot be pickled or copied: each copy would answer again for the same charge")
 
@@ -293,6 +298,8 @@ def learn_conjunction(
         raise ParameterError("oracle", oracle, "one with labels")
     if 2 * count > asked.remaining:
         raise ParameterError("features", features, f"at most {asked.remaining // 2}, half of the oracle's queries left")
+    if not asked._has_columns(count):
+        raise ParameterError("features", features, "at most the number of the examples' columns")
     tau = asked.error(miss)
     kept: list[list[int]] = [[], []]
     for feature, value in itertools.product(range(count), (True, False)):

@@ -180,3 +180,11 @@ def test_an_error_of_the_mechanism_is_its_own():
 
     with pytest.raises(KeyError, match="mine"):
         dpf.attacks.reconstruction(broken, [0, 1])
+
+
+def test_programmes_that_cannot_be_solved_are_refused():
+    pytest.importorskip("scipy")
+    with pytest.raises(ParameterError, match=r"^queries must be so few"):
+        dpf.attacks.reconstruct_from_answers(np.ones((2**15, 1)), np.ones(2**15), "linear_program")
+    with pytest.raises(ParameterError, match=r"^answers must be of a size"):
+        dpf.attacks.reconstruct_from_answers(np.full((4, 2), 1e308), np.full(4, -1e308), "linear_program")

@@ -161,3 +161,10 @@ def test_rows_that_cannot_be_taken_in_parts_are_refused():
     for rows in ({1: 2}, {1, 2}, object()):
         with pytest.raises(ParameterError, match="examples must be rows with a length and slices"):
             dpf.StatisticalQueryOracle(rows, queries=1, epsilon=1.0)
+
+
+def test_a_conjunction_of_more_features_than_columns_asks_nothing():
+    oracle = dpf.StatisticalQueryOracle(np.ones((5, 2)), np.ones(5), queries=8, epsilon=1.0)
+    with pytest.raises(ParameterError, match="features must be at most the number"):
+        dpf.learn_conjunction(oracle, features=4)
+    assert oracle.remaining == 8
