@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Choice, Number, Real, Special
-from dpfast.columns.grid import Bounds, Grid
+from dpfast.columns.grid import Bounds
 from dpfast.errors import ParameterError
 from dpfast.stability.instability import (
     LARGEST,
@@ -20,7 +20,7 @@ from dpfast.stability.instability import (
     rows_until_wide,
 )
 from dpfast.stability.interquartile_scale import BASE, Values
-from dpfast.stability.named import Bounded, borrow_numbers, floats_of, points_of, read_grid_of
+from dpfast.stability.named import Bounded, OptionalGrid, borrow_numbers, floats_of, points_of, read_grid_of
 from dpfast.stability.release_if_stable import column_of
 from dpfast.stability.rows import Data, read_rows
 from dpfast.stability.smooth import gaps_around, smooth_sensitivity_of
@@ -39,7 +39,6 @@ def _no_bounds() -> tuple[object, ...]:
 
 
 _GivenBounds: TypeAlias = Annotated[Bounds, Special(_no_bounds)]
-_OptionalGrid: TypeAlias = Annotated[Grid, Special(lambda: (0, -1, 0.3, 3, "1", [1]), optional=True)]
 _FUNCTION = Choice(("mode", "median"))
 _BETA = Number(2.0**-30, 1e6)
 _BOUND = Number(0, 1e300)
@@ -50,7 +49,7 @@ def distance_to_instability(
     function: Annotated[Literal["mode", "median"], _FUNCTION],
     *,
     bounds: Bounded = None,
-    grid: _OptionalGrid = None,
+    grid: OptionalGrid = None,
     neighbors: Neighbors = "add_remove",
 ) -> int:
     """Return how many rows can change while the mode, or the median, stays the same for all neighbours too.
@@ -107,7 +106,7 @@ def distance_to_wide_median(
     bound: Annotated[Real, _BOUND],
     *,
     bounds: _GivenBounds,
-    grid: _OptionalGrid = None,
+    grid: OptionalGrid = None,
     neighbors: Neighbors = "add_remove",
 ) -> int | None:
     """Return how many rows must change before the median's local sensitivity exceeds a bound.
@@ -149,7 +148,7 @@ def distance_to_wide_median(
 
 
 def local_sensitivity_of_median(
-    values: Values, *, bounds: _GivenBounds, grid: _OptionalGrid = None, neighbors: Neighbors = "add_remove"
+    values: Values, *, bounds: _GivenBounds, grid: OptionalGrid = None, neighbors: Neighbors = "add_remove"
 ) -> float:
     """Return how far the lower median is from that of the neighbour where it is farthest.
 
@@ -193,7 +192,7 @@ def smooth_sensitivity_of_median(
     beta: Annotated[Real, _BETA],
     *,
     bounds: _GivenBounds,
-    grid: _OptionalGrid = None,
+    grid: OptionalGrid = None,
     neighbors: Neighbors = "add_remove",
 ) -> float:
     """Return the largest local sensitivity of the median of any data, less by exp(-beta) for each row of difference.

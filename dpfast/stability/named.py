@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Special
 from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
-from dpfast.columns.grid import Bounds, PublicGrid, check_bounds, public_grid
+from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.mechanisms.quantiles.quantiles import place_points
 from dpfast.stability.rows import Rows
 
-__all__ = ["Bounded", "borrow_numbers", "floats_of", "load_points", "points_of", "read_grid_of"]
+__all__ = ["Bounded", "OptionalGrid", "borrow_numbers", "floats_of", "load_points", "points_of", "read_grid_of"]
 
 _FINENESS = 40
 
@@ -27,6 +27,9 @@ def _no_bounds() -> tuple[object, ...]:
 
 #: The lowest and the highest value, public; None where there are none.
 Bounded: TypeAlias = Annotated[Bounds | None, Special(_no_bounds, optional=True)]
+
+#: The step of a public grid, or None.
+OptionalGrid: TypeAlias = Annotated[Grid, Special(lambda: (0, -1, 0.3, 3, "1", [1]), optional=True)]
 
 
 def read_grid_of(bounds: Any, grid: Any) -> PublicGrid:

@@ -14,7 +14,7 @@ from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Laplace
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Number, Real, Special
-from dpfast.columns.grid import Bounds, Grid
+from dpfast.columns.grid import Bounds
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import round_up
@@ -25,7 +25,7 @@ from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
 from dpfast.stability.answers import Cost, StableAnswer, give, pay
 from dpfast.stability.instability import median_of, rows_until_wide
-from dpfast.stability.named import Bounded, load_points, read_grid_of
+from dpfast.stability.named import Bounded, OptionalGrid, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
 from dpfast.stability.processes import TIMEOUT, WORKERS, Calls, Function, Timeout, Workers, prepare_calls
 from dpfast.stability.rows import Data, Loaded, Rows, read_rows
@@ -61,7 +61,7 @@ def propose_test_release(
     epsilon: Epsilon,
     delta: Delta,
     bounds: Bounded = None,
-    grid: Annotated[Grid, Special(lambda: (0, -1, 0.3, 3, "1", [1]), optional=True)] = None,
+    grid: OptionalGrid = None,
     default: Annotated[Real, _DEFAULT] = 0.0,
     test_share: Share = 0.5,
     test: Test = "optimal",

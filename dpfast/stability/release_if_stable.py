@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Special
-from dpfast.columns.grid import Grid
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import budget_units
 from dpfast.ledger.payment import Payer, read_payment
@@ -18,7 +17,7 @@ from dpfast.stability.aggregators import value_of
 from dpfast.stability.answers import StableAnswer, give, pay
 from dpfast.stability.instability import count_labels, median_instability_of, median_of, mode_of
 from dpfast.stability.labels import check_labels
-from dpfast.stability.named import Bounded, load_points, read_grid_of
+from dpfast.stability.named import Bounded, OptionalGrid, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
 from dpfast.stability.processes import TIMEOUT, WORKERS, Function, Timeout, Workers, prepare_calls
 from dpfast.stability.propose_test_release import Distance, distance_of
@@ -44,7 +43,7 @@ def release_if_stable(
     epsilon: Epsilon,
     delta: Delta,
     bounds: Bounded = None,
-    grid: Annotated[Grid, Special(lambda: (0, -1, 0.3, 3, "1", [1]), optional=True)] = None,
+    grid: OptionalGrid = None,
     test: Test = "optimal",
     neighbors: Neighbors = "add_remove",
     timeout: Timeout = 600.0,

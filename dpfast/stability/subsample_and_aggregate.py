@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from dpfast.accounting.budget import Budget, Delta
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Choice, Number, Real, Special, Text, Whole
-from dpfast.columns.grid import Bounds, Grid, check_bounds
+from dpfast.columns.grid import Bounds, check_bounds
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
@@ -19,6 +19,7 @@ from dpfast.randomness import Random, random_source
 from dpfast.stability import aggregators
 from dpfast.stability.answers import StableAnswer, give, pay
 from dpfast.stability.blocks import assign_blocks
+from dpfast.stability.named import OptionalGrid
 from dpfast.stability.passing import TEST, Test, read_delta, read_test
 from dpfast.stability.processes import FixedTime, Function, Progress, Timeout, Workers, prepare_calls
 from dpfast.stability.rows import Data, read_rows
@@ -63,7 +64,7 @@ def subsample_and_aggregate(
     bounds: _OptionalBounds = None,
     candidates: _Candidates = None,
     default: Annotated[Real | None, _DEFAULT] = None,
-    grid: Annotated[Grid, Special(lambda: (0, -1, 0.3, 3, "1", [1]), optional=True)] = None,
+    grid: OptionalGrid = None,
     trim: Trim = 0.25,
     sensitivity: Annotated[Literal["global", "smooth"], _SENSITIVITY] = "global",
     test: Test = "optimal",
