@@ -201,7 +201,7 @@ def _compiled(connection: Connection, source: RandomSource) -> Collection[str]:
 @cache
 def _say_once(reason: str) -> None:
     text = f"the DuckDB functions of dpfast run in Python here, more slowly than compiled ones: {reason}"
-    warnings.warn(text, RuntimeWarning, stacklevel=4)
+    warnings.warn(text, RuntimeWarning, stacklevel=5)
 
 
 class _RefusalError(Exception):

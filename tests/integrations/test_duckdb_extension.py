@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dpfast.integrations.duckdb as functions
+from dpfast.errors import ParameterError
 from dpfast.integrations.duckdb import register_functions
 from dpfast.integrations.plugin import duckdb_extension, refining
 from dpfast.integrations.plugin import library as building
@@ -244,7 +245,7 @@ def test_a_connection_that_is_gone_leaves_nothing():
     connection = connected()
     assert len(duckdb_extension._numbers) == before + 1
     connection.close()
-    with pytest.raises(duckdb.ConnectionException):
+    with pytest.raises(ParameterError, match="connection must be open"):
         register_functions(connection)
     del connection
     gc.collect()
