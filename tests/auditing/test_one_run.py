@@ -87,7 +87,7 @@ def test_a_private_histogram_passes_and_too_small_a_claim_is_refuted(guesses, se
     """False-failure rate 1e-6.
 
     Each cell has Laplace noise of scale 1. So 700 guesses about the highest and lowest cells are right with probability
-    e / (1 + e): 512 of them, with a deviation of 12. 439 refute .15 with confidence 1 - 1e-6, which is 6 deviations away.
+    e / (1 + e): 512 of them, with a deviation of 12. 439 refute .15 with confidence 1 - 1e-6: 6 deviations away.
     """
     found = dpf.audit_one_run(
         histogram(1.0, PEOPLE), range(PEOPLE), own_cell, 1.0, guesses=guesses, random=SeededRandom(seed)
