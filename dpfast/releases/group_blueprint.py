@@ -17,9 +17,9 @@ from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
-from dpfast.releases.explanation import error_frame, explain_query, measure_frame
+from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
 from dpfast.releases.key_share import KeyShare
-from dpfast.releases.planned_queries import Part, PlannedQuery
+from dpfast.releases.planned_queries import DrawnPart, PlannedQuery, charges_of, drawn_parts
 from dpfast.releases.release import Release
 from dpfast.threads import thread_count
 
@@ -49,15 +49,15 @@ class GroupBlueprint(Blueprint):
     split: str
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """All noisy measures, in the order in which they are drawn."""
-        return tuple(part for planned in self.queries for part in planned.parts)
+    def parts(self) -> tuple[DrawnPart, ...]:
+        """All that is drawn, each once, in order."""
+        return tuple(drawn_parts(planned.parts for planned in self.queries))
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What the ledger is charged, in one call: the selection of keys, then every measure."""
+        """What the ledger is charged, in one call: the selection of keys, then all measures."""
         selection = () if self.key_share is None else self.key_share.charges
-        return *selection, *(charge for part in self.parts for charge in part.charges)
+        return *selection, *charges_of(self.parts)
 
     @property
     def about(self) -> str:
@@ -78,8 +78,8 @@ class GroupBlueprint(Blueprint):
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about keys, the split of the budget and all queries."""
-        split = [f"  split         {self.split}"] if len(self.charges) > 1 else []
-        queries = [line for planned in self.queries for line in explain_query(planned, measures=measures)]
+        split = [f"  split         {self.split}"] if len(self.parts) > 1 or self.key_share is not None else []
+        queries = explain_queries(self.queries, measures=measures)
         return [f"  keys          {self.explain_keys()}", *split, *queries]
 
     def explain_keys(self) -> str:

@@ -146,7 +146,7 @@ class TestKeys:
         assert len(set(keys)) == len(keys)
 
     def test_a_key_serves_once(self):
-        source = BlockKeys(KEY, 0, 0, bytes(32))("n", "0")
+        source = BlockKeys(KEY, 0, 0, bytes(32))("0")
         source.key()
         with pytest.raises(ValueError, match="one kernel call"):
             source.key()
