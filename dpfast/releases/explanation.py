@@ -26,11 +26,12 @@ from dpfast.releases.planned_queries import (
     drawn_parts,
 )
 
-__all__ = ["ALPHA", "error_frame", "explain_queries", "measure_frame"]
+__all__ = ["ALPHA", "MEASURE_SCHEMA", "error_frame", "explain_queries", "measure_frame"]
 
 _MEASURES = {"rows": "rows", "values": "values that are not missing", "missing": "missing values", "sum": "sum"}
 _INDENT = " " * 16
-_SCHEMA = {
+#: The columns of a plan as a frame.
+MEASURE_SCHEMA = {
     "query": pl.String,
     "measure": pl.String,
     "norm": pl.String,
@@ -107,7 +108,7 @@ def measure_frame(queries: Sequence[PlannedQuery]) -> pl.DataFrame:
     parts = drawn_parts(planned.parts for planned in queries)
     numbers = {id(charge): number for number, charge in enumerate(charges_of(parts))}
     rows = [(*_row(_owner(part, queries), part), numbers[id(part.charge)]) for part in parts]
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=MEASURE_SCHEMA, orient="row")
 
 
 def _owner(part: DrawnPart, queries: Sequence[PlannedQuery]) -> str:
@@ -177,7 +178,7 @@ def _explain_charge(part: DrawnPart) -> str:
 
 
 def _explain_part(part: DrawnPart) -> str:
-    row = dict(zip(_SCHEMA, _row("", part), strict=False))
+    row = dict(zip(MEASURE_SCHEMA, _row("", part), strict=False))
     if not isinstance(part, NoisyMeasure):
         what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (

@@ -26,7 +26,7 @@ from dpfast.threads import thread_count
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GroupBlueprint"]
+__all__ = ["GroupBlueprint", "released_by_group"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,23 +110,34 @@ class GroupBlueprint(Blueprint):
 
     def released(self, make_frame: Callable[[], pl.DataFrame], entry: int) -> Release:
         """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""
-        names = [planned.name for planned in self.queries]
-        values = {name: name for name in names}
-        candidates: dict[str, Sequence[Any]] = {}
-        for planned in self.queries:
-            if isinstance(planned.query, ModeQuery):
-                candidates[planned.name] = planned.query.candidates
-            if planned.query.kind == "quantile":
-                *columns, _ = planned.columns
-                values |= {planned.name: columns[0]} | {column: column for column in columns}
-        return Release(
-            _about=", ".join(names),
-            _make_frame=make_frame,
-            _chart=partial(_draw_query, self.by, values, candidates),
-            _explained=self.explain(),
-            spent=self.budget,
-            entry=entry,
-        )
+        return released_by_group(self, self.queries, make_frame, entry)
+
+
+def released_by_group(
+    blueprint: Blueprint,
+    queries: Sequence[PlannedQuery],
+    make_frame: Callable[[], pl.DataFrame],
+    entry: int,
+    notes: Sequence[str] = (),
+) -> Release:
+    """Return what can be read of figures by group, and ``notes`` below the blueprint's explanation."""
+    names = [planned.name for planned in queries]
+    values = {name: name for name in names}
+    candidates: dict[str, Sequence[Any]] = {}
+    for planned in queries:
+        if isinstance(planned.query, ModeQuery):
+            candidates[planned.name] = planned.query.candidates
+        if planned.query.kind == "quantile":
+            *columns, _ = planned.columns
+            values |= {planned.name: columns[0]} | {column: column for column in columns}
+    return Release(
+        _about=", ".join(names),
+        _make_frame=make_frame,
+        _chart=partial(_draw_query, blueprint.by, values, candidates),
+        _explained="\n".join([blueprint.explain(), *notes]),
+        spent=blueprint.budget,
+        entry=entry,
+    )
 
 
 def _draw_query(

@@ -19,7 +19,7 @@ from dpfast.releases.query_measures import is_whole, measures_of
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
 
-__all__ = ["draw_up_groups"]
+__all__ = ["check_names", "draw_up_groups"]
 
 
 def draw_up_groups(request: Request) -> GroupBlueprint:
@@ -38,7 +38,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
-    _check_names(queries, list(map(name_of, entries)))
+    check_names(queries, list(map(name_of, entries)))
     budget = request.read_budget(selects_keys=selects)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
@@ -59,7 +59,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     planned, key_share = plan_noise(
         Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
     )
-    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
+    grouping = Grouping(entries, keys, unit.column, *request.limits, request.population)
     drawn = drawn_parts(planned.values())
     aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
@@ -80,7 +80,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
-def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
+def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
     if not queries:
         raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
     taken = set(by)

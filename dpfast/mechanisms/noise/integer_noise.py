@@ -215,7 +215,7 @@ def gaussian_of_rho(l2_squared: int | Fraction, rho: int, *, mend: str = _MEND) 
 
 
 def scale_within(
-    noise: IntegerNoise, l2_squared: int, part: Fraction, argument: str, amount: Fraction, mend: str = _MEND
+    noise: IntegerNoise, l2_squared: int | Fraction, part: Fraction, argument: str, amount: Fraction, mend: str = _MEND
 ) -> float:
     """Return the scale at which one of several vectors of whole numbers is drawn, as a part of one Gaussian noise.
 
