@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Epsilon
-from dpfast.arguments import Special, Whole
-from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
-from dpfast.columns.declarations import Numbers, wrong_columns
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.arguments import Whole
+from dpfast.columns import BLOCK_ROWS, Column
+from dpfast.columns.declarations import NumberColumn
+from dpfast.columns.private import borrow_numbers
+from dpfast.errors import ParameterError, Words
 from dpfast.games.commitment import Punishment
 from dpfast.games.punishing import parameters_for, punish_or_select
 from dpfast.ledger.account import OwnName
@@ -26,7 +27,6 @@ __all__ = ["Facilities", "place_facilities"]
 FACILITIES = Whole(2, 100, mend="write for example {name}=2")
 STEPS = Whole(1, 10**4, mend="write for example {name}=10")
 _MOST_PLANS = 2**22
-Homes = Annotated[Numbers, Special(wrong_columns)]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Facilities:
 
 
 def place_facilities(
-    homes: Homes,
+    homes: NumberColumn,
     facilities: Annotated[int, FACILITIES] = 2,
     *,
     steps: Annotated[int, STEPS] = 10,
@@ -75,7 +75,7 @@ def place_facilities(
     ----------
     homes
         Where each agent says that she lives: a column of numbers from 0 to 1. They are rounded to the grid, and what
-        lies outside is clamped; a null or NaN counts as 0.
+        lies outside is clamped; a null or NaN counts as 0, as does whatever in a list is no number.
     facilities
         How many, k, from 2 to 100.
     steps
@@ -124,9 +124,7 @@ facilities=2
     if not 2 <= plans <= _MOST_PLANS:
         allowed = f"such that there are 2 to {_MOST_PLANS} sets of {count} of its points"
         raise ParameterError("steps", Words(f"{last}, with {plans:.4g} sets"), allowed, "write for example steps=10")
-    if dimensions(homes) != 1:
-        raise ColumnError("homes must be a column of one dimension, with a place for each agent")
-    column = borrow(homes, "homes")
+    column = borrow_numbers(homes, "homes")
     parameters = parameters_for(plans, column.length, 1 / last, epsilon)
     listed = chain.from_iterable(combinations(range(last + 1), count))
     sets = np.fromiter(listed, np.int32, plans * count).reshape(plans, count)

@@ -18,9 +18,10 @@ from dpfast.columns import Column, borrow
 from dpfast.columns.candidates import LARGEST_NUMBER, as_series, read_candidates
 from dpfast.columns.declarations import AnyColumn, Numbers, TypedColumn, wrong_columns
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.elements import flatten
 from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.local.plain_values import flatten, is_plain, number_rows, objects_of
+from dpfast.local.plain_values import is_plain, number_rows, objects_of
 
 __all__ = ["Categories", "Responses", "borrow_responses", "fit_categories", "read_categories"]
 

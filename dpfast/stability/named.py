@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Special
-from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
+from dpfast.columns import BLOCK_ROWS, Column
 from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.columns.private import borrow_numbers
+from dpfast.errors import ParameterError
 from dpfast.mechanisms.quantiles.quantiles import place_points
 from dpfast.stability.rows import Rows
 
-__all__ = ["Bounded", "OptionalGrid", "borrow_numbers", "floats_of", "load_points", "points_of", "read_grid_of"]
+__all__ = ["Bounded", "OptionalGrid", "floats_of", "load_points", "points_of", "read_grid_of"]
 
 _FINENESS = 40
 
@@ -41,13 +42,6 @@ def read_grid_of(bounds: Any, grid: Any) -> PublicGrid:
         least = int(np.frexp(upper / 2.0 - lower / 2.0)[1]) + 1 - _FINENESS
         grid = float(np.ldexp(1.0, max(least, int(np.frexp(max(abs(lower), abs(upper)))[1]) - 53, -959)))
     return public_grid((lower, upper), grid, whole=False)
-
-
-def borrow_numbers(values: Any, argument: str) -> Column:
-    """Borrow a column of numbers in one dimension."""
-    if dimensions(values) != 1:
-        raise ColumnError(f"{argument} must be a column of numbers; pass one dimension")
-    return borrow(values, argument)
 
 
 def load_points(rows: Rows, grid: PublicGrid, neighbors: Neighbors) -> Callable[[], NDArray[np.int64]]:
