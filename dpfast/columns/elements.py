@@ -18,7 +18,7 @@ LOWEST, LARGEST = -(2**63), 2**63 - 1
 _MOST_DIMENSIONS = 32
 
 
-def flatten(values: Any, dimensions: int | None = None) -> tuple[list[Any], tuple[int, ...]]:
+def flatten(values: Any, dimensions: int | None = None, row: tuple[int, ...] = ()) -> tuple[list[Any], tuple[int, ...]]:
     """Return the elements of a list, or of lists in lists, and their shape as an array.
 
     Parameters
@@ -28,6 +28,8 @@ def flatten(values: Any, dimensions: int | None = None) -> tuple[list[Any], tupl
         the length is that of the first list there, and is public.
     dimensions
         How deep the lists are; None for as deep as the first element of each is a list.
+    row
+        The lengths where no list says them.
 
     Examples
     --------
@@ -42,14 +44,15 @@ def flatten(values: Any, dimensions: int | None = None) -> tuple[list[Any], tupl
         if dimensions is None and not (elements and isinstance(elements[0], (list, tuple))):
             break
         rows = [_as_row(value) for value in elements]
-        width = next((len(row) for row in rows if row is not None), 0)
+        declared = row[len(shape) - 1] if row else 0
+        width = next((len(held) for held in rows if held is not None), declared)
         gap = [None] * width
-        elements = [value for row in rows for value in (row if row is not None and len(row) == width else gap)]
+        elements = [value for held in rows for value in (held if held is not None and len(held) == width else gap)]
         shape.append(width)
     return elements, tuple(shape)
 
 
-def array_of_list(values: Any, dimensions: int) -> NDArray[np.float64]:
+def array_of_list(values: Any, dimensions: int, row: tuple[int, ...] = ()) -> NDArray[np.float64]:
     """Return the numbers of lists, NaN for whatever is none; integers beyond float64 become infinite.
 
     Examples
@@ -58,7 +61,7 @@ def array_of_list(values: Any, dimensions: int) -> NDArray[np.float64]:
     array([1. , nan, nan, 0.5, inf])
 
     """
-    elements, shape = flatten(values, dimensions)
+    elements, shape = flatten(values, dimensions, row)
     if set(map(type, elements)) <= {int, float}:
         try:
             return np.array(elements, np.float64).reshape(shape)

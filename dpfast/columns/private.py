@@ -92,8 +92,10 @@ def borrow_integers(values: Any, argument: str, mend: str, *, alone: bool = Fals
     return column
 
 
-def numeric_array(given: Any, argument: str, dimensions: int) -> NDArray[Any]:
+def numeric_array(given: Any, argument: str, dimensions: int, row: tuple[int, ...] = ()) -> NDArray[Any]:
     """Return private numbers as an array of so many dimensions and of Booleans, integers or floats; NaN for nulls.
+
+    ``row`` is the shape of a row where a list has none.
 
     Raises
     ------
@@ -108,12 +110,12 @@ def numeric_array(given: Any, argument: str, dimensions: int) -> NDArray[Any]:
 
     """
     if isinstance(given, (list, tuple)):
-        array: NDArray[Any] = array_of_list(given, dimensions)
+        array: NDArray[Any] = array_of_list(given, dimensions, row)
     else:
         array = _array_of_container(given, argument)
     if array.ndim != dimensions:
         shown = Words(f"of {array.ndim} dimensions, {array.shape[1:]} in a row")
-        raise ParameterError(argument, shown, f"numbers of {dimensions} dimensions")
+        raise ParameterError(argument, shown, f"numbers of {dimensions} dimensions", "Reshape your data")
     return array
 
 

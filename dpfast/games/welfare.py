@@ -43,7 +43,7 @@ Utilities: TypeAlias = Annotated[TypedColumn | Table | Sequence[Any], Private(_n
 
 def read_utilities(utilities: Utilities, outcomes: int | None = None) -> NDArray[Any]:
     """Return utilities as an array of rows of numbers, whatever these are; of so many outcomes, if that is given."""
-    array = numeric_array(utilities, "utilities", 2)
+    array = numeric_array(utilities, "utilities", 2, (outcomes or 0,))
     least = 1 if outcomes is None else outcomes
     if array.shape[1] < least or (outcomes is not None and array.shape[1] != outcomes):
         allowed = "a row for each agent" + ("" if outcomes is None else f", with {outcomes} numbers in it")

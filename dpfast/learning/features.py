@@ -108,8 +108,8 @@ def read_bounds(bounds: FeatureBounds) -> tuple[list[tuple[float, float]], tuple
     return pairs, names
 
 
-def read_features(given: Features, names: tuple[str, ...] | None = None, argument: str = "X") -> Rows:
-    """Return features as rows; of a frame, these columns in this order, or all.
+def read_features(given: Features, names: tuple[str, ...] | None = None, width: int = 0, argument: str = "X") -> Rows:
+    """Return features as rows; of a frame, these columns in this order, or all; of lists without a row, so many.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def read_features(given: Features, names: tuple[str, ...] | None = None, argumen
     if names is not None:
         message = f"{argument} must be a frame where features are named; give bounds in the order of the columns"
         raise ColumnError(message)
-    array = numeric_array(given, argument, 2)
+    array = numeric_array(given, argument, 2, (width,))
     if not array.shape[1]:
         raise ColumnError(f"{argument} must have a column at least")
     return _rows_of_array(array)

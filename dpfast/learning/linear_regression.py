@@ -45,6 +45,11 @@ class _Settings:
     budget: Budget
     payment: Payment
 
+    @property
+    def width(self) -> int:
+        """How many features there are, as far as the bounds say so; 0 for one pair for all."""
+        return len(self.bounds) if len(self.bounds) > 1 else 0
+
 
 class LinearRegression:
     """Fit a linear function to private examples by least squares.
@@ -219,7 +224,7 @@ class LinearRegression:
 
         """
         settings = self._settings()
-        features, target = read_features(X, settings.names), read_target(y)
+        features, target = read_features(X, settings.names, settings.width), read_target(y)
         bounds = settings.bounds * features.width if len(settings.bounds) == 1 else settings.bounds
         if len(bounds) != features.width:
             shown = Words(f"{len(bounds)} pairs for {features.width} columns")
@@ -279,7 +284,7 @@ class LinearRegression:
         if "coef_" not in self.__dict__:
             message = "this LinearRegression has no coefficients yet; call fit first"
             raise NotFittedError(message)
-        rows = read_features(X, self._settings().names)
+        rows = read_features(X, self._settings().names, self.n_features_in_)
         if rows.width != self.n_features_in_:
             raise ParameterError(
                 "X", Words(f"of {rows.width} features"), f"of {self.n_features_in_} features, as in fit"

@@ -11,8 +11,10 @@ from flint import arb, fmpz
 from numpy.typing import NDArray
 
 from dpfast.arguments import Whole
+from dpfast.columns import dimensions
 from dpfast.columns.declarations import WholeColumn
-from dpfast.columns.private import borrow_integers, borrow_numbers
+from dpfast.columns.private import borrow_integers
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.exact.balls import ball, float_above, working_precision
 from dpfast.kernels.selection.argmax import GUMBEL
@@ -60,7 +62,7 @@ def exponential_sparse(
     scores
         Their scores, the higher the better: a column of the same length as for `exponential`. A score may be 0 or
         negative. Integers beyond plus and minus 2**53 count as these. An entry that is null in either column is
-        passed over, and so is one of a list that is no number, or no whole one for an index.
+        passed over, and so is an index in a list that is no whole number.
     domain_size
         The number of candidates, from 1 to 2**63.
     epsilon, sensitivity, monotonic, random
@@ -132,7 +134,9 @@ def exponential_sparse(
 def _read_entries(indices: WholeColumn, scores: Score, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the candidates of the domain that have a score, each once, and their scores as float64, exactly."""
     places = borrow_integers(indices, "indices", "cast them to int64")
-    weights = borrow_numbers(scores, "scores")
+    if dimensions(scores) != 1:
+        raise ColumnError("scores must be a column; pass one dimension, with one entry for each candidate")
+    weights = borrow_saturating(scores, "scores")
     length = places.length
     if weights.length != length:
         raise ColumnError("scores must have one entry for each index, but were more or fewer; pass equal lengths")
