@@ -246,7 +246,7 @@ COMPARISONS = (
         "scikit-learn",
         10**7,
         learning.regression,
-        2.0,
+        1.0,
         at_least=False,
         needs="sklearn",
     ),

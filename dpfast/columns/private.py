@@ -203,6 +203,8 @@ def numeric_frame(given: Any, argument: str, names: tuple[str, ...] | None = Non
             raise ColumnError(f"{argument} has no column {str(name)[:60]!r}, for which bounds are declared")
     if not chosen:
         raise ColumnError(f"{argument} must have a column at least")
+    if not hasattr(given, "select") and library_of(given) != "pandas":
+        raise ColumnError(f"{argument} must be a frame of Polars or pandas, or a table of PyArrow; convert it")
     taken = given.select(chosen) if hasattr(given, "select") else given[chosen]
     dtypes = list(taken.dtypes) if library_of(given) == "pandas" else []
     untyped = next((name for name, dtype in zip(chosen, dtypes, strict=False) if _is_untyped(dtype)), None)

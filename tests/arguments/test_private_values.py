@@ -11,6 +11,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpfast as dpf
@@ -113,8 +116,6 @@ def test_no_element_of_a_list_is_refused(call, name, container):
 @EACH
 def test_types_are_refused_whatever_they_hold(call, name):
     """Arrays and columns of objects, and masked arrays, with plain numbers in them as with others."""
-    import pandas as pd
-
     plain = np.asarray(call.given()[name])
     if plain.ndim == 0:
         plain = plain.reshape(1)
@@ -129,6 +130,51 @@ def test_types_are_refused_whatever_they_hold(call, name):
             with pytest.raises(DpfastError):
                 call(**{name: given, **ledger})
             assert not ledger or ledger["ledger"].history().is_empty()
+
+
+KINDS = {
+    "Booleans of Polars": lambda values: pl.Series([None if v is None else bool(v) for v in values], dtype=pl.Boolean),
+    "integers of Polars": lambda values: pl.Series(values, dtype=pl.Int64),
+    "decimals of Polars": lambda values: pl.Series(values, dtype=pl.Float64).cast(pl.Decimal(38, 1)),
+    "nullable of pandas": lambda values: pd.Series(values, dtype="Int64"),
+    "nullable Booleans": lambda values: pd.Series([None if v is None else bool(v) for v in values], dtype="boolean"),
+    "Arrow in pandas": lambda values: pd.Series(values, dtype="int64[pyarrow]"),
+    "categories": lambda values: pd.Series(values).astype("category"),
+    "objects": lambda values: pd.Series(values, dtype=object),
+    "PyArrow": lambda values: pa.array(values, pa.int64()),
+    "Booleans of PyArrow": lambda values: pa.array([None if v is None else bool(v) for v in values], pa.bool_()),
+    "NumPy": lambda values: np.array([np.nan if v is None else v for v in values], float),
+}
+
+
+@EACH
+@pytest.mark.parametrize("kind", KINDS)
+def test_nulls_do_not_decide_whether_a_kind_is_taken(call, name, kind):
+    """A column or a frame of them, with nulls in it and without: both are taken, or refused in the same words."""
+    plain = np.asarray(call.given()[name]).astype(np.int64)
+    if plain.ndim == 0:
+        plain = plain.reshape(1)
+    if plain.ndim > 2:
+        pytest.skip("there are no frames of more dimensions")
+    with_null = plain.astype(object)
+    with_null[(-1,) * plain.ndim] = None
+    outcomes = set()
+    for values in (plain.astype(object), with_null):
+        columns = [KINDS[kind](column) for column in np.atleast_2d(values.T).tolist()]
+        if plain.ndim == 1:
+            given = columns[0]
+        elif kind == "NumPy":
+            given = np.stack(columns, axis=1)
+        else:
+            frame = {f"c{place}": column for place, column in enumerate(columns)}
+            given = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(columns[0]), pa.table)(frame)
+        try:
+            call(**{name: given})
+        except DpfastError as error:
+            outcomes.add(str(error))
+        else:
+            outcomes.add("taken")
+    assert len(outcomes) == 1
 
 
 @EACH
