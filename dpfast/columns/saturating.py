@@ -1,4 +1,4 @@
-"""Scores whose values no error may tell of: integers in a list saturate where their type would not hold them."""
+"""Scores and statistics in lists: integers saturate where a type would not hold them, and no error tells of them."""
 
 from __future__ import annotations
 
@@ -34,23 +34,34 @@ def borrow_saturating(values: Any, argument: str) -> Column:
     array([                  3, 9223372036854775807])
 
     """
+    if isinstance(values, (list, tuple)) and _mixes(_kinds(values)):
+        # Always, or integers that float64 holds would stay and the next ones move far away.
+        return borrow(_clamped(values, float), argument)
     try:
         return borrow(values, argument)
     except DataError:
-        return borrow(_clamped(values, float if _holds_floats(values) else int), argument)
+        return borrow(_clamped(values, int), argument)
 
 
 def _clamped(values: Any, kind: type[int] | type[float]) -> Any:
     """Return integers, in lists or alone, clamped to what a kind of number holds exactly."""
     if isinstance(values, (list, tuple)):
         return [_clamped(value, kind) for value in values]
-    if not isinstance(values, (int, np.integer)):
+    if not isinstance(values, (int, np.integer)) or isinstance(values, bool):
         return values
     low, high = (_LOWEST, _LARGEST) if kind is int else (-_EXACT, _EXACT)
     return kind(min(max(int(values), low), high))
 
 
-def _holds_floats(values: Any) -> bool:
-    if isinstance(values, (list, tuple)):
-        return any(map(_holds_floats, values))
-    return isinstance(values, (float, np.floating))
+def _kinds(values: Any) -> set[type]:
+    """Return the classes of a list's elements, and of those of lists in it."""
+    kinds = set(map(type, values))
+    if not kinds & {list, tuple}:
+        return kinds
+    return set().union(*(_kinds(value) if isinstance(value, (list, tuple)) else {type(value)} for value in values))
+
+
+def _mixes(kinds: set[type]) -> bool:
+    """Return whether there are integers beside floats."""
+    floats = any(issubclass(kind, (float, np.floating)) for kind in kinds)
+    return floats and any(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds)
