@@ -218,8 +218,8 @@ class LocalStatisticalQueries:
         query
             A function that takes rows, as a column of the kind of ``values``, and returns a number from 0 to 1 for each
             of them, or a Boolean, depending on that row alone. What lies outside is clamped; NaN, null and whatever is
-            no number are 1/2. Where it fails, or does not return a number for each row, it is asked again about both halves, down
-            to single rows, so that one on which it fails is 1/2 too: an error would tell of it.
+            no number are 1/2. Where it fails, or does not return a number for each row, it is asked again about both
+            halves, down to single rows, so that one on which it fails is 1/2 too: an error would tell of it.
         threads
             As for `dpfast.laplace`.
 
