@@ -83,9 +83,13 @@ def is_number(value: object) -> bool:
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Return numbers in float64, without a warning of what it does not hold, which would tell that there is some."""
+    """Return numbers in float64 of their own, without a warning, now or later, which would tell what is among them.
+
+    Numbers beyond float64 become infinite, and signalling NaN, of which any sum would warn, becomes the quiet one.
+    """
     with np.errstate(all="ignore"):
         floats: NDArray[np.float64] = array.astype(np.float64)
+        floats += 0.0
     return floats
 
 

@@ -14,6 +14,7 @@ from dpfast.accounting.budget import Epsilon
 from dpfast.arguments import Whole
 from dpfast.columns import BLOCK_ROWS, Column
 from dpfast.columns.declarations import NumberColumn
+from dpfast.columns.elements import as_floats
 from dpfast.columns.private import borrow_numbers
 from dpfast.errors import ParameterError, Words
 from dpfast.games.commitment import Punishment
@@ -149,7 +150,7 @@ def _count_homes(column: Column, last: int) -> NDArray[np.int64]:
     living = np.zeros(last + 1, np.int64)
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
-        block, missing = column.block(start, stop).astype(np.float64), column.missing(start, stop)
+        block, missing = as_floats(column.block(start, stop)), column.missing(start, stop)
         if missing is not None:
             block[missing] = 0.0
         places = np.rint(np.clip(np.nan_to_num(block, nan=0.0), 0.0, 1.0) * last).astype(np.int64)

@@ -157,8 +157,7 @@ def _rows_of_frame(frame: Any) -> Rows:
     floats = pl.all().cast(pl.Float64, strict=False)
 
     def read(start: int, stop: int) -> NDArray[np.float64]:
-        block: NDArray[np.float64] = frame.slice(start, stop - start).select(floats).to_numpy()
-        return block
+        return as_floats(frame.slice(start, stop - start).select(floats).to_numpy())
 
     return Rows(frame.height, frame.width, tuple(frame.columns), read)
 

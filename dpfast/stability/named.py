@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Special
 from dpfast.columns import BLOCK_ROWS, Column
+from dpfast.columns.elements import as_floats
 from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid
 from dpfast.columns.private import borrow_numbers
 from dpfast.errors import ParameterError
@@ -74,7 +75,7 @@ def floats_of(column: Column, largest: float, neighbors: Neighbors) -> NDArray[n
     parts = [np.empty(0)]
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
-        block = column.block(start, stop).astype(np.float64)
+        block = as_floats(column.block(start, stop))
         missing = column.missing(start, stop)
         absent = np.isnan(block) if missing is None else np.isnan(block) | missing
         if neighbors == "add_remove":

@@ -178,6 +178,30 @@ def test_nulls_do_not_decide_whether_a_kind_is_taken(call, name, kind):
 
 
 @EACH
+@pytest.mark.parametrize("bits", [np.uint64(0x7FF0000000000001), np.uint32(0x7F800001)])
+def test_signalling_nan_does_not_warn(call, name, bits):
+    """NumPy warns of the arithmetic of such a NaN, and of no other number."""
+    signal = np.array([bits]).view(f"f{bits.dtype.itemsize}")
+    plain = np.asarray(call.given()[name]).astype(signal.dtype)
+    if plain.ndim == 0:
+        plain = plain.reshape(1)
+    given = plain.copy()
+    given[(slice(-1, None),) * plain.ndim] = signal
+    assert given.view(bits.dtype).reshape(-1)[-1] == bits
+    outcomes = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for values in (plain, given):
+            try:
+                call(**{name: values})
+            except DpfastError as error:
+                outcomes.add(str(error))
+            else:
+                outcomes.add("taken")
+    assert len(outcomes) == 1
+
+
+@EACH
 def test_longdouble_does_not_warn(call, name):
     """Whether a type is taken does not depend on what it holds, and what float64 does not hold is clipped silently."""
     plain = np.asarray(call.given()[name]).astype(np.longdouble)
