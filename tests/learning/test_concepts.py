@@ -90,5 +90,8 @@ def test_edges():
     unknown = np.full(4, np.nan)
     assert dpf.select_concept(np.full((2, 4), np.nan), unknown, epsilon=1.0, random=SeededRandom(1)) in (0, 1)
     with pytest.raises(ParameterError, match="as labels are"):
-        dpf.select_concept([["1"]], [1], epsilon=0.1, ledger=ledger)
+        dpf.select_concept(np.array([["1"]]), np.array([1]), epsilon=0.1, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
+    # Of lists no error says what they hold: what is no label is never right.
+    mixed = [["1", None, 2.0], [1, object(), "2"]]
+    assert dpf.select_concept(mixed * 1, [1, None, "2"], epsilon=100.0, random=SeededRandom(1)) == 1

@@ -290,7 +290,6 @@ def test_what_stood_in_a_row_is_not_in_the_buffers():
         (pa.table({"a": ["a"]}), ["a", "b"], ColumnError),
         (pl.Series([["a"]]), ["a", "b"], ColumnError),
         (np.ma.masked_array(["a"], [True]), ["a", "b"], ColumnError),
-        ([["a"], ["a", "b"]], ["a", "b"], ColumnError),
         (pl.Series(["a"], dtype=pl.Enum(["a"])), [1, 2], ColumnError),
         (pd.Series(["a"], dtype=pd.ArrowDtype(pa.string_view())), ["a", "b"], ParameterError),
         (object(), ["a", "b"], ColumnError),
