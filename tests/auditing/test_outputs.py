@@ -231,7 +231,7 @@ def test_errors_are_outputs_with_a_kind_and_a_message():
 
 
 def test_what_cannot_be_audited_is_refused():
-    with pytest.raises(ParameterError, match=r"every call raises ZeroDivis.*; call it once by hand"):
+    with pytest.raises(ParameterError, match=r"every call raises ZeroDivisionError; call it once by hand"):
         dpf.audit(lambda x: 1 // 0, 0, 1, 1.0, samples=100)
     with pytest.raises(ParameterError, match="was one that returned a Opaque; let the mechanism return"):
         dpf.audit(lambda x: Opaque(), 0, 1, 1.0, samples=100)
@@ -244,6 +244,58 @@ def test_what_cannot_be_audited_is_refused():
         dpf.audit(out_of_memory, 0, 1, 1.0, samples=100)
     with pytest.raises(KeyboardInterrupt):
         dpf.audit(interrupted, 0, 1, 1.0, samples=100)
+
+
+def nested(x):
+    made = []
+    for _ in range(3000):
+        made = [made]
+    return made
+
+
+def in_itself(x):
+    made = [x]
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize("mechanism", [nested, in_itself, lambda x: {"a": nested(x)}, lambda x: (in_itself(x),)])
+def test_what_has_no_end_is_refused(mechanism):
+    with pytest.raises(ParameterError, match="nested more than 100 deep, or that hold themselves"):
+        dpf.audit(mechanism, 0, 1, 1.0, samples=100)
+    with pytest.raises(ParameterError, match="nested more than 100 deep, or that hold themselves"):
+        dpf.audit(lambda x, n: [mechanism(x)] * n, 0, 1, 1.0, samples=100, batched=True)
+
+
+class OwnError(BaseException):
+    """Of no class of Python's errors, and without words."""
+
+    def __str__(self):
+        raise ValueError
+
+
+def test_errors_of_every_class_are_outputs():
+    def raising(x):
+        if x:
+            raise OwnError
+        return 0
+
+    found = dpf.audit(raising, 0, 1, 1.0, samples=100)
+    assert (found.passed, found.raised) == (False, 100)
+    with pytest.raises(ParameterError, match="raises OwnError"):
+        dpf.audit(raising, 1, 1, 1.0, samples=100)
+    with pytest.raises(ParameterError, match="one that raised OwnError"):
+        dpf.audit(lambda x, n: raising(1), 0, 1, 1.0, samples=100, batched=True)
+    with pytest.raises(KeyboardInterrupt):
+        dpf.audit(lambda x, n: interrupted(x), 0, 1, 1.0, samples=100, batched=True)
+
+
+def test_long_messages_end_between_two_words():
+    def talking(x):
+        raise TypeError("word " * 200)
+
+    with pytest.raises(ParameterError, match=r"raises TypeError; call it once by hand \((word )+\.\.\.\)$"):
+        dpf.audit(talking, 0, 1, 1.0, samples=100)
 
 
 def out_of_memory(x):
