@@ -32,6 +32,10 @@ class Raised:
     message: str
 
 
+#: Types that go without saying: the form of an output shows which it is.
+_USUAL = frozenset({float, int, bool, str, bytes, type(None), list, dict, Raised})
+
+
 def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield the parts of an output that have no parts: numbers of Python, and texts of what is none.
 
@@ -44,6 +48,8 @@ def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     if depth > _DEEPEST:
         raise _refused(f"one that returned values nested more than {_DEEPEST} deep, or that hold themselves")
     kind, depth = type(value), depth + 1
+    if kind not in _USUAL:
+        yield f"{path}.type", _named(value)
     if kind is float or kind is int:
         yield path, value
     elif value is None:
@@ -77,6 +83,14 @@ def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
         yield f"{path}.length", f"{len(value)} values"
     else:
         yield from leaves(_taken_apart(value), path, depth)
+
+
+def _named(value: Any) -> str:
+    """Return what a type is called: two inputs may differ in that of the output alone."""
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    dtype = getattr(value, "type" if kind.__module__.startswith("pyarrow") else "dtype", None)
+    return name if dtype is None or isinstance(value, np.generic) else f"{name} of {dtype}"
 
 
 def _taken_apart(value: Any) -> Any:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +19,7 @@ _PIPE_WIDTH = 160
 _PATIENCE_SECONDS = 1.0
 
 #: What stands in place of streams that were closed.
-_replaced: list[TextIO] = []
+_replaced: list[IO[Any]] = []
 
 
 def replace_closed_streams() -> None:
@@ -34,7 +34,7 @@ def replace_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
-def is_closed(stream: TextIO) -> bool:
+def is_closed(stream: IO[Any]) -> bool:
     """Return whether a stream stands in place of one that was closed."""
     return any(stream is one for one in _replaced)
 

@@ -83,6 +83,24 @@ TELLING = {
     "an empty array": lambda x: np.zeros(x),
     "the shape of an array": lambda x: np.zeros((2, 3) if x else (3, 2)),
     "the type of an array": lambda x: np.zeros(3, np.int64 if x else np.float64),
+    "a float32 and a float64": lambda x: np.float32(0.5) if x else np.float64(0.5),
+    "a float and a float64": lambda x: 0.5 if x else np.float64(0.5),
+    "a longdouble": lambda x: np.longdouble(1) if x else np.float64(1),
+    "an int8 and an int64": lambda x: np.int8(1) if x else np.int64(1),
+    "a truth and a number": lambda x: True if x else 1,
+    "Python's and NumPy's truth": lambda x: True if x else np.True_,
+    "a list and a tuple": lambda x: [1] if x else (1,),
+    "a list and an array": lambda x: [1] if x else np.array([1]),
+    "a set and a frozen one": lambda x: {1} if x else frozenset({1}),
+    "a fraction and a decimal": lambda x: Fraction(1) if x else Decimal(1),
+    "arrays of two types": lambda x: np.zeros(3, np.float32 if x else np.float64),
+    "arrays of longdouble": lambda x: np.zeros(3, np.longdouble if x else np.float64),
+    "series of two types": lambda x: pl.Series([1], dtype=pl.Int8 if x else pl.Int64),
+    "series of pandas of two types": lambda x: pd.Series([1], dtype="int8" if x else "int64"),
+    "arrays of Arrow of two types": lambda x: pa.array([1], pa.int8() if x else pa.int64()),
+    "frames of two types": lambda x: pl.DataFrame({"a": pl.Series([1], dtype=pl.Int8 if x else pl.Int64)}),
+    "frames of two libraries": lambda x: (pl if x else pd).DataFrame({"a": [1]}),
+    "a null of another type": lambda x: pl.Series([None], dtype=pl.String if x else pl.Int64),
     "an array of no dimension": lambda x: np.array(x),
     "an array of text": lambda x: np.array(["a", "ab"[x]]),
     "a masked array": lambda x: np.ma.masked_array([1, 2], [False, bool(x)]),
@@ -146,6 +164,28 @@ BATCHES = {
     "a masked array": lambda x, n: np.ma.masked_array(np.ones(n), np.full(n, bool(x))),
     "other shapes": lambda x, n: np.zeros((n, 1 + x)),
 }
+
+
+#: Batches that differ in their form alone, which all outputs of one batch share.
+FORMS = {
+    "arrays": lambda x, n: np.zeros(n, np.float32 if x else np.float64),
+    "whole numbers": lambda x, n: np.zeros(n, np.int8 if x else np.int64),
+    "longdouble": lambda x, n: np.zeros(n, np.longdouble if x else np.float64),
+    "series": lambda x, n: pl.Series([1] * n, dtype=pl.Int8 if x else pl.Int64),
+    "frames": lambda x, n: pl.DataFrame({"a": pl.Series([1] * n, dtype=pl.Float32 if x else pl.Float64)}),
+    "names": lambda x, n: pl.DataFrame({"ab"[x]: [1] * n}),
+    "libraries": lambda x, n: (pl if x else pd).DataFrame({"a": [1] * n}),
+    "a list and an array": lambda x, n: [1] * n if x else np.ones(n, np.int64),
+    "arrays of Arrow": lambda x, n: pa.array([1] * n, pa.int8() if x else pa.int64()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_form_of_a_batch_tells(name):
+    found = dpf.audit(FORMS[name], 0, 1, 1.0, samples=400, batched=True)
+    assert not found.passed
+    assert (found.happened, found.happened_elsewhere) == (200, 0)
+    assert dpf.audit(lambda x, n: FORMS[name](1, n), 0, 1, 0.0, samples=400, batched=True).passed
 
 
 @pytest.mark.parametrize("name", BATCHES)
@@ -328,7 +368,7 @@ def test_all_numbers_tell_a_little(seed):
         0, 1, 1.5, samples=12_000, batched=True,
     )  # fmt: skip
     assert not found.passed
-    assert "classifier" in found.event
+    assert "score" in found.event
 
 
 def test_inputs_may_be_anything():
