@@ -166,7 +166,7 @@ def test_fast_and_exact_agree(k, epsilon, dtype):
 @pytest.mark.statistical
 @pytest.mark.parametrize("categories", [4, ["a", "b", "c", "d"]])
 def test_frequencies(categories):
-    """Chi-squared with 3 degrees of freedom below 30 for each of 5 contents: fails by chance once in 1e5 runs."""
+    """Chi-squared with 3 degrees of freedom below 40 for each of 5 contents: fails by chance once in 1e7 runs."""
     n, epsilon = 200_000, 1.5
     w = math.exp(epsilon) + 3
     contents = [0, 1, 2, 3, 9] if categories == 4 else ["a", "b", "c", "d", "z"]
@@ -177,7 +177,7 @@ def test_frequencies(categories):
         expected = n * np.array([math.exp(epsilon) / w if c == place else 1 / w for c in range(4)])
         if place == 4:
             expected = np.full(4, n / 4)
-        assert ((counts - expected) ** 2 / expected).sum() < 30
+        assert ((counts - expected) ** 2 / expected).sum() < 40
 
 
 KINDS = [
