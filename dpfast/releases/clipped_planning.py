@@ -12,7 +12,8 @@ from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError, Words
 from dpfast.queries import Measure
 from dpfast.releases.caveats import caveats
-from dpfast.releases.clipped_blueprint import ClippedBlueprint, Coordinate
+from dpfast.releases.clipped_blueprint import ClippedBlueprint
+from dpfast.releases.clipping import Clipping, Coordinate
 from dpfast.releases.group_planning import check_names
 from dpfast.releases.measure_noise import noise_of
 from dpfast.releases.measurements import ROWS
@@ -68,9 +69,7 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
         dataset=request.known_as,
         concentrated=budget.kind == "rho",
         asked=tuple((name, query, measures[name], is_whole(query, columns)) for name, query in queries.items()),
-        exact=tuple(exact),
-        coordinates=coordinates,
-        noise=noise,
+        clipping=Clipping(tuple(exact), coordinates, noise, 2 if unit.neighbors == "replace" else 1),
         charge=charge,
         split=str(split),
     )
@@ -102,7 +101,7 @@ def _coordinates(measures: dict[str, tuple[Measure, ...]], weights: dict[str, Fr
             if measure.kind == "values":
                 missing = Measure("missing", measure.column)
                 found.setdefault(missing, Coordinate(missing, 1.0))
-    for name, some in measures.items():
+    for some in measures.values():
         for measure in some:
             if measure.kind == "sum":
                 weight = sum(weights[other] for other, of_it in measures.items() if measure in of_it)

@@ -81,6 +81,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
 
 def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
+    """Refuse what is no query, and names that are taken."""
     if not queries:
         raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
     taken = set(by)
