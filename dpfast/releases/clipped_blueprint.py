@@ -79,7 +79,7 @@ class ClippedBlueprint(Blueprint):
         lines = [
             f"  keys          {self.aggregation.groups} public keys, each shown, zeros included",
             f"  limits        all rows of a unit count; what it adds to all groups, as one vector of "
-            f"{len(self.clipping.coordinates)} figures a group, is scaled down to a norm that is chosen privately, like "
+            f"{len(self.clipping.coordinates)} figures a group, is cut to a norm that is chosen privately, like "
             f"the centre and the spread of sums, with {float(self.clipping.surveyed):.1%} of the budget",
             f"  split         {self.split}",
         ]
