@@ -131,5 +131,6 @@ def choose_norm(survey: Survey, groups: int, noise: float) -> float:
     # What is lost from each norm on, by trapezes.
     areas = (numbers[1:] + numbers[:-1]) / 2 * np.diff(norms)
     lost = np.append(np.cumsum(areas[::-1])[::-1], 0.0)
+    groups = max(groups, 1)
     errors = np.hypot(lost / groups**_SPREADING, math.sqrt(groups) * noise * norms)
     return float(norms[int(np.argmin(errors))])
