@@ -37,8 +37,8 @@ _CENTRE, _SPREAD, _NORM = Fraction(1, 200), Fraction(1, 200), Fraction(2, 100)
 _CELLS, _SPREADS, _NORMS = 64, 48, 80
 #: The spread of a sum is what so large a share of the units stays below.
 _SHARE = 0.95
-#: A norm is so many steps.
-_STEPS = 2.0**22
+#: A norm is at least so many steps: their sum over 2**31 units is below 2**62.
+_STEPS = 2.0**30
 _FAR = 2.0**62
 
 

@@ -48,7 +48,7 @@ def a_plan(data, **changed):
 
 def a_ledger(**changed):
     known = {"dataset": "d", "privacy_unit": "column:u", "neighbors": changed.get("neighbors", "add_remove")}
-    return dpf.Ledger(epsilon=20.0, delta=1e-3, accountant="zcdp" if "rho" in changed else "basic", **known)
+    return dpf.Ledger(epsilon=1e7, delta=1e-3, accountant="zcdp" if "rho" in changed else "basic", **known)
 
 
 def release_of(data, **changed):
@@ -115,7 +115,7 @@ coordinate = st.floats(-(2.0**62), 2.0**62) | st.integers(-9, 9).map(float) | st
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(coordinate, coordinate, coordinate), min_size=1, max_size=6), st.floats(1, 2.0**40))
 def test_what_is_left_of_a_unit_is_no_longer_than_the_norm(figures, norm):
-    step = 2.0 ** math.floor(math.log2(norm / 2**22))
+    step = 2.0 ** math.floor(math.log2(norm / 2**30))
     columns = [np.array(column, np.float64) for column in zip(*figures, strict=True)]
     groups = np.arange(len(figures), dtype=np.int32)
     vectors = UnitVectors(np.zeros(len(figures), np.int64), groups, columns, 1)
@@ -188,9 +188,10 @@ class TestChoices:
 
 
 def test_figures_are_those_of_polars_where_nothing_is_cut(exactly, monkeypatch):
-    monkeypatch.setattr(clipping, "choose_norm", lambda *given: 2.0**14)
+    monkeypatch.setattr(clipping, "choose_norm", lambda *given: 2.0**10)
     data = rows_of(range(200), 3)
-    frame = release_of(data).frame
+    # So that means are not those of all groups together, which they are where noise leaves nothing.
+    frame = release_of(data, epsilon=1e6).frame
     kept = data.with_columns(x=pl.col("x").fill_nan(None).clip(-3, 9), y=pl.col("y").clip(10, 50))
     expected = KEYS.join(
         kept.group_by("k").agg(
@@ -201,7 +202,7 @@ def test_figures_are_those_of_polars_where_nothing_is_cut(exactly, monkeypatch):
     assert frame["n"].to_list() == expected["n"].to_list()
     assert frame["v"].to_list() == expected["v"].to_list()
     for name in "smi":
-        np.testing.assert_allclose(frame[name], expected[name], rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(frame[name], expected[name], rtol=1e-4, atol=1e-3)
     assert frame.schema == a_plan(data)._blueprint.schema()
 
 

@@ -61,7 +61,7 @@ def clip_to_norm(
     norm
         What a unit may have at most, above 0.
     steps
-        Of each coordinate with its weight, powers of two: at most 2**40 of them to a norm.
+        Of each coordinate with its weight, powers of two: at most 2**31 of them to a norm.
     groups
         All groups are below this.
 
@@ -69,7 +69,7 @@ def clip_to_norm(
     factors = np.minimum(1.0, norm / np.maximum(norms, norm))[vectors.units]
     sums = []
     for coordinate, step in zip(vectors.coordinates, steps, strict=True):
-        # Cut towards 0, so that no coordinate grows; whole numbers below 2**41, whose sums are exact in int64.
+        # Cut towards 0, so that no coordinate grows. Sums of 2**31 units of at most 2**31 steps are exact in int64.
         left = np.trunc(coordinate * factors / step).astype(np.int64)
         total = np.zeros(groups, np.int64)
         np.add.at(total, vectors.groups, left)
