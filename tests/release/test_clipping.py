@@ -48,7 +48,7 @@ def a_plan(data, **changed):
 
 def a_ledger(**changed):
     known = {"dataset": "d", "privacy_unit": "column:u", "neighbors": changed.get("neighbors", "add_remove")}
-    return dpf.Ledger(epsilon=1e7, delta=1e-3, accountant="zcdp" if "rho" in changed else "basic", **known)
+    return dpf.Ledger(epsilon=1e6, delta=1e-3, accountant="zcdp" if "rho" in changed else "basic", **known)
 
 
 def release_of(data, **changed):
@@ -191,7 +191,7 @@ def test_figures_are_those_of_polars_where_nothing_is_cut(exactly, monkeypatch):
     monkeypatch.setattr(clipping, "choose_norm", lambda *given: 2.0**10)
     data = rows_of(range(200), 3)
     # So that means are not those of all groups together, which they are where noise leaves nothing.
-    frame = release_of(data, epsilon=1e6).frame
+    frame = release_of(data, epsilon=1e5).frame
     kept = data.with_columns(x=pl.col("x").fill_nan(None).clip(-3, 9), y=pl.col("y").clip(10, 50))
     expected = KEYS.join(
         kept.group_by("k").agg(
