@@ -7,10 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import dpfast as dpf
 from dpfast.accounting.budget import Budget
@@ -189,3 +191,60 @@ def test_large_units_use_no_more_either(figures, counts, shape, budget, groups):
                     moves[place] = [x - y for x, y in zip(moved, after[place], strict=True)]
                 total = sum((joint_moves.used(some, move) for move in moves.values()), Fraction(0))
                 assert total <= joint_moves.allowed(some), (math.nan, whose)
+
+
+def variance_of(asked, layout, mechanism, units):
+    """Return the weighted sum of all variances as a function of the shares, and how many of these there are.
+
+    A figure's variance is that of the measures that it is made of; missing values have the shares of their block. A
+    mean's count weighs half the width of the bounds, squared.
+    """
+    own = [measure for block in layout.blocks for measure in block.uses]
+    power = 2 if mechanism == "laplace" and "epsilon" in units else 1
+    beside = {block.missing: list(block.uses) for block in layout.blocks if block.missing is not None}
+    terms = []
+    for name, figures in layout.figures.items():
+        query = asked.queries[name]
+        for figure in figures:
+            width = query.bounds[1] - query.bounds[0] if query.kind == "mean" and figure.asked.kind == "values" else 2
+            for measure in figure.measures:
+                moved = measure.sensitivity(asked.unit)
+                size = float(moved.l1**2 if mechanism == "laplace" else moved.l2_squared) * 4.0**measure.step_exponent
+                weight = float(asked.split.weights.get(name, 1)) * (width / 2) ** 2
+                places = [own.index(one) for one in beside.get(measure, [measure])]
+                terms.append((weight * size, places))
+
+    def total(shares):
+        return sum(cost / shares[places].sum() ** power for cost, places in terms)
+
+    return total, len(own)
+
+
+@pytest.mark.parametrize("budget", ["laplace", "gaussian", "rho"])
+@pytest.mark.parametrize("asked", ["n c", "n m", "m o", "n m o", "n c s f g", "all"])
+def test_optimal_splits_are_the_least_of_every_way_to_measure(asked, budget, monkeypatch):
+    """SciPy's minimum of the variances, written down from the figures alone, is no lower; nor is another way's."""
+    for split in ("optimal", ("optimal", {next(iter(ASKED[asked])): 50})):
+        arguments = {"split": split, "privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3, **BUDGETS[budget]}
+        seen, blueprint = asked_of(ASKED[asked], arguments, monkeypatch)
+        least = []
+        for layout in layouts(seen.measures):
+            total, number = variance_of(seen, layout, seen.mechanism, arguments)
+
+            def error(logs, total=total):
+                shares = np.exp(logs - logs.max())
+                return math.log(total(shares / shares.sum()))
+
+            found = min(
+                (minimize(error, np.zeros(number), method=method) for method in ("BFGS", "Nelder-Mead")),
+                key=lambda one: one.fun,
+            )
+            parts = drawn_parts(drafting._draft(seen, layout, seen.mechanism).parts.values())
+            paying = {part.measure: part for part in parts}
+            own = [paying[measure] for block in layout.blocks for measure in block.uses]
+            power = 1 if seen.mechanism == "laplace" else 2
+            moved = [part.sensitivity.l1 if power == 1 else math.sqrt(part.sensitivity.l2_squared) for part in own]
+            shares = np.array([(size / part.scale) ** power for size, part in zip(moved, own, strict=True)])
+            assert error(np.log(shares)) <= found.fun + 1e-6
+            least.append((error(np.log(shares)), parts))
+        assert list(blueprint.parts) == min(least, key=lambda one: one[0])[1]
