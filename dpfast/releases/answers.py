@@ -60,9 +60,9 @@ def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
 def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
-    Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the bounds
-    or there is no value left, the mean of all groups together is shown, and the interval says so: it is nearly as wide
-    as the bounds. The quotient would be one of the bounds, most of the time.
+    Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the
+    bounds, the mean of all groups together is shown, and the interval says so: it is nearly as wide as the bounds. The
+    quotient would be one of the bounds, most of the time.
 
     The interval combines those of sum and count, each missing with half the probability (a union bound).
     """

@@ -116,6 +116,8 @@ def laplace_block(
     parts = [share.units * units // total for share in shares]
     charge = Charge(total, 0, "; ".join(descriptions), Pure(epsilon))
     mend = _MEND.format("epsilon")
+    if not all(parts):
+        raise ParameterError("epsilon", total / UNITS_PER_ONE, "larger: a share would be below 1e-18", mend)
     return [
         NoisyMeasure(measure, size, "laplace", laplace_of_epsilon(size.l1, part, mend=mend).scale, charge)
         for measure, size, part in zip(block.measures, moved, [*parts, sum(parts)], strict=True)

@@ -14,12 +14,12 @@ adds at most M, that is b M of R M. Together they use at most (a / R) F + (b / R
 (a**2 F + b**2 F) / R**2 <= F in L2; over G groups alike.
 
 Replace: the L1 sensitivities, 2 G R M, add up two units of that kind. In L2, squared, they are
-G R**2 max(S**2, 2 M**2), with S = h + l, h = max(high, 0) and l = -min(low, 0); 2 G R**2 for missing values. A group that
-one of the two units alone touches uses at most (a**2 F / 2 + b**2 F / 2) / R**2 <= F / 2, and there are two such groups
-for one that both touch. There let the other unit have a' and b'. The missing values move by at most R - min(b, b'), a
-measure by at most max(b h + b' l, b' h + b l), and by R S at most. What all use is convex in b and b', so it is largest
-where each is 0 or R: at most F / 2 where both are 0, since no measure can move; F where both are R, since missing values
-cannot; and F / 2 + F max(h, l)**2 / max(S**2, 2 M**2) <= F where one is 0 and the other R.
+G R**2 max(S**2, 2 M**2), with S = h + l, h = max(high, 0) and l = -min(low, 0); 2 G R**2 for missing values. A group
+that one of the two units alone touches uses at most (a**2 F / 2 + b**2 F / 2) / R**2 <= F / 2, and there are two such
+groups for one that both touch. There let the other unit have a' and b'. The missing values move by at most
+R - min(b, b'), a measure by at most max(b h + b' l, b' h + b l), and by R S at most. What all use is convex in b and
+b', so it is largest where each is 0 or R: at most F / 2 where both are 0, since no measure can move; F where both are
+R, since missing values cannot; and F / 2 + F max(h, l)**2 / max(S**2, 2 M**2) <= F where one is 0 and the other R.
 """
 
 from __future__ import annotations

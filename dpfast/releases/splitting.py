@@ -183,10 +183,9 @@ def weights_of(
     - Squares, Gaussian noise: V is proportional to D**2 / e, so w_i D_i**2 / e_i**2 = lambda: e_i is proportional to
       sqrt(w_i) D_i. Laplace noise by rho has e**2 / 2 = rho but for terms of higher order, and so the same rule.
 
-    A measure that is free has the sum F of some shares, and V is proportional to F**-p, p = 2 or 1. By Jensen's
-    inequality that is at most the sum of a_i**(p + 1) / e_i**p, a_i = e_i / F of any shares so far, and equal for them.
-    So adding a_i**(p + 1) of its weight to those that pay, and dividing anew, never makes the sum larger (a minorising
-    step); 100 such steps are enough for 1e-9.
+    A measure that is free has the sum F of some shares. Its derivative is the same for each of these, so that they keep
+    their proportions to each other. With V_i = c_i / e_i**p, p = 2 or 1, they count together c / F**p, where
+    c**(1 / (p + 1)) is the sum of their c_i**(1 / (p + 1)), and the free one's own c is added to that.
 
     The proportions are rounded to floats: shares are as exact as ever, only the optimum is missed by 1e-12 or so.
 
@@ -205,16 +204,12 @@ def weights_of(
         return weights
     logs = [_log(_costs(split, stakes)) for stakes in paying]
     largest, root = max(logs), 3 if adds == "scales" else 2
-    costs = [math.exp(log - largest) for log in logs]
     shares = [math.exp((log - largest) / root) for log in logs]
-    extra = [(places, math.exp(_log(_costs(split, stakes)) - largest)) for places, stakes in free]
-    for _ in range(100 if extra else 0):
-        totals = list(costs)
-        for places, cost in extra:
-            together = math.fsum(shares[place] for place in places)
-            for place in places:
-                totals[place] += cost * (shares[place] / together) ** root
-        shares = [total ** (1 / root) for total in totals]
+    for places, stakes in free:
+        alone = math.fsum(shares[place] for place in places)
+        together = (alone**root + math.exp(_log(_costs(split, stakes)) - largest)) ** (1 / root)
+        for place in places:
+            shares[place] *= together / alone
     return [Fraction(share) for share in shares]
 
 
