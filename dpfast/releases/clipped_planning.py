@@ -79,7 +79,9 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
 def _refuse_what_needs_limits(request: Request) -> None:
     mend = "give numbers for max_groups and max_rows_per_group"
     if request.privacy_unit is None:
-        raise ParameterError("max_groups", "auto", "left out where each row is a unit", "give privacy_unit= as well")
+        raise ParameterError(
+            "max_groups", Words("auto"), "left out where each row is a unit", "give privacy_unit= as well"
+        )
     if request.keys is None and request.by is not None:
         raise ParameterError("keys", None, f"a frame of public keys with {_AUTO}", f"give keys=, or {mend}")
     for name, query in request.queries.items():
