@@ -61,8 +61,8 @@ def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
     Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the
-    bounds, the mean of all groups together is shown, and the interval says so: it is nearly as wide as the bounds. The
-    quotient would be one of the bounds, most of the time.
+    bounds, the mean of all groups together is shown (Spark: of a block of groups). The quotient would be one of the
+    bounds, most of the time; the interval is that of the quotient, and says how little is known of the group.
 
     The interval combines those of sum and count, each missing with half the probability (a union bound).
     """
