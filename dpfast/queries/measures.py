@@ -1,0 +1,135 @@
+"""What rows are measured by to answer queries: exact integers, and how far one privacy unit moves them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.accounting.sensitivity import Sensitivity
+from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
+from dpfast.errors import ParameterError
+from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
+
+__all__ = ["Measure", "choices_measure", "points_measure", "sum_measure"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One exact integer aggregate per group, from which answers are made.
+
+    A row contributes
+
+    - ``"rows"``: 1;
+    - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0;
+    - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
+      NaN;
+    - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
+      group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
+    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
+
+    ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
+    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
+    """
+
+    kind: Literal["rows", "values", "sum", "points", "choices"]
+    column: str | None = None
+    step_exponent: int = 0
+    lower: int = 0
+    upper: int = 1
+    centre: int = 0
+    candidates: tuple[Any, ...] = ()
+    doublings: int = 0
+
+    @property
+    def selects(self) -> bool:
+        """Whether answers are selected, by the exponential mechanism, and not sums with noise."""
+        return self.kind in ("points", "choices")
+
+    @property
+    def points(self) -> int:
+        """How many points or candidates there are."""
+        return self.upper - self.centre
+
+    @property
+    def grid(self) -> PublicGrid:
+        """The grid of points."""
+        return PublicGrid(self.step_exponent, self.lower, self.upper, self.doublings)
+
+    def sensitivity(self, unit: PrivacyUnit) -> Sensitivity:
+        """Return how far the figures of all groups can move between neighbours, in steps, exactly.
+
+        G groups of R rows a unit; a row contributes between low and high, so at most M = max(|low|, |high|) in
+        magnitude. Adding a unit moves at most G entries by R M each: L1 = G R M, L2 = sqrt(G) R M. Replacing one
+        takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
+        S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
+        """
+        low, high = (self.lower - self.centre, self.upper - self.centre) if self.kind == "sum" else (0, 1)
+        largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
+        groups, rows = unit.max_groups, unit.max_rows_per_group
+        step = float(Fraction(2) ** self.step_exponent) if self.kind == "sum" else 1.0
+        rows_reason = [f"{rows} rows"] * (rows > 1)
+        row_reason = f"{largest * step:g} a row"
+        l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
+        l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
+        if unit.neighbors == "add_remove":
+            l1, l2_squared = groups * rows * largest, groups * (rows * largest) ** 2
+            l2_row = row_reason
+        else:
+            l1 = 2 * groups * rows * largest
+            l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
+            l1_terms.insert(0, "2 (replaced)")
+            replaced = f"sqrt(2) x {row_reason}"
+            l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
+        return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))
+
+
+# With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
+_LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
+# Steps and the scales in them stay normal floats.
+_FINEST_EXPONENT = -960
+
+
+def sum_measure(query: Query, *, whole: bool) -> Measure:
+    """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
+
+    Parameters
+    ----------
+    query
+        A sum or mean.
+    whole
+        Whether the column holds integers; then a sum's step is at least 1.
+
+    """
+    assert query.bounds is not None
+    lower, upper = (Fraction(bound) for bound in query.bounds)
+    centred = query.kind == "mean"
+    widest = max(abs(lower), abs(upper))
+    exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
+    exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
+    if whole and not centred:
+        exponent = max(exponent, 0)
+    while True:
+        step = Fraction(2) ** exponent
+        low, high = round(lower / step), round(upper / step)
+        centre = round((lower + upper) / (2 * step)) if centred else 0
+        largest = max(abs(low - centre), abs(high - centre))
+        if largest <= _LARGEST_CONTRIBUTION and max(abs(low), abs(high)) <= _LARGEST_STEPS:
+            break
+        exponent += 1
+    if low == high:
+        raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
+    return Measure("sum", query.column, exponent, low, high, centre)
+
+
+def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
+    """Return the measure of a quantile, whose points are numbered from 1."""
+    grid = public_grid(check_bounds(query.bounds), query.grid, whole=whole)
+    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
+
+
+def choices_measure(query: ModeQuery) -> Measure:
+    """Return the measure of a mode."""
+    return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
