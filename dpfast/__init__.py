@@ -84,10 +84,17 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.thresholds.sparse_vector import SparseVector as SparseVector
     from dpfast.queries.basic import bins as bins
     from dpfast.queries.basic import count as count
+    from dpfast.queries.basic import maximum as maximum
     from dpfast.queries.basic import mean as mean
+    from dpfast.queries.basic import minimum as minimum
     from dpfast.queries.basic import mode as mode
     from dpfast.queries.basic import quantile as quantile
     from dpfast.queries.basic import sum as sum
+    from dpfast.queries.basic import units as units
+    from dpfast.queries.moments import covariance as covariance
+    from dpfast.queries.moments import std as std
+    from dpfast.queries.moments import variance as variance
+    from dpfast.queries.proportions import proportion as proportion
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
@@ -162,7 +169,9 @@ _NAMES_BY_HOME = {
     "mechanisms.selection.unlisted_domain": "exponential_sparse",
     "mechanisms.thresholds.above_threshold": "above_threshold",
     "mechanisms.thresholds.sparse_vector": "SparseVector",
-    "queries.basic": "bins count mean mode quantile sum",
+    "queries.basic": "bins count maximum mean minimum mode quantile sum units",
+    "queries.moments": "covariance std variance",
+    "queries.proportions": "proportion",
     "releases.planning": "plan release",
     "stability.interquartile_scale": "interquartile_scale",
     "stability.propose_test_release": "propose_test_release",

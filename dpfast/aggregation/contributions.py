@@ -7,7 +7,7 @@ and a test holds them together: sums of the results do not depend on the order o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
+from dpfast.aggregation.conditions import is_present, native_matches
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
@@ -37,7 +38,7 @@ class Contribution:
     measure
         The measure.
     native
-        A Polars expression of Int64 contributions, never null; None for rows, which are only counted.
+        A Polars expression of Int64 contributions, never null; None for rows and units, which are only counted.
     block
         The expression of the column that ``fill`` reads block by block; None for rows.
     way
@@ -95,25 +96,33 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
 
 
 def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
-    if measure.kind == "rows":
-        return ROWS
-    if measure.column is None or measure.column not in schema:
-        raise missing_column(measure.column, schema.names(), "a measure")
-    refuse_pattern(measure.column)
+    if measure.kind in ("rows", "units"):
+        return replace(ROWS, measure=measure)
+    for name in measure.columns:
+        if name not in schema:
+            raise missing_column(name, schema.names(), "a measure")
+        refuse_pattern(name)
+    if measure.kind == "product":
+        return _ready(measure, _product(measure, schema))
+    if measure.given:
+        alone = _plan_contribution(replace(measure, given=()), schema)
+        assert alone.native is not None
+        return _ready(measure, pl.when(_are_present(measure.given, schema)).then(alone.native).otherwise(0))
+    assert measure.column is not None
     dtype = schema[measure.column]
     column = pl.col(measure.column)
     if measure.kind == "values":
         if not dtype.is_float():
             native = column.is_not_null()
             return Contribution(measure, native.cast(pl.Int64), native, "ready")
-        native = (column.is_not_null() & column.is_not_nan()).cast(pl.Int64)
-        return Contribution(measure, native, column, "present")
-
+        return Contribution(measure, is_present(column, dtype).cast(pl.Int64), column, "present")
+    if measure.kind == "matches":
+        return _ready(measure, native_matches(measure, dtype))
     if measure.kind == "choices":
-        candidates, fitted = plan_candidates(measure, dtype)
+        candidates, fitted = plan_candidates(measure.column, measure.candidates, dtype)
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
         if coder is None:
-            return Contribution(measure, native, native, "ready")
+            return _ready(measure, native)
         return Contribution(measure, native, fitted, "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
@@ -134,7 +143,29 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
     if measure.step_exponent == 0 and dtype != pl.UInt64:
         return Contribution(measure, native, column, "integers")
+    return _ready(measure, native)
+
+
+def _ready(measure: Measure, native: pl.Expr) -> Contribution:
+    """Return contributions that Polars computes row by row."""
     return Contribution(measure, native, native, "ready")
+
+
+def _are_present(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
+    return pl.all_horizontal(is_present(pl.col(name), schema[name]) for name in columns)
+
+
+def _product(measure: Measure, schema: pl.Schema) -> pl.Expr:
+    """Return the contributions of products: of numbers below 2**24, and so below 2**48 before they are shortened."""
+    _check_bounds(measure)
+    first, second = (_plan_contribution(factor, schema).native for factor in measure.factors)
+    assert first is not None
+    assert second is not None
+    shift = measure.shift
+    half = (1 << shift) >> 1
+    shortened = (first * second + half) // (1 << shift) if shift else first * second
+    present = _are_present(measure.columns, schema)
+    return pl.when(present).then(shortened - measure.centre).otherwise(0)
 
 
 def _check_bounds(measure: Measure) -> None:

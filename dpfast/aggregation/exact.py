@@ -90,7 +90,8 @@ def prepare(
     if not isinstance(source, Source):
         raise ParameterError("source", source, "what open_source gives")
     schema = source.schema()
-    source.require([*map(name_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
+    measured = [name for measure in measures for name in measure.columns]
+    source.require([*map(name_of, grouping.by), *measured, grouping.privacy_unit])
     columns = find_columns(schema, grouping, measures)
     public = columns.public
     coder = None if public is None else _code(public)
@@ -206,7 +207,7 @@ class Aggregation(Private):
         if self.source.repeatable or not self._reads_twice:
             return self._run(words)
         named = [*map(name_of, self.grouping.by), self.grouping.privacy_unit]
-        named += [contribution.measure.column for contribution in self.contributions]
+        named += [name for contribution in self.contributions for name in contribution.measure.columns]
         assert self.source.blocks is not None
         with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:
             source = Source(kept.frame(self.source.schema()), blocks=kept.read)

@@ -1,4 +1,4 @@
-"""What a user may ask: keys made of bins, counts, sums, means, quantiles and modes."""
+"""What a user may ask: keys made of bins, counts, sums, means, quantiles, extremes and modes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Numeric, Special, Text, is_real, no_numbers
+from dpfast.arguments import Number, Numeric, Special, Text, is_real, no_numbers
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.declarations import TypedColumn
 from dpfast.columns.grid import Bounds, Grid, check_bounds, read_grid
@@ -23,15 +23,35 @@ __all__ = [
     "ModeQuery",
     "QuantileQuery",
     "Query",
+    "are_computed",
     "bins",
     "count",
+    "maximum",
     "mean",
+    "minimum",
     "mode",
     "quantile",
     "sum",
+    "units",
 ]
 
 
+#: What is asked.
+Kind: TypeAlias = Literal[
+    "count",
+    "units",
+    "sum",
+    "mean",
+    "proportion",
+    "variance",
+    "std",
+    "covariance",
+    "quantile",
+    "minimum",
+    "maximum",
+    "mode",
+]
+LOWEST, HIGHEST = Number(0, 0.5), Number(0.5, 1)
 #: A table may have a column without a name.
 NAME = Text("a column's name", blank=True)
 Name: TypeAlias = Annotated[str, NAME]
@@ -100,7 +120,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Query:
-    """A statistic for every group: what `count`, `sum` and `mean` return.
+    """A statistic for every group: what `count`, `units`, `sum`, `mean`, `variance` and `std` return.
 
     It is a specification and no expression: it cannot be evaluated, and so cannot be evaluated twice.
 
@@ -113,10 +133,15 @@ class Query:
 
     """
 
-    kind: Literal["count", "sum", "mean", "quantile", "mode"]
+    kind: Kind
     column: str | None = None
     bounds: tuple[float, float] | None = None
     computed: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def in_words(self) -> str:
+        """What is asked, where that takes other words than the kind, the column and its bounds."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -149,6 +174,15 @@ class QuantileQuery(Query):
         percents = (Decimal(self.parts[place]) * 100 / PARTS for place in self.order)
         return tuple(f"_p{percent.normalize():f}" for percent in percents)
 
+    @property
+    def in_words(self) -> str:
+        """What is asked of an extreme: which quantile it is read as."""
+        if self.kind == "quantile" or self.bounds is None:
+            return ""
+        low, high = self.bounds
+        part = f"{self.parts[0] / PARTS:.7g}"
+        return f"{self.kind}, as the {part}-quantile, of {self.column}, values clipped to [{low:g}, {high:g}]"
+
 
 @dataclass(frozen=True)
 class ModeQuery(Query):
@@ -176,6 +210,21 @@ def count(column: OwnName = None) -> Query:
     return Query("count", None if column is None else NAME.read("column", column))
 
 
+def units() -> Query:
+    """Ask for the number of distinct privacy units in every group: of those that keep a row there.
+
+    One unit adds at most 1 to each of its ``max_groups`` groups, however many rows it has, so that the noise is less
+    than that of `count`, whose rows it may be. Where each row is a unit, it is the number of rows.
+
+    Examples
+    --------
+    >>> units()
+    Query(kind='units', column=None, bounds=None)
+
+    """
+    return Query("units")
+
+
 def sum(column: Name, *, bounds: Bounds) -> Query:
     """Ask for the sum of a column in every group, each value clipped to the bounds.
 
@@ -193,7 +242,7 @@ def sum(column: Name, *, bounds: Bounds) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
+    return Query("sum", NAME.read("column", column), check_bounds(bounds), are_computed(bounds))
 
 
 def mean(column: Name, *, bounds: Bounds) -> Query:
@@ -213,7 +262,7 @@ def mean(column: Name, *, bounds: Bounds) -> Query:
     (-60.0, 600.0)
 
     """
-    return Query("mean", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
+    return Query("mean", NAME.read("column", column), check_bounds(bounds), are_computed(bounds))
 
 
 def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
@@ -247,8 +296,60 @@ def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -
 
     """
     parts, order, single = read_quantiles(q)
-    checked = NAME.read("column", column), check_bounds(bounds), _are_computed(bounds)
+    checked = NAME.read("column", column), check_bounds(bounds), are_computed(bounds)
     return QuantileQuery("quantile", *checked, parts, tuple(order), single, None if grid is None else read_grid(grid))
+
+
+#: What a minimum and a maximum are read as.
+Lowest: TypeAlias = Annotated[float, LOWEST]
+Highest: TypeAlias = Annotated[float, HIGHEST]
+
+
+def minimum(column: Name, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
+    """Ask for a low quantile of a column's values in every group, in place of the minimum.
+
+    A minimum itself cannot be private: it is one row's value, and what it is with that row and without may lie as far
+    apart as the bounds. A low quantile says nearly as much, since a part ``q`` of the values lies below it.
+
+    Parameters
+    ----------
+    column, bounds, grid
+        As for `quantile`.
+    q
+        The quantile, at most 0.5. The smaller it is, the more values a group must have: with fewer than about
+        ``20 / (q * epsilon)`` of them the answer tends to the lower bound.
+
+    Examples
+    --------
+    >>> minimum("dep_delay", bounds=(-60, 600)).in_words
+    'minimum, as the 0.01-quantile, of dep_delay, values clipped to [-60, 600]'
+
+    """
+    query = quantile(column, LOWEST.read("q", q), bounds=bounds, grid=grid)
+    return replace(query, kind="minimum")
+
+
+def maximum(column: Name, *, bounds: Bounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
+    """Ask for a high quantile of a column's values in every group, in place of the maximum.
+
+    A maximum itself cannot be private, as `minimum` says.
+
+    Parameters
+    ----------
+    column, bounds, grid
+        As for `quantile`.
+    q
+        The quantile, at least 0.5. The larger it is, the more values a group must have: with fewer than about
+        ``20 / ((1 - q) * epsilon)`` of them the answer tends to the upper bound.
+
+    Examples
+    --------
+    >>> maximum("dep_delay", bounds=(-60, 600), q=0.999).in_words
+    'maximum, as the 0.999-quantile, of dep_delay, values clipped to [-60, 600]'
+
+    """
+    query = quantile(column, HIGHEST.read("q", q), bounds=bounds, grid=grid)
+    return replace(query, kind="maximum")
 
 
 def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
@@ -291,5 +392,6 @@ def bins(column: Name, edges: Edges) -> Bins:
     return Bins(column, edges)  # type: ignore[arg-type]  # which become a tuple there
 
 
-def _are_computed(bounds: tuple[object, object]) -> bool:
+def are_computed(bounds: tuple[object, object]) -> bool:
+    """Return whether a bound was given as a NumPy number."""
     return any(isinstance(bound, np.generic) for bound in bounds)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -12,8 +13,9 @@ from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
+from dpfast.queries.conditions import Condition
 
-__all__ = ["Measure", "choices_measure", "points_measure", "sum_measure"]
+__all__ = ["Measure", "choices_measure", "matches_measure", "points_measure", "product_measure", "sum_measure"]
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,22 @@ class Measure:
     - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0;
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
-    - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
+    - ``"units"``: its privacy unit, so that each unit with rows in a group adds 1; its row where each row is a unit;
+    - ``"matches"``: ``upper - centre`` where ``column`` fulfils ``condition``, ``lower - centre`` where it fails it,
+      0 where x is null or NaN;
+    - ``"product"``: ``floor((a * b + 2**shift / 2) / 2**shift) - centre``, a and b what the row contributes to the two
+      ``factors``, which are sums of ``step_exponent - shift`` steps together; 0 where either value is missing;
+    - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
+
+    Of values, sums and products, rows contribute 0 too where a column of ``given`` is null or NaN.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "values", "sum", "points", "choices"]
+    kind: Literal["rows", "units", "values", "sum", "matches", "product", "points", "choices"]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0
@@ -42,6 +51,36 @@ class Measure:
     centre: int = 0
     candidates: tuple[Any, ...] = ()
     doublings: int = 0
+    condition: Condition | None = None
+    factors: tuple[Measure, ...] = ()
+    given: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that it reads."""
+        named = (self.column, *self.given, *(factor.column for factor in self.factors))
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def renamed(self, names: Mapping[str, str]) -> Measure:
+        """Return the measure of the same columns under other names."""
+        return replace(
+            self,
+            column=None if self.column is None else names[self.column],
+            factors=tuple(factor.renamed(names) for factor in self.factors),
+            given=tuple(names[name] for name in self.given),
+        )
+
+    @property
+    def shift(self) -> int:
+        """By how many bits the products of factors are shortened."""
+        return self.step_exponent - sum(factor.step_exponent for factor in self.factors)
+
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """The least and the largest that a row contributes, 0 for a row that contributes nothing beside them."""
+        if self.kind in ("sum", "matches", "product"):
+            return self.lower - self.centre, self.upper - self.centre
+        return 0, 1
 
     @property
     def selects(self) -> bool:
@@ -66,12 +105,13 @@ class Measure:
         takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
         S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
         """
-        low, high = (self.lower - self.centre, self.upper - self.centre) if self.kind == "sum" else (0, 1)
+        low, high = self.extremes
         largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
-        groups, rows = unit.max_groups, unit.max_rows_per_group
-        step = float(Fraction(2) ** self.step_exponent) if self.kind == "sum" else 1.0
+        # A unit is counted once in a group, whatever rows it has there.
+        groups, rows = unit.max_groups, 1 if self.kind == "units" else unit.max_rows_per_group
+        step = float(Fraction(2) ** self.step_exponent)
         rows_reason = [f"{rows} rows"] * (rows > 1)
-        row_reason = f"{largest * step:g} a row"
+        row_reason = "1 a unit" if self.kind == "units" else f"{largest * step:g} a row"
         l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
         l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
         if unit.neighbors == "add_remove":
@@ -105,7 +145,7 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
     """
     assert query.bounds is not None
     lower, upper = (Fraction(bound) for bound in query.bounds)
-    centred = query.kind == "mean"
+    centred = query.kind != "sum"
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
     exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
@@ -133,3 +173,38 @@ def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
 def choices_measure(query: ModeQuery) -> Measure:
     """Return the measure of a mode."""
     return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
+
+
+def matches_measure(column: str, condition: Condition) -> Measure:
+    """Return the measure of a proportion: half of how many more values fulfil a condition than fail it.
+
+    It is the sum of differences to 1/2 of a column that is 1 where the condition is fulfilled and 0 where it fails.
+    """
+    return Measure("matches", column, -1, 0, 2, 1, condition=condition)
+
+
+def product_measure(first: Measure, second: Measure) -> Measure:
+    """Return the measure of products of two sums' contributions, or of squares if both sums are the same.
+
+    Products are shortened to the finest step of which all sums stay below 2**62, as those of `sum_measure` do, and
+    squares are centred at the middle of what they may be.
+
+    Examples
+    --------
+    >>> total = Measure("sum", "x", 0, 0, 10, 5)
+    >>> product_measure(total, total).extremes, product_measure(total, replace(total, column="y")).extremes
+    ((-12, 13), (-25, 25))
+
+    """
+    corners = [a * b for a in first.extremes for b in second.extremes]
+    low, high = (0 if first == second else min(corners)), max(corners)
+    shift = 0
+    while True:
+        half = (1 << shift) >> 1
+        least, largest = (low + half) >> shift, (high + half) >> shift
+        centre = largest // 2 if first == second else 0
+        if max(abs(least - centre), abs(largest - centre)) <= _LARGEST_CONTRIBUTION:
+            break
+        shift += 1
+    exponent = first.step_exponent + second.step_exponent + shift
+    return Measure("product", first.column, exponent, least, largest, centre, factors=(first, second))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.queries import QuantileQuery
+from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, PlannedQuery
 
 __all__ = ["answer"]
@@ -34,8 +35,10 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
             *(values[:, place] for place in planned.query.order),
             np.full(len(total), part.reach(_MISS)),
         )
-    elif planned.query.kind == "mean":
+    elif planned.query.kind in ("mean", "proportion"):
         columns = _mean(planned, *noisy)
+    elif planned.query.kind in ("variance", "std", "covariance"):
+        columns = answer_spread(planned, noisy, _MISS)
     else:
         reach = half_width(part.mechanism, part.scale, _MISS)
         step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step

@@ -20,10 +20,10 @@ from dpfast.releases.planned_queries import (
     PlannedQuery,
     describe,
 )
+from dpfast.releases.query_measures import explain_measure
 
 __all__ = ["ALPHA", "error_frame", "explain_query", "measure_frame"]
 
-_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
 _SCHEMA = {
     "query": pl.String,
     "measure": pl.String,
@@ -54,8 +54,7 @@ def _measure(part: Part) -> str:
         return part.measure.grid.describe()
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
-    what = _MEASURES[part.measure.kind]
-    return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
+    return explain_measure(part.measure)
 
 
 def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:

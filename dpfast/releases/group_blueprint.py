@@ -14,7 +14,7 @@ from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.queries import ModeQuery
+from dpfast.queries import ModeQuery, QuantileQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_query, measure_frame
@@ -116,7 +116,7 @@ class GroupBlueprint(Blueprint):
         for planned in self.queries:
             if isinstance(planned.query, ModeQuery):
                 candidates[planned.name] = planned.query.candidates
-            if planned.query.kind == "quantile":
+            if isinstance(planned.query, QuantileQuery):
                 *columns, _ = planned.columns
                 values |= {planned.name: columns[0]} | {column: column for column in columns}
         return Release(

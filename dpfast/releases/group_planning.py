@@ -290,7 +290,7 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
     for name, query in queries.items():
         if not isinstance(query, Query):
             allowed = (
-                "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...) or dpf.mode(...)"
+                "a query: dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...), ..."
             )
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:

@@ -292,6 +292,8 @@ def columns_of(name: str, query: Query) -> tuple[str, ...]:
 
 def describe(query: Query) -> str:
     """Return a query in words."""
+    if query.in_words:
+        return query.in_words
     if isinstance(query, ModeQuery):
         return f"most common of {len(query.candidates)} candidates in {query.column}"
     if query.bounds is None:

@@ -1,0 +1,65 @@
+"""Whether a row's value is there, and whether it fulfils a public condition: native expressions of Polars."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpfast.aggregation.choices import native_choices, plan_candidates
+from dpfast.columns.dtypes import dtype_name
+from dpfast.errors import ColumnError
+from dpfast.queries import Measure
+
+__all__ = ["is_present", "native_matches"]
+
+
+def is_present(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether a value is neither null nor NaN; never null itself."""
+    return column.is_not_null() & column.is_not_nan().fill_null(False) if dtype.is_float() else column.is_not_null()
+
+
+def native_matches(measure: Measure, dtype: pl.DataType) -> pl.Expr:
+    """Return what rows contribute to a measure of the kind ``"matches"``, as Int64: never null.
+
+    Raises
+    ------
+    ColumnError
+        If the column cannot be compared with the condition's limits or values.
+    ParameterError
+        If the column's dtype cannot hold one of the values.
+
+    """
+    assert measure.condition is not None
+    assert measure.column is not None
+    column = pl.col(measure.column)
+    if measure.condition.among:
+        candidates, fitted = plan_candidates(measure.column, measure.condition.among, dtype, "values")
+        fulfilled = native_choices(candidates, fitted) > 0
+    else:
+        fulfilled = _within(measure, column, dtype)
+    below, above = measure.extremes
+    numbers = pl.when(fulfilled.fill_null(False)).then(pl.lit(above, pl.Int64)).otherwise(pl.lit(below, pl.Int64))
+    return pl.when(is_present(column, dtype)).then(numbers).otherwise(pl.lit(0, pl.Int64))
+
+
+def _within(measure: Measure, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether numbers lie between the limits, compared exactly."""
+    assert measure.condition is not None
+    if dtype == pl.Null:
+        return pl.lit(False)
+    if dtype == pl.Boolean:
+        column, dtype = column.cast(pl.UInt8), pl.UInt8()
+    if dtype.is_float():
+        least, most = measure.condition.floats()
+        return column.cast(pl.Float64).is_between(pl.lit(least), pl.lit(most))
+    if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+        raise ColumnError(
+            f"cannot compare the column {measure.column!r} of dtype {dtype_name(dtype)} with numbers; cast it to "
+            "Float64 or Int64 first, or give equal= or among= values of its kind"
+        )
+    wide = pl.UInt64 if dtype == pl.UInt64 else pl.Int64
+    lowest, largest = (0, 2**64 - 1) if dtype == pl.UInt64 else (-(2**63), 2**63 - 1)
+    first, last = measure.condition.integers(lowest, largest)
+    if first > last:
+        return pl.lit(False)
+    least_whole, most_whole = (pl.lit(min(max(limit, lowest), largest), wide) for limit in (first, last))
+    return column.cast(wide).is_between(least_whole, most_whole)
