@@ -15,7 +15,8 @@ from dpfast.queries import Query
 __all__ = ["ASKED", "statistic"]
 
 _GROUPS = 100
-_X, _Y = pl.col("x"), pl.col("y")
+_X = pl.col("x")
+_EDGES = [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]
 #: What is asked, beside what Polars computes.
 ASKED: dict[str, tuple[Query, pl.Expr]] = {
     "proportion": (dpf.proportion("x", above=1), (_X > 1).mean()),
@@ -25,6 +26,11 @@ ASKED: dict[str, tuple[Query, pl.Expr]] = {
         dpf.covariance("x", "y", bounds=(-10, 10), other_bounds=(0, 1000)),
         pl.cov("x", "y"),
     ),
+    "histogram": (
+        dpf.histogram("x", _EDGES),
+        _X.cut(_EDGES, left_closed=True).value_counts(),
+    ),
+    "distribution function": (dpf.cdf("x", _EDGES), pl.concat_list((edge >= _X).mean() for edge in _EDGES)),
     "minimum": (dpf.minimum("x", bounds=(-10, 10)), _X.quantile(0.01)),
     "units": (dpf.units(), pl.col("unit").n_unique()),
 }

@@ -91,6 +91,8 @@ if TYPE_CHECKING:
     from dpfast.queries.basic import quantile as quantile
     from dpfast.queries.basic import sum as sum
     from dpfast.queries.basic import units as units
+    from dpfast.queries.distributions import cdf as cdf
+    from dpfast.queries.distributions import histogram as histogram
     from dpfast.queries.moments import covariance as covariance
     from dpfast.queries.moments import std as std
     from dpfast.queries.moments import variance as variance
@@ -170,6 +172,7 @@ _NAMES_BY_HOME = {
     "mechanisms.thresholds.above_threshold": "above_threshold",
     "mechanisms.thresholds.sparse_vector": "SparseVector",
     "queries.basic": "bins count maximum mean minimum mode quantile sum units",
+    "queries.distributions": "cdf histogram",
     "queries.moments": "covariance std variance",
     "queries.proportions": "proportion",
     "releases.planning": "plan release",

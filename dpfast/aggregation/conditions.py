@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import polars as pl
 
 from dpfast.aggregation.choices import native_choices, plan_candidates
@@ -9,7 +11,7 @@ from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
 from dpfast.queries import Measure
 
-__all__ = ["is_present", "native_matches"]
+__all__ = ["is_present", "native_bins", "native_matches"]
 
 
 def is_present(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -39,6 +41,31 @@ def native_matches(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     below, above = measure.extremes
     numbers = pl.when(fulfilled.fill_null(False)).then(pl.lit(above, pl.Int64)).otherwise(pl.lit(below, pl.Int64))
     return pl.when(is_present(column, dtype)).then(numbers).otherwise(pl.lit(0, pl.Int64))
+
+
+def native_bins(measure: Measure, dtype: pl.DataType) -> pl.Expr:
+    """Return the number of the bin that each row lies in, from 1, as Int64; 0 for none, and never null.
+
+    Raises
+    ------
+    ColumnError
+        If the column holds no numbers.
+
+    """
+    column = pl.col(str(measure.column))
+    if dtype == pl.Null:
+        return pl.lit(0, pl.Int64)
+    if dtype == pl.Boolean:
+        column, dtype = column.cast(pl.UInt8), pl.UInt8()
+    if not (dtype.is_integer() or dtype.is_float()):
+        raise ColumnError(
+            f"cannot bin the column {measure.column!r} of dtype {dtype_name(dtype)}; bins need integers or floats"
+        )
+    # The last bin holds infinity too where nothing else ends it.
+    values = column.cast(pl.Float64).fill_nan(None).clip(upper_bound=sys.float_info.max)
+    place = pl.lit(pl.Series(measure.edges, dtype=pl.Float64)).search_sorted(values, side="right").cast(pl.Int64)
+    inside = (place < len(measure.edges)) & values.is_not_null()
+    return pl.when(inside).then(place).otherwise(pl.lit(0, pl.Int64))
 
 
 def _within(measure: Measure, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

@@ -163,7 +163,8 @@ class Aggregation(Private):
             return
         groups = 1 if self.public is None else self.public.given.height
         slots = groups if self.coder is None else self.coder.slots
-        tables = groups * (8 * len(self.contributions) + 48) + 4 * slots
+        cells = (contribution.measure for contribution in self.contributions)
+        tables = groups * (8 * sum(one.points if one.kind == "bins" else 1 for one in cells) + 48) + 4 * slots
         check_memory(tables)
         lists = sum(contribution.measure.kind == "points" for contribution in self.contributions)
         if lists:
@@ -216,15 +217,15 @@ class Aggregation(Private):
     @property
     def _reads_twice(self) -> bool:
         """Whether rows are read a second time, or may be: to find their keys, or where they outgrow memory."""
-        selects = any(contribution.measure.selects for contribution in self.contributions)
-        return self.unit is not None or (self.public is None and selects)
+        lists = any(contribution.measure.has_cells for contribution in self.contributions)
+        return self.unit is not None or (self.public is None and lists)
 
     def _run(self, words: Words) -> Aggregates:
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
             return Aggregates(self.public.given, None, self._scatter(self.public, self.coder, self.contributions))
-        if self.public is None and any(contribution.measure.selects for contribution in self.contributions):
+        if self.public is None and any(contribution.measure.has_cells for contribution in self.contributions):
             # Lists made by the engine cost more than a first pass that finds the keys.
             found, coder = self._find_keys()
             if coder is not None:
@@ -252,7 +253,7 @@ class Aggregation(Private):
             grouped = group_natively(*bin_keys(self.source.frame, self.columns, self.contributions), self.contributions)
         rows = grouped["rows"].to_numpy()
         measures = [
-            rows if contribution.native is None else read_measure(grouped[f"measure{i}"])
+            rows if contribution.native is None else read_measure(grouped[f"measure{i}"], contribution.measure)
             for i, contribution in enumerate(self.contributions)
         ]
         if self.public is not None:

@@ -97,8 +97,9 @@ Table: TypeAlias = "np.ndarray | Collector"
 class Scatter:
     """Add rows to one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
 
-    Choices are counted in a table of a row for each slot, one number for each candidate. Points, of which quantiles are
-    drawn, are collected instead and sorted by slot at the end, and so are choices whose table would be too large.
+    Choices and bins are counted in a table of a row for each slot, one number for each candidate or bin. Points, of
+    which quantiles are drawn, are collected instead and sorted by slot at the end, and so are choices whose table would
+    be too large.
 
     Sums of integers do not depend on how threads share the rows.
 
@@ -143,7 +144,7 @@ class Scatter:
         return [
             # Both lengths in full: without keys there are no slots, and NumPy cannot infer the other from 0 cells.
             table[:-1].reshape(self._slots, contribution.measure.points)
-            if contribution.measure.kind == "choices" and isinstance(table, np.ndarray)
+            if contribution.measure.kind in ("choices", "bins") and isinstance(table, np.ndarray)
             else table
             for table, contribution in zip(joined, self._contributions, strict=True)
         ]
@@ -198,7 +199,7 @@ class Scatter:
             contribution.fill(block, f"value{place}", filled)
             if isinstance(table, Collector):
                 table.add(slots, filled)
-            elif contribution.measure.kind == "choices":
+            elif contribution.measure.kind in ("choices", "bins"):
                 count_choices(slots, filled, np.uint64(contribution.measure.points), table)
             else:
                 add_to_slots(slots, filled, table)
@@ -206,7 +207,7 @@ class Scatter:
 
 def _width(measure: Measure) -> int:
     """Return how many numbers a measure counts for each slot."""
-    return measure.points if measure.kind == "choices" else 1
+    return measure.points if measure.kind in ("choices", "bins") else 1
 
 
 def _join(tables: Sequence[Table]) -> np.ndarray | GroupedPoints:

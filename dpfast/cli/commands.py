@@ -106,6 +106,8 @@ _release_options = combined(
         "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
         "Booleans, COLUMN alone asks for those that are true",
     ),
+    _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
+    _query("cdf", "POINT,...", "the part of values at or below each point"),
     _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),
     _query("maximum", "LOW:HIGH", "a high quantile in place of the maximum"),
     _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),

@@ -31,6 +31,8 @@ _MENDS = {
     "std": "write [NAME=]COLUMN:LOW:HIGH, for example --std dep_delay:-60:600",
     "covariance": "write [NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH, for example --covariance "
     "distance:0:5000:air_time:0:700",
+    "histogram": "write [NAME=]COLUMN:EDGE,EDGE,..., for example --histogram dep_delay:-60,0,15,60,600",
+    "cdf": "write [NAME=]COLUMN:POINT,POINT,..., for example --cdf dep_delay:0,15,60,600",
     "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
     "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
     "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
@@ -72,6 +74,8 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
         "std": lambda text: _read_measure(text, "std"),
         "covariance": _read_covariance,
         "proportion": lambda text: _read_proportion(text, columns),
+        "histogram": lambda text: _read_distribution(text, "histogram"),
+        "cdf": lambda text: _read_distribution(text, "cdf"),
         "quantile": _read_quantile,
         "minimum": lambda text: _read_measure(text, "minimum"),
         "maximum": lambda text: _read_measure(text, "maximum"),
@@ -147,6 +151,24 @@ def _read_covariance(text: str) -> tuple[str, Query]:
     except ParameterError as error:
         raise CommandError(f"--covariance {shortened(text)} does not serve: {error}") from None
     return name or f"{column}_{other}_covariance", query
+
+
+def _read_distribution(text: str, kind: str) -> tuple[str, Query]:
+    """Read ``[NAME=]COLUMN:EDGE,EDGE,...``."""
+    import dpfast as dpf
+
+    name, rest = _read_name(text, kind)
+    column, _, written = rest.rpartition(":")
+    if not column:
+        raise _unreadable(kind, text)
+    try:
+        edges = [_number(edge) for edge in written.split(",")]
+    except ValueError:
+        raise CommandError(f"the edges of --{kind} {shortened(text)} are no numbers; {_MENDS[kind]}") from None
+    try:
+        return name or f"{column}_{kind}", getattr(dpf, kind)(column, edges)
+    except ParameterError as error:
+        raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}; {_MENDS[kind]}") from None
 
 
 def _read_proportion(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, Query]:

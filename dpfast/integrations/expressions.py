@@ -18,6 +18,7 @@ from dpfast.queries import (
     Among,
     Bins,
     CovarianceQuery,
+    DistributionQuery,
     Edges,
     Equal,
     Highest,
@@ -177,6 +178,28 @@ class Expressions:
 
         """
         return queries.maximum(self._column(), bounds=bounds, q=q, grid=grid)
+
+    def histogram(self, edges: Edges) -> DistributionQuery:
+        """Return `dpfast.histogram` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).histogram([0, 15, 60]).edges
+        (0, 15, 60)
+
+        """
+        return queries.histogram(self._column(), edges)
+
+    def cdf(self, edges: Edges) -> DistributionQuery:
+        """Return `dpfast.cdf` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).cdf([0, 15, 60]).edges
+        (0, 15, 60)
+
+        """
+        return queries.cdf(self._column(), edges)
 
     def quantile(self, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.quantile` of the column, which has the parameters' documentation.

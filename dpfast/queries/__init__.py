@@ -22,8 +22,10 @@ from dpfast.queries.basic import (
     units,
 )
 from dpfast.queries.conditions import Among, Condition, Equal, Limit
+from dpfast.queries.distributions import DistributionQuery, cdf, histogram
 from dpfast.queries.measures import (
     Measure,
+    bins_measure,
     choices_measure,
     matches_measure,
     points_measure,
@@ -39,6 +41,7 @@ __all__ = [
     "Bins",
     "Condition",
     "CovarianceQuery",
+    "DistributionQuery",
     "Edges",
     "Equal",
     "Highest",
@@ -52,9 +55,12 @@ __all__ = [
     "QuantileQuery",
     "Query",
     "bins",
+    "bins_measure",
+    "cdf",
     "choices_measure",
     "count",
     "covariance",
+    "histogram",
     "matches_measure",
     "maximum",
     "mean",

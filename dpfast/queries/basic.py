@@ -46,6 +46,8 @@ Kind: TypeAlias = Literal[
     "variance",
     "std",
     "covariance",
+    "histogram",
+    "cdf",
     "quantile",
     "minimum",
     "maximum",

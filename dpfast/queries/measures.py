@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
@@ -15,7 +16,15 @@ from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
 from dpfast.queries.conditions import Condition
 
-__all__ = ["Measure", "choices_measure", "matches_measure", "points_measure", "product_measure", "sum_measure"]
+__all__ = [
+    "Measure",
+    "bins_measure",
+    "choices_measure",
+    "matches_measure",
+    "points_measure",
+    "product_measure",
+    "sum_measure",
+]
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,9 @@ class Measure:
       0 where x is null or NaN;
     - ``"product"``: ``floor((a * b + 2**shift / 2) / 2**shift) - centre``, a and b what the row contributes to the two
       ``factors``, which are sums of ``step_exponent - shift`` steps together; 0 where either value is missing;
+    - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64; these numbers of a
+      group are side by side, and those of blocks of neighbouring bins beside them, as ``blocks`` says: for each level
+      how many bins make a block, the last of which may be smaller, and the whole number that its counts are times;
     - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
@@ -43,7 +55,7 @@ class Measure:
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "units", "values", "sum", "matches", "product", "points", "choices"]
+    kind: Literal["rows", "units", "values", "sum", "matches", "product", "bins", "points", "choices"]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0
@@ -54,6 +66,8 @@ class Measure:
     condition: Condition | None = None
     factors: tuple[Measure, ...] = ()
     given: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+    blocks: tuple[tuple[int, int], ...] = ((1, 1),)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,9 +102,23 @@ class Measure:
         return self.kind in ("points", "choices")
 
     @property
+    def has_cells(self) -> bool:
+        """Whether a row adds to one of many numbers of its group, or to a list, and not to one number."""
+        return self.selects or self.kind == "bins"
+
+    def single_bins(self) -> tuple[Measure, ...]:
+        """Return a measure for each bin by itself, whose rows add 1 or 0."""
+        return tuple(bins_measure(str(self.column), pair) for pair in pairwise(self.edges))
+
+    @property
     def points(self) -> int:
-        """How many points or candidates there are."""
+        """How many points, candidates or bins there are."""
         return self.upper - self.centre
+
+    @property
+    def figures(self) -> int:
+        """How many numbers of a group get noise."""
+        return 1 if self.kind != "bins" else sum(-(-self.points // size) for size, _ in self.blocks)
 
     @property
     def grid(self) -> PublicGrid:
@@ -107,6 +135,8 @@ class Measure:
         """
         low, high = self.extremes
         largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
+        if self.kind == "bins":
+            return self._sensitivity_of_bins(unit)
         # A unit is counted once in a group, whatever rows it has there.
         groups, rows = unit.max_groups, 1 if self.kind == "units" else unit.max_rows_per_group
         step = float(Fraction(2) ** self.step_exponent)
@@ -124,6 +154,24 @@ class Measure:
             replaced = f"sqrt(2) x {row_reason}"
             l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
         return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))
+
+    def _sensitivity_of_bins(self, unit: PrivacyUnit) -> Sensitivity:
+        """Return how far counts of bins, and of blocks of them, can move.
+
+        A row adds the weight w of each level to one number. R rows of a group move these by at most R times what one
+        row does, which they reach in one bin: L1 = G R sum(w), L2 = sqrt(G) R sqrt(sum(w**2)). Replacing a unit takes
+        such vectors away and adds others: the L1 doubles, and as no weight is negative, what is taken away and what is
+        added are at most orthogonal, which bins of different blocks are: L2 is sqrt(2) times as large.
+        """
+        groups, rows = unit.max_groups, unit.max_rows_per_group
+        weights = [weight for _, weight in self.blocks]
+        l1, l2_squared = groups * rows * sum(weights), groups * rows**2 * sum(weight**2 for weight in weights)
+        replaced = 2 if unit.neighbors == "replace" else 1
+        terms = [f"{groups} groups"] * (groups > 1), [f"{rows} rows"] * (rows > 1)
+        l1_terms = ["2 (replaced)"] * (replaced - 1) + terms[0] + terms[1] + [f"{sum(weights)} a row"]
+        l2_terms = [f"sqrt({text})" for text in terms[0]] + terms[1]
+        l2_terms.append(f"sqrt({replaced * sum(weight**2 for weight in weights)}) a row")
+        return Sensitivity(replaced * l1, replaced * l2_squared, " x ".join(l1_terms), " x ".join(l2_terms))
 
 
 # With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
@@ -208,3 +256,8 @@ def product_measure(first: Measure, second: Measure) -> Measure:
         shift += 1
     exponent = first.step_exponent + second.step_exponent + shift
     return Measure("product", first.column, exponent, least, largest, centre, factors=(first, second))
+
+
+def bins_measure(column: str, edges: tuple[float, ...], blocks: tuple[tuple[int, int], ...] = ((1, 1),)) -> Measure:
+    """Return the measure of counts between edges, and of blocks of them."""
+    return Measure("bins", column, lower=1, upper=len(edges) - 1, edges=edges, blocks=blocks)

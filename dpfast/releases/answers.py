@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.noise.half_widths import half_width
-from dpfast.queries import QuantileQuery
+from dpfast.queries import DistributionQuery, QuantileQuery
+from dpfast.releases.distribution_answers import answer_distribution
 from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, PlannedQuery
 
@@ -35,6 +36,8 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
             *(values[:, place] for place in planned.query.order),
             np.full(len(total), part.reach(_MISS)),
         )
+    elif isinstance(planned.query, DistributionQuery):
+        columns = answer_distribution(part, planned.query, total, _MISS)
     elif planned.query.kind in ("mean", "proportion"):
         columns = _mean(planned, *noisy)
     elif planned.query.kind in ("variance", "std", "covariance"):

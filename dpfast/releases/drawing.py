@@ -24,6 +24,7 @@ from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.selection.modes import draw_modes
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
+from dpfast.releases.distribution_answers import block_sums
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
     DrawnModes,
@@ -112,6 +113,8 @@ def _no_figures(part: Part) -> NDArray[np.int64]:
         return np.empty((0, len(part.tree.parts)), np.int64)
     if isinstance(part, DrawnTogether):
         return np.empty((0, len(part.calibration.parts)), np.int64)
+    if part.measure.kind == "bins":
+        return np.empty((0, part.measure.figures), np.int64)
     return np.empty(0, np.int64)
 
 
@@ -198,6 +201,9 @@ def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     if isinstance(part, DrawnTogether):
         drawn = draw_joint_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
+    if part.measure.kind == "bins":
+        measured = block_sums(exact, part.measure.blocks)
+        return _noisy(measured.ravel(), part.mechanism, part.scale, source).reshape(measured.shape)
     return _noisy(exact, part.mechanism, part.scale, source)
 
 

@@ -109,7 +109,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
     source = request.open()
     columns = source.schema()
-    measures = {name: measures_of(query, columns) for name, query in queries.items()}
+    gaussian = budget.kind == "rho" or mechanism == "gaussian"
+    measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
     grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 

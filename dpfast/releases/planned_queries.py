@@ -17,7 +17,7 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query
 
 __all__ = [
     "RANKS",
@@ -287,6 +287,8 @@ def columns_of(name: str, query: Query) -> tuple[str, ...]:
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
+    if isinstance(query, DistributionQuery):
+        return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))
     return tuple(name + suffix for suffix in SUFFIXES)
 
 

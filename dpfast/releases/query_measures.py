@@ -9,23 +9,33 @@ import polars as pl
 
 from dpfast.queries import (
     CovarianceQuery,
+    DistributionQuery,
     Measure,
     ModeQuery,
     ProportionQuery,
     QuantileQuery,
     Query,
+    bins_measure,
     choices_measure,
     matches_measure,
     points_measure,
     product_measure,
     sum_measure,
 )
+from dpfast.releases.distribution_answers import best_blocks
 
 __all__ = ["explain_measure", "importance_of", "is_whole", "measures_of", "said_of"]
 
 
-def measures_of(query: Query, columns: pl.Schema) -> list[Measure]:
-    """Return the measures that a query is answered from, in the order in which its answer takes them."""
+def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> list[Measure]:
+    """Return the measures that a query is answered from, in the order in which its answer takes them.
+
+    ``gaussian`` says that the noise is expected to be: what else is measured beside counts of bins depends on it.
+    """
+    if isinstance(query, DistributionQuery):
+        own = query.kind == "histogram"
+        blocks = ((1, 1),) if own else best_blocks(len(query.cells) - 1, gaussian=gaussian)
+        return [bins_measure(str(query.column), query.cells, blocks)]
     if query.kind == "units":
         return [Measure("units")]
     if query.kind == "count":
@@ -118,6 +128,10 @@ def explain_measure(measure: Measure) -> str:
     beside = "".join(f", where {name} is not missing" for name in measure.given)
     if measure.kind == "sum":
         return (f"sum of {_difference(measure)}" if measure.centre else "sum") + beside
+    if measure.kind == "bins":
+        blocks = ", ".join(f"{size}" for size, _ in measure.blocks)
+        beside = f", and of blocks of {blocks.partition(', ')[2]}" if len(measure.blocks) > 1 else ""
+        return f"values in {measure.points} intervals{beside}"
     return {"rows": "rows", "units": "privacy units", "values": "values that are not missing"}[measure.kind] + beside
 
 

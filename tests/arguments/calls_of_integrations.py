@@ -35,6 +35,8 @@ CALLS = [
     of("col.dpf.count", COLUMN.count),
     of("col.dpf.sum", COLUMN.sum, bounds=(0, 1)),
     of("col.dpf.mean", COLUMN.mean, bounds=(0, 1)),
+    of("col.dpf.histogram", COLUMN.histogram, edges=[0, 1]),
+    of("col.dpf.cdf", COLUMN.cdf, edges=[0, 1]),
     of("col.dpf.variance", COLUMN.variance, bounds=(0, 1)),
     of("col.dpf.std", COLUMN.std, bounds=(0, 1)),
     of("col.dpf.covariance", COLUMN.covariance, other="b", bounds=(0, 1), other_bounds=(0, 2)),

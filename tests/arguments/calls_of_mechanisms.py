@@ -126,6 +126,8 @@ QUERIES = [
     call(dpf.sum, column="a", bounds=(0, 1)),
     call(dpf.mean, column="a", bounds=(0, 1)),
     call(dpf.units),
+    call(dpf.histogram, column="a", edges=[0, 1, 2]),
+    call(dpf.cdf, column="a", edges=[0, 1, 2]),
     call(dpf.variance, column="a", bounds=(0, 1)),
     call(dpf.std, column="a", bounds=(0, 1)),
     call(dpf.covariance, column="a", other="b", bounds=(0, 1), other_bounds=(0, 2)),

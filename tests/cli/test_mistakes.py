@@ -85,6 +85,9 @@ MISTAKES = [
     ([*FULL, "--proportion", "fare:above:3:below:1"], 2, "does not serve: below must be such that values lie"),
     ([*FULL, "--proportion", "city:above:3"], 2, "cannot compare the column 'city'"),
     ([*FULL, "--proportion", "fare"], 2, "cannot be compared with values"),
+    *(([*FULL, f"--{kind}", text], 2, f"for example --{kind} dep_delay:")
+      for kind in ("histogram", "cdf") for text in ("fare", "fare:a,b", "fare:3,1", ":1,2", "fare:1", "=fare:1,2")),
+    ([*FULL, "--histogram", "city:1,2"], 2, "cannot bin the column 'city'"),
     ([*FULL, "--units", "count"], 2, "two queries are called 'count'"),
     ([*FULL, "--sum", "fare:0:1", "--sum", "fare:0:2"], 2, "name one of them: --sum NAME=fare:0:2"),
     ([*FULL, "--sum", "epsilon=fare:0:1"], 2, "choose another name"),

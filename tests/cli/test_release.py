@@ -354,3 +354,19 @@ def test_units_spreads_and_proportions(folder, run):
         "covariance of fare clipped to [0, 50] and hour clipped to [0, 24]",
     ):
         assert line in told.stdout
+
+
+def test_histograms_are_lists_and_text_in_csv(folder, run):
+    """Lists stay lists where a format has them; a CSV file has them as JSON does."""
+    asked = ["--histogram", "fare:0,10,20.5", "--cdf", "late=hour:6,12,18", "--epsilon", "2"]
+    for out in ("out.parquet", "out.csv"):
+        assert run("release", "trips.parquet", *asked, *BUDGET[:2], "--budget-epsilon", "9", "--out", out).exit_code == 0
+    frame, text = pl.read_parquet("out.parquet"), pl.read_csv("out.csv")
+    assert frame.columns == text.columns
+    assert frame.columns[:2] == ["fare_histogram_bin", "fare_histogram"]
+    assert frame["fare_histogram_bin"].to_list() == [[0.0, 10.0]]
+    assert frame["late_edge"].to_list() == [[6, 12, 18]]
+    assert json.loads(text["fare_histogram_bin"][0]) == [0.0, 10.0]
+    assert len(json.loads(text["late"][0])) == 3
+    shown = run("release", "trips.parquet", *asked, *BUDGET[:2], "--out", "-")
+    assert shown.stdout.startswith("fare_histogram_bin,")

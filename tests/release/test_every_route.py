@@ -59,6 +59,11 @@ QUERIES = {
         "sd": dpf.std("i", bounds=(0, 5)),
         "cov": dpf.covariance("f", "i", bounds=(0, 5), other_bounds=(-1, 9)),
     },
+    "distributions": {
+        "hf": dpf.histogram("f", [0, 1, 5]),
+        "hi": dpf.histogram("i", [-1, 2.5, 6]),
+        "below": dpf.cdf("f", [0.5, 3.25, 4]),
+    },
     "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},

@@ -49,6 +49,8 @@ def contribution(measure: Measure, use: Use, dialect: Dialect, parameters: Param
     value, kind = use(str(measure.column))
     if measure.kind == "values":
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
+    if measure.kind == "bins":
+        return f"CASE WHEN {missing} THEN 0 WHEN {_inside(measure, value, dialect, parameters)} THEN 1 ELSE 0 END"
     if measure.kind == "matches":
         fulfilled = condition(measure, value, kind, dialect, parameters)
         failing, fulfilling = measure.extremes
@@ -65,6 +67,15 @@ def contribution(measure: Measure, use: Use, dialect: Dialect, parameters: Param
     above, below, steps = cases
     clipped = (f" WHEN {above} THEN {high}" if above else "") + (f" WHEN {below} THEN {low}" if below else "")
     return f"CASE WHEN {missing} THEN 0{clipped}{steps} END"
+
+
+def _inside(measure: Measure, value: str, dialect: Dialect, parameters: Parameters) -> str:
+    """Return the condition that a number lies in the only bin, of which an end may be infinite."""
+    x = f"CAST({value} AS {dialect.double})"
+    low, high = measure.edges
+    ends = [f"{x} >= {parameters.bind(low, 'double')}"] if low > -sys.float_info.max else []
+    ends += [f"{x} < {parameters.bind(high, 'double')}"] if high <= sys.float_info.max else []
+    return " AND ".join(ends) or "1 = 1"
 
 
 def _missing(value: str, kind: Kind, dialect: Dialect) -> str:
