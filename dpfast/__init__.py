@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from dpfast.queries.moments import std as std
     from dpfast.queries.moments import variance as variance
     from dpfast.queries.proportions import proportion as proportion
+    from dpfast.queries.values import count_distinct as count_distinct
+    from dpfast.queries.values import top_k as top_k
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
@@ -175,6 +177,7 @@ _NAMES_BY_HOME = {
     "queries.distributions": "cdf histogram",
     "queries.moments": "covariance std variance",
     "queries.proportions": "proportion",
+    "queries.values": "count_distinct top_k",
     "releases.planning": "plan release",
     "stability.interquartile_scale": "interquartile_scale",
     "stability.propose_test_release": "propose_test_release",

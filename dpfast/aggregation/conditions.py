@@ -11,7 +11,7 @@ from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
 from dpfast.queries import Measure
 
-__all__ = ["is_present", "native_bins", "native_matches"]
+__all__ = ["is_present", "native_bins", "native_codes", "native_matches"]
 
 
 def is_present(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -66,6 +66,31 @@ def native_bins(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     place = pl.lit(pl.Series(measure.edges, dtype=pl.Float64)).search_sorted(values, side="right").cast(pl.Int64)
     inside = (place < len(measure.edges)) & values.is_not_null()
     return pl.when(inside).then(place).otherwise(pl.lit(0, pl.Int64))
+
+
+def native_codes(measure: Measure, dtype: pl.DataType) -> pl.Expr:
+    """Return a number from 1 to 2**62 for each row's value, the same for equal ones, as Int64; 0 for null and NaN.
+
+    Raises
+    ------
+    ColumnError
+        If values of the column cannot be told apart.
+
+    """
+    column = pl.col(str(measure.column))
+    if isinstance(dtype, (pl.Categorical, pl.Enum)):
+        # The numbers of categories depend on the order in which they come.
+        column, dtype = column.cast(pl.String), pl.String()
+    number = (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)) or dtype.is_float()
+    if not (number or dtype.is_temporal() or dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise ColumnError(
+            f"cannot tell the values of the column {measure.column!r} of dtype {dtype_name(dtype)} apart; cast it to "
+            "Int64, Float64 or String first"
+        )
+    if dtype == pl.Null:
+        return pl.lit(0, pl.Int64)
+    code = (column.hash(seed=0) // 4).cast(pl.Int64) + 1
+    return pl.when(is_present(column, dtype)).then(code).otherwise(pl.lit(0, pl.Int64))
 
 
 def _within(measure: Measure, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

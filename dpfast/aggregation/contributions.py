@@ -17,7 +17,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
-from dpfast.aggregation.conditions import is_present, native_bins, native_matches
+from dpfast.aggregation.conditions import is_present, native_bins, native_codes, native_matches
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
@@ -147,6 +147,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         if dtype == pl.Null:
             return _ready(measure, native)
         return Contribution(measure, native, column, "bins", edges=np.array(measure.edges))
+    if measure.kind == "distinct":
+        return _ready(measure, native_codes(measure, dtype))
     if measure.kind == "choices":
         candidates, fitted = plan_candidates(measure.column, measure.candidates, dtype)
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)

@@ -166,7 +166,7 @@ class Aggregation(Private):
         cells = (contribution.measure for contribution in self.contributions)
         tables = groups * (8 * sum(one.points if one.kind == "bins" else 1 for one in cells) + 48) + 4 * slots
         check_memory(tables)
-        lists = sum(contribution.measure.kind == "points" for contribution in self.contributions)
+        lists = sum(contribution.measure.kind in ("points", "distinct") for contribution in self.contributions)
         if lists:
             check_memory(tables + _BYTES_PER_POINT * lists * self._most_rows_kept(), "points of quantiles")
         size = sum(pin.size for pin in self.source.pins)

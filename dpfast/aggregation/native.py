@@ -64,6 +64,8 @@ def join_to_keys(grouped: pl.DataFrame, keys: PublicKeys) -> pl.DataFrame:
 
 def _together(native: pl.Expr, measure: Measure) -> pl.Expr:
     """Return a group's sum, or the list of its points, candidates or bins."""
+    if measure.kind == "distinct":
+        return native.filter(native != 0).n_unique().cast(pl.Int64)
     if not measure.has_cells:
         return native.sum()
     dtype = point_dtype(measure.points)

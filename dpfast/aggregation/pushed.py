@@ -28,10 +28,14 @@ _SALT_WORDS = 4
 
 def push_down(engine: Engine, grouping: Grouping, measures: Sequence[Measure]) -> PushedAggregation:
     """Check all that can be checked without reading a row; raises what `prepare` does."""
+    mend = 'ask for counts, sums and means, or let rows be read: engine="rows"'
     if any(measure.selects for measure in measures):
-        mend = 'ask for counts, sums and means, or let rows be read: engine="rows"'
         raise ParameterError(
             "queries", Shown("with quantiles or modes"), f"none that {engine.name} cannot compute", mend
+        )
+    if any(measure.kind == "distinct" for measure in measures):
+        raise ParameterError(
+            "queries", Shown("with numbers of different values"), f"none that {engine.name} cannot compute", mend
         )
     refuse_many(measures, engine.name)
     columns = find_columns(engine.schema(), grouping, measures)

@@ -86,8 +86,10 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}"
-    return click.option(f"--{kind}", f"{kind}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable.")
+    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    return click.option(
+        f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
+    )
 
 
 _release_options = combined(
@@ -106,6 +108,8 @@ _release_options = combined(
         "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
         "Booleans, COLUMN alone asks for those that are true",
     ),
+    _query("count-distinct", "", "the number of different values"),
+    _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
     _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
     _query("cdf", "POINT,...", "the part of values at or below each point"),
     _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),

@@ -33,6 +33,8 @@ _MENDS = {
     "distance:0:5000:air_time:0:700",
     "histogram": "write [NAME=]COLUMN:EDGE,EDGE,..., for example --histogram dep_delay:-60,0,15,60,600",
     "cdf": "write [NAME=]COLUMN:POINT,POINT,..., for example --cdf dep_delay:0,15,60,600",
+    "count_distinct": "write [NAME=]COLUMN, for example --count-distinct dest",
+    "top_k": "write [NAME=]COLUMN:K:CANDIDATE,..., for example --top-k dest:2:ATL,IAH,MIA",
     "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
     "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
     "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
@@ -65,7 +67,7 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
             raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME")
         queries[name] = ask()
     columns: Mapping[str, pl.DataType] = {}
-    if given["modes"] or given["proportions"]:
+    if given["modes"] or given["proportions"] or given["top_ks"]:
         columns = open_source(list(given["files"]), schema=schema).schema()
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum"),
@@ -80,12 +82,15 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
         "minimum": lambda text: _read_measure(text, "minimum"),
         "maximum": lambda text: _read_measure(text, "maximum"),
         "mode": lambda text: _read_mode(text, columns),
+        "top_k": lambda text: _read_mode(text, columns, ranked=True),
+        "count_distinct": _read_distinct,
     }
     for kind, read in readers.items():
         for text in given[f"{kind}s"]:
             name, query = read(text)
             if name in queries:
-                raise CommandError(f"two queries are called {name!r}; name one of them: --{kind} NAME={text}")
+                option = kind.replace("_", "-")
+                raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME={text}")
             queries[name] = query
     if not queries:
         raise CommandError(_NOTHING)
@@ -96,13 +101,13 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
 
 
 def _unreadable(kind: str, text: str) -> CommandError:
-    return CommandError(f"--{kind} {shortened(text)} cannot be read; {_MENDS[kind]}")
+    return CommandError(f"--{kind.replace('_', '-')} {shortened(text)} cannot be read; {_MENDS[kind]}")
 
 
 def _read_name(text: str, kind: str) -> tuple[str, str]:
     """Read ``[NAME=]REST``; values may have equal signs, and so a name ends before the column's colon."""
     name, equals, rest = text.partition("=")
-    if not equals or (kind in ("mode", "proportion") and ":" in name):
+    if not equals or (kind in ("mode", "proportion", "top_k") and ":" in name):
         return "", text
     if not name:
         raise _unreadable(kind, text)
@@ -227,28 +232,50 @@ def _read_quantile(text: str) -> tuple[str, QuantileQuery]:
     return name or f"{column}_quantile", query
 
 
-def _read_mode(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, ModeQuery]:
-    """Read ``[NAME=]COLUMN:CANDIDATE,...``, candidates by the column's dtype, quoted as in a CSV file if need be."""
+def _read_distinct(text: str) -> tuple[str, Query]:
+    """Read ``[NAME=]COLUMN``."""
     import dpfast as dpf
 
-    name, rest = _read_name(text, "mode")
+    name, column = _read_name(text, "count_distinct")
+    if not column:
+        raise _unreadable("count_distinct", text)
+    return name or f"{column}_distinct", dpf.count_distinct(column)
+
+
+def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = False) -> tuple[str, ModeQuery]:
+    """Read ``[NAME=]COLUMN:CANDIDATE,...``, candidates by the column's dtype, quoted as in a CSV file if need be.
+
+    Of ranked ones, ``K:`` stands before the candidates.
+    """
+    import dpfast as dpf
+
+    kind = "top_k" if ranked else "mode"
+    option = kind.replace("_", "-")
+    name, rest = _read_name(text, kind)
     column, written = split_values(rest, schema)
+    winners = 1
+    if ranked and written:
+        number, colon, first = written[0].partition(":")
+        if not colon or not number.isdecimal():
+            raise _unreadable(kind, text)
+        winners, written = int(number), [first, *written[1:]]
     if not column or not all(written) or not written:
-        raise _unreadable("mode", text)
+        raise _unreadable(kind, text)
     # A column that is not there is the plan's to refuse.
     dtype = schema.get(column)
     try:
         candidates = [read_value(entry, dtype) for entry in written]
     except ValueError:
         raise CommandError(
-            f"the candidates of --mode {shortened(text)} must be values of the column's dtype {dtype}: whole numbers, "
-            "dates as 2024-02-29, or true and false"
+            f"the candidates of --{option} {shortened(text)} must be values of the column's dtype {dtype}: whole "
+            "numbers, dates as 2024-02-29, or true and false"
         ) from None
     try:
-        query = dpf.mode(column, candidates=candidates)
+        if ranked:
+            return name or f"{column}_top_{winners}", dpf.top_k(column, winners, candidates=candidates)
+        return name or f"{column}_mode", dpf.mode(column, candidates=candidates)
     except ParameterError as error:
-        raise CommandError(f"--mode {shortened(text)} does not serve: {error}") from None
-    return name or f"{column}_mode", query
+        raise CommandError(f"--{option} {shortened(text)} does not serve: {error}") from None
 
 
 def split_values(text: str, columns: Iterable[str]) -> tuple[str, list[str]]:

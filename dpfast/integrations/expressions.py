@@ -29,6 +29,8 @@ from dpfast.queries import (
     ProportionQuery,
     QuantileQuery,
     Query,
+    RankedQuery,
+    Winners,
 )
 
 __all__ = ["Expressions"]
@@ -222,6 +224,28 @@ class Expressions:
 
         """
         return queries.mode(self._column(), candidates=candidates)
+
+    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery:
+        """Return `dpfast.top_k` of the column, which has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dest")).top_k(1, candidates=["IAH", "MIA"]).winners
+        1
+
+        """
+        return queries.top_k(self._column(), k, candidates=candidates)
+
+    def count_distinct(self) -> Query:
+        """Return `dpfast.count_distinct` of the column: how many different values it has in every group.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dest")).count_distinct().kind
+        'count_distinct'
+
+        """
+        return queries.count_distinct(self._column())
 
     def bins(self, edges: Edges) -> Bins:
         """Return `dpfast.bins` of the column, for ``by``; it has the parameter's documentation.

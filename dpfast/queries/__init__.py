@@ -34,6 +34,7 @@ from dpfast.queries.measures import (
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
 from dpfast.queries.proportions import ProportionQuery, proportion
+from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
 
 __all__ = [
     "NAME",
@@ -41,6 +42,7 @@ __all__ = [
     "Bins",
     "Condition",
     "CovarianceQuery",
+    "DistinctQuery",
     "DistributionQuery",
     "Edges",
     "Equal",
@@ -54,11 +56,14 @@ __all__ = [
     "ProportionQuery",
     "QuantileQuery",
     "Query",
+    "RankedQuery",
+    "Winners",
     "bins",
     "bins_measure",
     "cdf",
     "choices_measure",
     "count",
+    "count_distinct",
     "covariance",
     "histogram",
     "matches_measure",
@@ -73,6 +78,7 @@ __all__ = [
     "std",
     "sum",
     "sum_measure",
+    "top_k",
     "units",
     "variance",
 ]

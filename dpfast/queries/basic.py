@@ -52,6 +52,8 @@ Kind: TypeAlias = Literal[
     "minimum",
     "maximum",
     "mode",
+    "top_k",
+    "count_distinct",
 ]
 LOWEST, HIGHEST = Number(0, 0.5), Number(0.5, 1)
 #: A table may have a column without a name.

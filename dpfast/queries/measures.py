@@ -45,6 +45,7 @@ class Measure:
     - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64; these numbers of a
       group are side by side, and those of blocks of neighbouring bins beside them, as ``blocks`` says: for each level
       how many bins make a block, the last of which may be smaller, and the whole number that its counts are times;
+    - ``"distinct"``: its value, of which each different one of a group adds 1; null and NaN are none;
     - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
@@ -55,7 +56,7 @@ class Measure:
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "units", "values", "sum", "matches", "product", "bins", "points", "choices"]
+    kind: Literal["rows", "units", "values", "sum", "matches", "product", "bins", "distinct", "points", "choices"]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.noise.half_widths import half_width
-from dpfast.queries import DistributionQuery, QuantileQuery
-from dpfast.releases.distribution_answers import answer_distribution
+from dpfast.queries import DistributionQuery, QuantileQuery, RankedQuery
+from dpfast.releases.distribution_answers import answer_distribution, as_lists
 from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, PlannedQuery
 
@@ -27,7 +27,9 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
     part, total = planned.parts[0], noisy[0]
     columns: tuple[pl.Series | NDArray[Any], ...]
     if isinstance(part, DrawnModes):
-        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
+        winners = as_series(part.measure.candidates).gather(total.ravel())
+        ranked = isinstance(planned.query, RankedQuery)
+        columns = as_lists(winners, part.winners) if ranked else winners, np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0

@@ -15,7 +15,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.queries import DistributionQuery
 from dpfast.releases.planned_queries import NoisyMeasure
 
-__all__ = ["answer_distribution", "best_blocks", "block_sums"]
+__all__ = ["answer_distribution", "as_lists", "best_blocks", "block_sums"]
 
 #: For each level how many bins make a block, and what its counts are times.
 Blocks: TypeAlias = tuple[tuple[int, int], ...]
@@ -134,9 +134,14 @@ def _distribution_function(part: NoisyMeasure, noisy: NDArray[np.int64], miss: f
 
 def _lists(values: NDArray[Any]) -> pl.Series:
     """Return the rows of a matrix as lists."""
-    rows, width = values.shape
-    flat = pl.Series(np.ascontiguousarray(values).ravel())
-    return flat.reshape((rows, width)).arr.to_list() if rows else pl.Series([], dtype=pl.List(flat.dtype))
+    return as_lists(pl.Series(np.ascontiguousarray(values).ravel()), values.shape[1])
+
+
+def as_lists(values: pl.Series, width: int) -> pl.Series:
+    """Return lists of so many values each."""
+    if not len(values):
+        return pl.Series([], dtype=pl.List(values.dtype))
+    return values.reshape((len(values) // width, width)).arr.to_list()
 
 
 def _same_list(values: Sequence[float], rows: int) -> pl.Series:

@@ -21,7 +21,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
-from dpfast.mechanisms.selection.modes import draw_modes
+from dpfast.mechanisms.selection.modes import draw_modes, draw_ranked
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
 from dpfast.releases.distribution_answers import block_sums
@@ -115,6 +115,8 @@ def _no_figures(part: Part) -> NDArray[np.int64]:
         return np.empty((0, len(part.calibration.parts)), np.int64)
     if part.measure.kind == "bins":
         return np.empty((0, part.measure.figures), np.int64)
+    if isinstance(part, DrawnModes) and part.winners > 1:
+        return np.empty((0, part.winners), np.int64)
     return np.empty(0, np.int64)
 
 
@@ -194,6 +196,8 @@ def _fresh(series: pl.Series) -> pl.Series:
 def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
     if isinstance(part, DrawnModes):
+        if part.winners > 1:
+            return draw_ranked(exact, part.measure.points, part.slope, part.winners, source)
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)

@@ -143,10 +143,11 @@ def _draw_query(
     if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
     if isinstance(frame.schema[values[name]], pl.List):
-        # A row of a chart for every bin.
-        shown = next(column for column in (f"{name}_bin", f"{name}_edge") if column in frame.columns)
-        frame = frame.explode(shown, name, f"{name}_lower", f"{name}_upper")
-        by = (*by, shown)
+        # A row of a chart for every bin, or every value.
+        beside = [column for column in (f"{name}_bin", f"{name}_edge") if column in frame.columns]
+        ends = [f"{name}_lower", f"{name}_upper"] if beside else []
+        frame = frame.explode(name, *beside, *ends)
+        by = (*by, *beside)
     return charts.draw_groups(
         frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name)
     )

@@ -212,7 +212,7 @@ def _draft(checked: _Checked, mechanism: Mechanism, test: Mechanism | None = Non
         if isinstance(query, QuantileQuery):
             return quantiles_of(query, measure, checked.unit, checked.groups, share, description)
         if measure.kind == "choices":
-            return modes_of(measure, checked.unit, share, description)
+            return modes_of(measure, checked.unit, share, description, getattr(query, "winners", 1))
         sensitivity = measure.sensitivity(checked.unit)
         noise, charge = noise_of(share, kind, sensitivity.l1, sensitivity.l2_squared, description)
         return NoisyMeasure(measure, sensitivity, kind, noise.scale, charge)

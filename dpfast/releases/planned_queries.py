@@ -136,7 +136,16 @@ class Drawn(_Charged):
 
 @dataclass(frozen=True)
 class DrawnModes(Drawn):
-    """Counts of rows by candidate, of which the most common is selected."""
+    """Counts of rows by candidate, of which the most common is selected, or so many in order.
+
+    Attributes
+    ----------
+    winners
+        How many are selected, each of those that are left.
+
+    """
+
+    winners: int = 1
 
     @property
     def kernel(self) -> str:
@@ -164,7 +173,8 @@ class DrawnModes(Drawn):
         The bound holds with probability at least 1 - ``miss``.
         """
         unit = self.unit
-        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
+        each = miss / self.winners
+        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, each)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
         own = query.kind == "histogram"
         blocks = ((1, 1),) if own else best_blocks(len(query.cells) - 1, gaussian=gaussian)
         return [bins_measure(str(query.column), query.cells, blocks)]
-    if query.kind == "units":
-        return [Measure("units")]
+    if query.kind in ("units", "count_distinct"):
+        return [Measure("units") if query.kind == "units" else Measure("distinct", query.column)]
     if query.kind == "count":
         return [Measure("rows") if query.column is None else Measure("values", query.column)]
     if isinstance(query, ProportionQuery):
@@ -71,7 +71,7 @@ def _joint_moments(query: CovarianceQuery) -> list[Measure]:
 
 def is_whole(query: Query, columns: pl.Schema) -> bool:
     """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
-    dtype = pl.Int64() if query.kind in ("count", "units") else columns.get(str(query.column))
+    dtype = pl.Int64() if query.kind in ("count", "units", "count_distinct") else columns.get(str(query.column))
     return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
 
 
@@ -132,7 +132,12 @@ def explain_measure(measure: Measure) -> str:
         blocks = ", ".join(f"{size}" for size, _ in measure.blocks)
         beside = f", and of blocks of {blocks.partition(', ')[2]}" if len(measure.blocks) > 1 else ""
         return f"values in {measure.points} intervals{beside}"
-    return {"rows": "rows", "units": "privacy units", "values": "values that are not missing"}[measure.kind] + beside
+    return {
+        "rows": "rows",
+        "units": "privacy units",
+        "distinct": "different values",
+        "values": "values that are not missing",
+    }[measure.kind] + beside
 
 
 def _difference(measure: Measure) -> str:

@@ -35,6 +35,8 @@ CALLS = [
     of("col.dpf.count", COLUMN.count),
     of("col.dpf.sum", COLUMN.sum, bounds=(0, 1)),
     of("col.dpf.mean", COLUMN.mean, bounds=(0, 1)),
+    of("col.dpf.count_distinct", COLUMN.count_distinct),
+    of("col.dpf.top_k", COLUMN.top_k, k=2, candidates=[1, 2]),
     of("col.dpf.histogram", COLUMN.histogram, edges=[0, 1]),
     of("col.dpf.cdf", COLUMN.cdf, edges=[0, 1]),
     of("col.dpf.variance", COLUMN.variance, bounds=(0, 1)),

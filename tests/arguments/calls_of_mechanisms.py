@@ -126,6 +126,8 @@ QUERIES = [
     call(dpf.sum, column="a", bounds=(0, 1)),
     call(dpf.mean, column="a", bounds=(0, 1)),
     call(dpf.units),
+    call(dpf.count_distinct, column="a"),
+    call(dpf.top_k, column="a", k=1, candidates=["x", "y"]),
     call(dpf.histogram, column="a", edges=[0, 1, 2]),
     call(dpf.cdf, column="a", edges=[0, 1, 2]),
     call(dpf.variance, column="a", bounds=(0, 1)),

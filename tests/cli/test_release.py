@@ -360,7 +360,9 @@ def test_histograms_are_lists_and_text_in_csv(folder, run):
     """Lists stay lists where a format has them; a CSV file has them as JSON does."""
     asked = ["--histogram", "fare:0,10,20.5", "--cdf", "late=hour:6,12,18", "--epsilon", "2"]
     for out in ("out.parquet", "out.csv"):
-        assert run("release", "trips.parquet", *asked, *BUDGET[:2], "--budget-epsilon", "9", "--out", out).exit_code == 0
+        assert (
+            run("release", "trips.parquet", *asked, *BUDGET[:2], "--budget-epsilon", "9", "--out", out).exit_code == 0
+        )
     frame, text = pl.read_parquet("out.parquet"), pl.read_csv("out.csv")
     assert frame.columns == text.columns
     assert frame.columns[:2] == ["fare_histogram_bin", "fare_histogram"]

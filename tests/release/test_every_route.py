@@ -64,6 +64,11 @@ QUERIES = {
         "hi": dpf.histogram("i", [-1, 2.5, 6]),
         "below": dpf.cdf("f", [0.5, 3.25, 4]),
     },
+    "values": {
+        "cd": dpf.count_distinct("c"),
+        "cf": dpf.count_distinct("f"),
+        "tk": dpf.top_k("c", 2, candidates=["x", "y", "z"]),
+    },
     "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
