@@ -37,6 +37,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
+from dpfast.cli.terminal import replace_closed_streams
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
@@ -47,6 +48,7 @@ class _Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit."""
+        replace_closed_streams()
         extra["standalone_mode"] = False
         code: Any = ExitCode.DONE
         handler = signal.getsignal(signal.SIGINT)
