@@ -208,7 +208,7 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
         if isinstance(query, QuantileQuery):
             selected[name] = quantiles_of(query, measure, asked.unit, asked.groups, share, description)
         else:
-            selected[name] = modes_of(measure, asked.unit, share, description)
+            selected[name] = modes_of(measure, asked.unit, share, description, getattr(query, "winners", 1))
     answers: dict[str, tuple[Part, ...]] = {
         name: (selected[name],) if name in selected else tuple(_part(figure, drawn) for figure in layout.figures[name])
         for name in asked.queries
@@ -281,21 +281,13 @@ def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]
             # Quantiles and modes are drawn the same way whatever the noise of the others is.
             if figure.asked.selects:
                 continue
-            log = 2 * (
-                math.log(_deviation(part))
-                + (figure.asked.step_exponent if figure.asked.kind == "sum" else 0) * math.log(2)
-            )
-            weight = rule.weights.get(name, Fraction(1)) * importance_of(asked.queries[name], figure.asked)
-            logs.append(
-                log + (math.log(weight.numerator) - math.log(weight.denominator) if rule.rule == "optimal" else 0)
-            )
+            assert isinstance(part, (NoisyMeasure, Combined))
+            log = 2 * math.log(part.deviation)
+            if rule.rule == "optimal":
+                weight = rule.weights.get(name, Fraction(1)) * importance_of(asked.queries[name], figure.asked)
+                log += 2 * math.log(part.step) + math.log(weight.numerator) - math.log(weight.denominator)
+            logs.append(log)
     if rule.rule != "optimal":
         return math.fsum(logs)
     largest = max(logs)
     return largest + math.log(math.fsum(math.exp(log - largest) for log in logs))
-
-
-def _deviation(part: Part) -> float:
-    """Return the standard deviation of a figure's noise, in its steps."""
-    assert isinstance(part, (NoisyMeasure, Combined))
-    return part.deviation
