@@ -32,6 +32,8 @@ ASKED: dict[str, tuple[Query, pl.Expr]] = {
     ),
     "distribution function": (dpf.cdf("x", _EDGES), pl.concat_list((edge >= _X).mean() for edge in _EDGES)),
     "minimum": (dpf.minimum("x", bounds=(-10, 10)), _X.quantile(0.01)),
+    "different values": (dpf.count_distinct("y"), pl.col("y").n_unique()),
+    "most common": (dpf.top_k("y", 3, candidates=list(range(20))), pl.col("y").value_counts(sort=True).head(3)),
     "units": (dpf.units(), pl.col("unit").n_unique()),
 }
 

@@ -20,7 +20,7 @@ from dpfast.queries import Measure, QuantileQuery, Query
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.measure_noise import gaussian_blocks, laplace_block, modes_of, quantiles_of
-from dpfast.releases.measurements import ROWS, Block, Figure, Layout, Use, layouts
+from dpfast.releases.measurements import Block, Figure, Layout, Use, layouts
 from dpfast.releases.planned_queries import Combined, DrawnPart, Mechanism, NoisyMeasure, Part, describe, drawn_parts
 from dpfast.releases.query_measures import importance_of, said_of
 from dpfast.releases.request import AskedMechanism
@@ -66,8 +66,14 @@ class Asked:
 
     @property
     def count(self) -> str | None:
-        """The name of the first count of rows that is asked, if any is."""
-        return next((name for name, query in self.queries.items() if counts_rows(query)), None)
+        """The name of the first number of units that is asked, or else of the first count of rows, if any is."""
+        counts = [name for name, query in self.queries.items() if counts_rows(query)]
+        return next((name for name in counts if self.queries[name].kind == "units"), next(iter(counts), None))
+
+    @property
+    def counted(self) -> Measure | None:
+        """What that query is answered from."""
+        return None if self.count is None else self.measures[self.count][0]
 
     @property
     def selects(self) -> bool:
@@ -104,8 +110,8 @@ class _Draft:
 
 
 def counts_rows(query: Query) -> bool:
-    """Return whether a query is a count of all rows."""
-    return query.kind == "count" and query.column is None
+    """Return whether a query counts all rows, or units, and so may be the test of its groups."""
+    return query.kind == "units" or (query.kind == "count" and query.column is None)
 
 
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
@@ -134,7 +140,7 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
         assert apart is not None
         return draft.parts, apart
     # The count's noise is chosen with its threshold, that of the others as if there were none.
-    layout = _least(asked, [way for way in ways if way.counts_rows], [draft.kind]).layout
+    layout = _least(asked, [way for way in ways if asked.counted in way.measured], [draft.kind]).layout
     tested = min(
         (_draft(asked, layout, draft.kind, test) for test in kinds),
         key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
@@ -160,10 +166,10 @@ def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> 
 def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
     """Return the plan with one kind of noise for all measures.
 
-    With ``test``, the rows have this kind of noise and the selection's share, and are the test of their group.
+    With ``test``, the count has this kind of noise and the selection's share, and is the test of its group.
     """
     budget, rule, blocks = asked.budget, asked.split, layout.blocks
-    kinds = [test if test is not None and ROWS in block.uses else mechanism for block in blocks]
+    kinds = [test if test is not None and asked.counted in block.uses else mechanism for block in blocks]
     paying = [(place, measure) for place, block in enumerate(blocks) for measure in block.uses]
     selecting = [(name, some[0]) for name, some in asked.measures.items() if some[0].selects]
     stakes = [[_stake(asked, use, kinds[place]) for use in blocks[place].uses[measure]] for place, measure in paying]
@@ -178,7 +184,7 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
     adds: Literal["scales", "squares"] = "scales" if budget.kind == "epsilon" and mechanism == "laplace" else "squares"
     weights = weights_of(rule, [*stakes, *([Stake(name)] for name, _ in selecting)], free, adds=adds)
     selection = [sum(weights, Fraction(0)) / len(asked.queries) if rule.keys is None else rule.keys] * asked.selects
-    tested = None if test is None else next(of for of, (_, measure) in enumerate(paying) if measure == ROWS)
+    tested = None if test is None else next(of for of, (_, measure) in enumerate(paying) if measure == asked.counted)
     if tested is not None:
         weights[tested] += selection.pop()
     shares = portions(budget.units, [*selection, *weights])
@@ -219,7 +225,8 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
             answers, layout, mechanism, Budget(budget.kind, of_keys, left) if selection else None, None, error
         )
     assert asked.count is not None
-    order, rows = drawn_parts(answers.values()), drawn[ROWS]
+    assert asked.counted is not None
+    order, rows = drawn_parts(answers.values()), drawn[asked.counted]
     rule_of_keys = tested_count(
         asked.count, order.index(rows), rows, asked.unit, left, f"selection of keys by {asked.by}"
     )

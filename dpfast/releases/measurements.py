@@ -104,9 +104,9 @@ class Layout:
     figures: Mapping[str, tuple[Figure, ...]]
 
     @property
-    def counts_rows(self) -> bool:
-        """Whether the number of rows is measured by itself."""
-        return any(ROWS in block.uses for block in self.blocks)
+    def measured(self) -> tuple[Measure, ...]:
+        """What is measured by itself, and paid for."""
+        return tuple(measure for block in self.blocks for measure in block.uses)
 
 
 def layouts(measures: Mapping[str, Sequence[Measure]]) -> list[Layout]:

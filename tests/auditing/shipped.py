@@ -85,6 +85,29 @@ def release_quantile_and_mode(values):
     return dpf.release(data, epsilon=1.0, ledger=ledger(), **asked).frame.select("q", "m")
 
 
+def release_spreads(values):
+    data = pl.DataFrame({"x": values}, schema={"x": pl.Float64})
+    asked = {
+        "v": dpf.variance("x", bounds=(0, 8)),
+        "c": dpf.covariance("x", "x", bounds=(0, 8), other_bounds=(-1, 1)),
+        "p": dpf.proportion("x", above=5),
+        "d": dpf.units(),
+    }
+    return dpf.release(data, epsilon=1.0, ledger=ledger(), **asked).frame.select("v", "c", "p", "d")
+
+
+def release_distributions(values):
+    data = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
+    asked = {
+        "h": dpf.histogram("x", [0, 2, 4, 8]),
+        "c": dpf.cdf("x", [1, 5]),
+        "n": dpf.count_distinct("x"),
+        "t": dpf.top_k("x", 2, candidates=[0, 1, 6]),
+    }
+    frame = dpf.release(data, epsilon=1.0, ledger=ledger(), **asked).frame
+    return [float(figure) for name in "hct" for figure in frame[name][0]] + frame["n"].to_list()
+
+
 def synthesized(values):
     domain = dpf.Domain({"x": ["a", "b", "c"]})
     data = pl.DataFrame({"x": values}, schema={"x": pl.String})
@@ -200,6 +223,8 @@ SHIPPED = [
     batch("release", release_sum_and_mean, None, 10.0, "sums and means", quick=20_000, long=1_000_000),
     Shipped("release", release_keys, 8, 9, 1.0, 0.05, what="selected keys", quick=150),
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
+    Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
+    Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),
@@ -234,9 +259,9 @@ SHIPPED = [
 
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
-    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "count", "frequency_oracle", "local_epsilon",
-    "mean", "mode", "multiplicative_weights", "plan", "price_revenues", "project_answers", "quantile",
-    "restore_counter", "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta",
-    "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "sum", "threshold_error",
-    "vcg_payments",
+    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "cdf", "count", "count_distinct", "covariance",
+    "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean", "minimum", "mode", "multiplicative_weights",
+    "plan", "price_revenues", "project_answers", "proportion", "quantile", "restore_counter", "selection_error",
+    "selection_miss", "selection_probabilities", "shuffled_delta", "shuffled_epsilon", "sql", "statistical_query_rows",
+    "statistical_query_tolerance", "std", "sum", "threshold_error", "top_k", "units", "variance", "vcg_payments",
 }  # fmt: skip

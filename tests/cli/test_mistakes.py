@@ -88,6 +88,12 @@ MISTAKES = [
     *(([*FULL, f"--{kind}", text], 2, f"for example --{kind} dep_delay:")
       for kind in ("histogram", "cdf") for text in ("fare", "fare:a,b", "fare:3,1", ":1,2", "fare:1", "=fare:1,2")),
     ([*FULL, "--histogram", "city:1,2"], 2, "cannot bin the column 'city'"),
+    *(([*FULL, "--top-k", text], 2, "for example --top-k dest:2:ATL,IAH,MIA")
+      for text in ("city", "city:2", "city:2:", "city:two:Oslo", ":2:Oslo", "city:2:Oslo,,Rome", "=city:1:Oslo")),
+    ([*FULL, "--top-k", "city:3:Oslo,Rome"], 2, "--top-k city:3:Oslo,Rome does not serve: k must be at most 2"),
+    ([*FULL, "--top-k", "hour:1:noon"], 2, "the candidates of --top-k hour:1:noon must be values"),
+    ([*FULL, "--count-distinct", "citty"], 2, "near are ['city']"),
+    ([*FULL, "--count-distinct", "=city"], 2, "for example --count-distinct dest"),
     ([*FULL, "--units", "count"], 2, "two queries are called 'count'"),
     ([*FULL, "--sum", "fare:0:1", "--sum", "fare:0:2"], 2, "name one of them: --sum NAME=fare:0:2"),
     ([*FULL, "--sum", "epsilon=fare:0:1"], 2, "choose another name"),

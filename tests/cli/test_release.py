@@ -372,3 +372,23 @@ def test_histograms_are_lists_and_text_in_csv(folder, run):
     assert len(json.loads(text["late"][0])) == 3
     shown = run("release", "trips.parquet", *asked, *BUDGET[:2], "--out", "-")
     assert shown.stdout.startswith("fare_histogram_bin,")
+
+
+def test_different_and_most_common_values(folder, run):
+    asked = [
+        "--count-distinct",
+        "city",
+        "--top-k",
+        "city:2:Oslo,Rome,Lima",
+        "--top-k",
+        "at=hour:1:3,7",
+        "--epsilon",
+        "2",
+    ]
+    result = run("release", "trips.parquet", *asked, *BUDGET, "--out", "out.parquet")
+    assert result.exit_code == 0, result.output
+    frame = pl.read_parquet("out.parquet")
+    assert frame.columns[0] == "city_distinct"
+    assert frame.columns[4:] == ["city_top_2", "city_top_2_rows", "at", "at_rows"]
+    assert set(frame["city_top_2"][0]) == {"Oslo", "Rome"}
+    assert frame.schema["at"] == pl.List(pl.Int64)
