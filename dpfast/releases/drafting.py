@@ -154,12 +154,18 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
 
 def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> _Draft:
     """Return the plan of least noise, of these ways to measure with these kinds of noise."""
-    drafts = [
-        _draft(asked, layout, kind)
-        for layout, kind in product(ways, kinds)
+    drafts: list[_Draft] = []
+    refused: list[ParameterError] = []
+    for layout, kind in product(ways, kinds):
         # By rho, Laplace noise on some measures has no room for missing values.
-        if kind == "gaussian" or asked.budget.kind == "epsilon" or not any(block.missing for block in layout.blocks)
-    ]
+        if kind == "laplace" and asked.budget.kind == "rho" and any(block.missing for block in layout.blocks):
+            continue
+        try:
+            drafts.append(_draft(asked, layout, kind))
+        except ParameterError as error:
+            refused.append(error)
+    if not drafts:
+        raise refused[0]
     return min(drafts, key=lambda draft: draft.error)
 
 
@@ -279,8 +285,8 @@ def _stake(asked: Asked, use: Use, mechanism: Mechanism) -> Stake:
 def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]) -> float:
     """Return what a way to plan is chosen by, as a logarithm.
 
-    The weighted sum of variances where that is what the split minimises; else the product of all variances, by
-    which the choice is the same for all units and weights.
+    The weighted sum of variances where that is what the split minimises; else the product of all variances, each to the
+    power of its query's weight, by which the choice is the same for all units.
     """
     rule, logs = asked.split, []
     for name, figures in layout.figures.items():
@@ -289,11 +295,12 @@ def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]
             if figure.asked.selects:
                 continue
             assert isinstance(part, (NoisyMeasure, Combined))
-            log = 2 * math.log(part.deviation)
-            if rule.rule == "optimal":
-                weight = rule.weights.get(name, Fraction(1)) * importance_of(asked.queries[name], figure.asked)
-                log += 2 * math.log(part.step) + math.log(weight.numerator) - math.log(weight.denominator)
-            logs.append(log)
+            log, weight = 2 * math.log(part.deviation), rule.weights.get(name, Fraction(1))
+            if rule.rule != "optimal":
+                logs.append(float(weight) * log)
+                continue
+            weight *= importance_of(asked.queries[name], figure.asked)
+            logs.append(log + 2 * math.log(part.step) + math.log(weight.numerator) - math.log(weight.denominator))
     if rule.rule != "optimal":
         return math.fsum(logs)
     largest = max(logs)
