@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.paths import FilePin
 from dpfast.aggregation.private import Private
 from dpfast.columns.tables import refuse_same_names
 from dpfast.errors import ColumnError, ParameterError, Words
@@ -37,6 +38,8 @@ class ArrowStream(Private):
     """
 
     repeatable = False
+    #: Of what it is read, nothing is known.
+    pins: tuple[FilePin, ...] = ()
 
     def __init__(self, data: object) -> None:
         import pyarrow as pa

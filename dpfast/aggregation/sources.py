@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
 
+from dpfast.aggregation.arrow_datasets import find_dataset
 from dpfast.aggregation.arrow_streams import ArrowStream
 from dpfast.aggregation.finding import find_database
 from dpfast.aggregation.lost_threads import refuse_lost_threads
-from dpfast.aggregation.paths import SUFFIXES, name_files
+from dpfast.aggregation.paths import ALLOWED, name_files
 from dpfast.aggregation.protocols import Engine, is_engine, is_rows
 from dpfast.aggregation.scans import Source, scan_files
 from dpfast.arguments import Choice, Special
@@ -46,7 +47,6 @@ Schema: TypeAlias = Annotated[
 #: Who aggregates.
 AskedEngine: TypeAlias = Annotated[Literal["auto", "rows", "sql"], Choice(("auto", "rows", "sql"))]
 
-_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table or stream, dpf.sql(...), or paths of " + ", ".join(SUFFIXES)
 _MASKED = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "boolean"}
 
 
@@ -181,11 +181,15 @@ def _in_memory(data: object) -> Source:
     if _is_from("pandas", data, "DataFrame"):
         _refuse_objects(data)
         return Source(frame_of_table(data))
+    dataset = sys.modules.get("pyarrow.dataset")
+    rows = None if dataset is None else find_dataset(data, dataset)
+    if rows is not None:
+        return Source.of_rows(rows, rows.pins)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, (type, pl.Series)):
         return Source.of_rows(ArrowStream(data))
     # What was meant as data may hold rows.
     given = Words(f"a {type(data).__name__}") if isinstance(data, (list, tuple, dict, bytes)) else data
-    raise ParameterError("data", given, _ALLOWED)
+    raise ParameterError("data", given, ALLOWED)
 
 
 def path_of(data: object) -> str | None:

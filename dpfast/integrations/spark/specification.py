@@ -15,6 +15,7 @@ import polars as pl
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
+from dpfast.columns.tables import rows_alone
 from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
@@ -71,7 +72,7 @@ class NoiseSpecification:
 
         """
         shown = {field.name: _shown(block[f"key{place}"], field) for place, field in enumerate(self.keys)}
-        frame = pl.DataFrame(shown) if shown else pl.DataFrame(height=block.num_rows)
+        frame = pl.DataFrame(shown) if shown else rows_alone(block.num_rows)
         measures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
         return draw(self.queries, self.key_share, Aggregates(frame, _whole(block["units"]), measures), keys)
 
