@@ -118,10 +118,13 @@ def _scanned_rows(scanner: Any) -> ArrowStream:
 
 def _open_files(data: Any) -> list[Any]:
     """Return the files of a dataset, whose footers are read here, or refuse the first that cannot be opened."""
+    import pyarrow.dataset as ds
+
     files: list[Any] = []
     path, opened = "", True
     try:
-        for fragment in data.get_fragments():
+        # A dataset with a filter does not tell its files; a union of it alone has no filter.
+        for fragment in ds.UnionDataset(data.schema, [data]).get_fragments():
             if hasattr(fragment, "format"):  # others are in memory
                 path = fragment.path
                 files.append(fragment)

@@ -15,7 +15,17 @@ import polars as pl
 from dpfast.aggregation.addresses import is_address, reason_of_reader, shown_path
 from dpfast.errors import ParameterError
 
-__all__ = ["ALLOWED", "SUFFIXES", "FilePin", "NamedFile", "kind_of", "local_path", "name_files", "paths_of"]
+__all__ = [
+    "ALLOWED",
+    "SUFFIXES",
+    "FilePin",
+    "NamedFile",
+    "kind_of",
+    "local_path",
+    "name_dataset",
+    "name_files",
+    "paths_of",
+]
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -135,6 +145,40 @@ def local_path(path: str) -> str:
     if place.netloc not in ("", "localhost"):
         raise ParameterError("data", path, "a file on this machine", "write file:/// with three slashes")
     return unquote(place.path)
+
+
+def name_dataset(paths: Sequence[str]) -> str:
+    """Return the name under which a ledger knows the data of some paths, however a shell wrote them.
+
+    Patterns are expanded first, as a shell does: what it expanded before has the same name. Several files are called by
+    the folder that holds all of them, so that the name stays when files are added.
+
+    Examples
+    --------
+    >>> name_dataset(["days/2026-11-01.parquet", "days/2026-11-02.parquet"])
+    'days/*.parquet'
+    >>> name_dataset(["days/year=2025/a.csv.gz", "days/year=2026/a.csv.gz"])
+    'days/**/*.csv.gz'
+
+    """
+    names: set[str] = set()
+    for path in paths:
+        place = local_path(path)
+        if is_address(place):
+            names.add(shown_path(place))
+        elif glob.has_magic(place) and not os.path.exists(place):
+            names.update(map(os.path.normpath, glob.glob(place, recursive=True) or [place]))
+        else:
+            names.add(os.path.normpath(place))
+    folders = {os.path.dirname(name) for name in names}
+    if len(names) == 1 or any(map(is_address, names)) or len(set(map(os.path.isabs, folders))) > 1:
+        return ", ".join(sorted(names))
+    endings = {"".join(Path(name).suffixes[-2:]) for name in names}
+    endings = endings if endings <= set(SUFFIXES) else {Path(name).suffix for name in names}
+    pattern = "*" + (endings.pop() if len(endings) == 1 else "")
+    if len(folders) == 1:
+        return os.path.join(folders.pop(), pattern)
+    return os.path.join(os.path.commonpath(folders), "**", pattern)
 
 
 def kind_of(path: str) -> str:

@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
 
+from dpfast.aggregation.addresses import shown_path
 from dpfast.aggregation.arrow_datasets import find_dataset
 from dpfast.aggregation.arrow_streams import ArrowStream
 from dpfast.aggregation.finding import find_database
+from dpfast.aggregation.lake_tables import open_table
 from dpfast.aggregation.lost_threads import refuse_lost_threads
-from dpfast.aggregation.paths import ALLOWED, name_files
+from dpfast.aggregation.paths import ALLOWED, name_dataset, name_files, paths_of
 from dpfast.aggregation.protocols import Engine, is_engine, is_rows
 from dpfast.aggregation.scans import Source, scan_files
 from dpfast.arguments import Choice, Special
@@ -132,9 +134,12 @@ def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto"
 
     """
     refuse_lost_threads()
-    files = name_files(data)
-    source: Source | Engine
-    if files is not None:
+    source: Source | Engine | None = open_table(data)
+    files = None if source is not None else name_files(data)
+    if source is not None:
+        if schema is not None:
+            raise ParameterError("schema", schema, "left out", "a table knows its dtypes")
+    elif files is not None:
         source = scan_files(files, schema)
     else:
         source = _supplied(data, engine)
@@ -193,12 +198,11 @@ def _in_memory(data: object) -> Source:
 
 
 def path_of(data: object) -> str | None:
-    """Return a path as the data's name; what is in memory has none."""
-    if isinstance(data, (str, os.PathLike)):
-        return os.fspath(data) if isinstance(os.fspath(data), str) else None
-    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
-        return ", ".join(str(os.fspath(path)) for path in data)
-    return None
+    """Return a path as the data's name, and several by one (`name_dataset`); what is in memory has none."""
+    paths = paths_of(data)
+    if paths is None:
+        return None
+    return shown_path(paths[0]) if isinstance(data, (str, os.PathLike)) else name_dataset(paths)
 
 
 def refuse_pattern(name: str) -> None:
