@@ -316,8 +316,8 @@ def test_a_folder_holds_files_of_one_kind(tmp_path):
     (tmp_path / "circle").mkdir()
     (tmp_path / "circle" / "back").symlink_to(tmp_path / "circle")
     assert "circle" in refused(tmp_path / "circle")
-    (tmp_path / "table" / "_delta_log").mkdir(parents=True)
-    assert "scan_delta" in refused(tmp_path / "table")
+    (tmp_path / "lake" / "table" / "_delta_log").mkdir(parents=True)
+    assert "give the table's folder alone" in refused(tmp_path / "lake")
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -15,7 +15,7 @@ from dpfast.errors import ColumnError, ParameterError, Words
 
 __all__ = ["find_dataset"]
 
-_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 1 << 17, 4, 1
+_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 1 << 17, 2, 1
 #: Formats whose files say the types of their columns; of CSV and JSON they are inferred from the first rows.
 _TYPED = ("parquet", "arrow", "feather", "orc")
 
@@ -58,7 +58,11 @@ class ArrowDataset(Private):
         self._schema, refused = polars_schema(data.schema, type(data).__name__)
         files = _open_files(data)
         self._dtypes = {field.name: field.type for field in data.schema}
-        self.pins = tuple(FilePin.of(path) for path in map(_local_path, files) if path is not None)
+        places = [_local_path(file) for file in files]
+        self.pins = tuple(FilePin.of(path) for path in places if path is not None)
+        # A Parquet file is read ahead as a whole, which pays where it is far away.
+        formats = {file.format.default_extname for file in files}
+        self._buffers_nothing = formats == {"parquet"} and len(self.pins) == len(files)
         for file in files:
             refused = self._differences(file) | refused
         self.refused: Mapping[str, str] = refused
@@ -72,7 +76,17 @@ class ArrowDataset(Private):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the rows of one file after another, as many as fit into a few batches at a time."""
-        yield from _scanner(self._data, columns).to_batches()
+        import pyarrow.dataset as ds
+
+        options = ds.ParquetFragmentScanOptions(pre_buffer=False) if self._buffers_nothing else None
+        scanner = self._data.scanner(
+            columns={name: ds.field(name) for name in columns},
+            batch_size=_BATCH_ROWS,
+            batch_readahead=_BATCHES_AHEAD,
+            fragment_readahead=_FILES_AHEAD,
+            fragment_scan_options=options,
+        )
+        yield from scanner.to_batches()
 
     def _differences(self, file: Any) -> dict[str, str]:
         """Return the columns that a file lacks, or has of a type that a value might not survive."""
@@ -94,17 +108,6 @@ class ArrowDataset(Private):
         return {name: f"the column {name[:60]!r} {line}" for name, line in lines.items()}
 
 
-def _scanner(data: Any, columns: Sequence[str]) -> Any:
-    import pyarrow.dataset as ds
-
-    return data.scanner(
-        columns={name: ds.field(name) for name in columns},
-        batch_size=_BATCH_ROWS,
-        batch_readahead=_BATCHES_AHEAD,
-        fragment_readahead=_FILES_AHEAD,
-    )
-
-
 def _scanned_rows(scanner: Any) -> ArrowStream:
     """Return the rows of a scanner, which begins to read when the first of them is asked for."""
     import pyarrow as pa
@@ -112,8 +115,7 @@ def _scanned_rows(scanner: Any) -> ArrowStream:
     def batches() -> Iterator[Any]:
         yield from scanner.to_reader()
 
-    reader = pa.RecordBatchReader.from_batches(scanner.projected_schema, batches())
-    return ArrowStream(reader)
+    return ArrowStream(pa.RecordBatchReader.from_batches(scanner.projected_schema, batches()), scanner)
 
 
 def _open_files(data: Any) -> list[Any]:
