@@ -47,8 +47,8 @@ if [ "${DPFAST_TEST_SPARK:-1}" != 0 ]; then
     fi
 fi
 if [ -n "$constraints" ] && [ $# = 0 ]; then
-    set -- -n auto --dist loadfile --no-loadscope-reorder tests/release tests/integrations tests/test_a*.py \
-        tests/test_b*.py tests/test_columns.py tests/test_files.py tests/test_lowest_versions.py tests/test_s*.py \
+    set -- -n auto --dist loadfile --no-loadscope-reorder tests/release tests/integrations tests/sources \
+        tests/test_a*.py tests/test_b*.py tests/test_columns.py tests/test_files.py tests/test_lowest_versions.py tests/test_s*.py \
         tests/test_tables.py
 fi
 if [ $# -gt 0 ]; then

@@ -77,9 +77,17 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
         A Polars DataFrame (what is added to it later does not count) or LazyFrame, a pyarrow Table or
         RecordBatch, a pandas DataFrame of columns whose dtype says what they hold (no ``object``; its index is
         left out), a path, a glob pattern, a folder, or a list of these: ``.parquet``, ``.csv`` (also ``.csv.gz``,
-        ``.csv.zst``), or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together are
-        of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment says
-        of its store; their changes are not noticed.
+        ``.csv.zst``), ``.avro``, or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together
+        are of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment
+        says of its store; their changes are not noticed, and no error, plan or ledger shows a user, password or
+        signature that stands in them. Polars before 2.0 decompresses a CSV file in memory.
+
+        A Delta table (a folder with ``_delta_log``, or an address such as ``delta+s3://bucket/table``) or an Iceberg
+        table (its ``.metadata.json``, or a folder with a ``version-hint.text``), which need ``dpfast[delta]`` or
+        ``dpfast[iceberg]``: the snapshot that is the newest now is read, whatever is written to the table after that.
+
+        A dataset of ``pyarrow.dataset``, whose files are checked as if they were given by their paths, or a scanner,
+        which is read once. Datasets of CSV and JSON, whose types depend on the first rows, are refused.
 
         Anything with ``__arrow_c_stream__`` (readers of DuckDB and ADBC, cuDF): it is opened here, its rows are read
         when the plan runs, and once: where they are needed a second time, as for keys that are selected, those columns
