@@ -286,7 +286,7 @@ def test_a_charge_that_does_not_fit_spends_nothing():
     assert account.spent.epsilon == 0.2
     other = dpf.Ledger(epsilon=1)  # nothing was charged: the plan is not dead
     assert plan.lazy(other).collect().height == 1
-    with pytest.raises(LedgerError, match="another ledger"):
+    with pytest.raises(pl.exceptions.ComputeError if IS_OLD else LedgerError, match="another ledger"):
         plan.lazy(dpf.Ledger(epsilon=1)).collect()
     assert other.spent.epsilon == 0.3
 

@@ -65,7 +65,7 @@ def test_a_relation_that_reads_a_release_of_another_connection(engine, given):
     assert ledger.spent.epsilon == 2000
 
 
-@pytest.mark.skipif(IS_OLD, reason="where a scan raises, Polars before 2.0 and DuckDB wait for each other for ever")
+@pytest.mark.skipif(IS_OLD, reason="Polars before 2.0 fails where DuckDB asks for the schema")
 def test_a_relation_that_reads_a_release_of_its_own_connection(monkeypatch):
     """The inner release is refused before its charge; the outer one, which cannot know, ends in fixed words."""
     monkeypatch.setattr(turns, "_BEFORE_THE_CHARGE", 0.2)

@@ -135,7 +135,7 @@ def test_objects_that_differ_or_are_missing_are_refused(tmp_path, store):
     assert "s3://bucket/2.parquet" in refused([first, "s3://bucket/2.parquet"])
     assert "s3://bucket/3.parquet" in refused([first, "s3://bucket/3.parquet"])
     assert "files that are given once each" in refused([first, first])
-    assert "a pattern that matches files with rows" in refused("s3://bucket/none*.parquet") or True
+    assert "a pattern that" in refused("s3://bucket/none*.parquet")
     assert "an Avro file on this machine" in refused("s3://bucket/a.avro")
 
 
@@ -195,7 +195,8 @@ def fails(source, **options):
 
 def test_an_address_on_another_machine_is_no_file():
     assert "write file:/// with three slashes" in refused("file://data/a.parquet")
-    assert is_address("file:///a") and not is_address("/a")
+    assert is_address("file:///a")
+    assert not is_address("/a")
     assert reason_of_reader("a.parquet", OSError("x" * 500)) == "x" * 120
     assert reason_of_reader("s3://a", OSError("status 999")).startswith("the store does not answer")
 
@@ -203,6 +204,6 @@ def test_an_address_on_another_machine_is_no_file():
 def test_file_addresses_are_paths(tmp_path):
     frame().write_parquet(tmp_path / "a b%.parquet")
     address = (tmp_path / "a b%.parquet").as_uri()
-    for form in (address, address.replace("file:///", "file://localhost/"), address.replace("file", "FILE")):
+    for form in (address, address.replace("file:///", "file://localhost/"), "FILE" + address.removeprefix("file")):
         released = dpf.release(form, n=dpf.count(), epsilon=100.0, dataset="d", ledger=dpf.Ledger(epsilon=100.0))
         assert released.frame["n"].item() == 40

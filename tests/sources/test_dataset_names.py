@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import subprocess
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def files(tmp_path, monkeypatch) -> Path:
 def test_a_shell_that_expands_makes_no_difference(files, pattern):
     said = subprocess.run(["sh", "-c", f"printf '%s\\n' {pattern}"], capture_output=True, text=True, check=True).stdout
     expanded = said.splitlines()
-    assert expanded == sorted(glob.glob(pattern)) or expanded == [pattern]
+    assert set(map(os.path.normpath, expanded)) == set(map(os.path.normpath, glob.glob(pattern) or [pattern]))
     assert name_dataset(expanded) == name_dataset([pattern]) == name_dataset(expanded[::-1])
     assert path_of([pattern]) == path_of(expanded) == path_of(tuple(map(Path, expanded)))
 
