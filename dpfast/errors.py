@@ -13,6 +13,7 @@ __all__ = [
     "DpfastError",
     "LedgerError",
     "ParameterError",
+    "PrivacyUnitWarning",
     "Words",
 ]
 
@@ -110,3 +111,10 @@ class LedgerError(DpfastError):
 
 class BudgetExceededError(LedgerError):
     """The charge does not fit into what the ledger has left; nothing was charged and nothing computed."""
+
+
+class PrivacyUnitWarning(UserWarning):
+    """Nobody said whose privacy a release keeps, so that each row is a unit by itself.
+
+    It is given once for each plan, and names the caller's line; Python shows it once for each such line.
+    """

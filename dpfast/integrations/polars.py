@@ -9,7 +9,7 @@ Examples
 >>> cities = pl.DataFrame({"city": ["Oslo", "Rome", "Bonn"]})
 >>> ledger = dpf.Ledger(epsilon=1.0)
 >>> release = trips.dpf.release(  # type: ignore[attr-defined]
-...     by="city", keys=cities, epsilon=0.5, ledger=ledger,
+...     by="city", keys=cities, privacy_unit="row", epsilon=0.5, ledger=ledger,
 ...     rides=pl.col("late").dpf.count(),  # type: ignore[attr-defined]
 ...     late=pl.col("late").dpf.sum(bounds=(0, 60)),  # type: ignore[attr-defined]
 ... )
@@ -89,7 +89,7 @@ class Frames(Generic[_Frame]):
     >>> import dpfast as dpf
     >>> ledger = dpf.Ledger(epsilon=1.0)
     >>> rows = Frames(pl.LazyFrame({"x": [1, 2, 3]}))
-    >>> rows.release(n=dpf.count(), epsilon=0.25, ledger=ledger).frame.columns
+    >>> rows.release(n=dpf.count(), privacy_unit="row", epsilon=0.25, ledger=ledger).frame.columns
     ['n', 'n_scale', 'n_lower', 'n_upper']
     >>> ledger.remaining.epsilon
     0.75
@@ -136,7 +136,8 @@ class Frames(Generic[_Frame]):
         Examples
         --------
         >>> import dpfast as dpf
-        >>> Frames(pl.DataFrame({"x": [1, 2, 3]})).plan(n=dpf.count(), epsilon=0.25).to_frame()["scale"].item()
+        >>> rows = Frames(pl.DataFrame({"x": [1, 2, 3]}))
+        >>> rows.plan(n=dpf.count(), privacy_unit="row", epsilon=0.25).to_frame()["scale"].item()
         4.0
 
         """
@@ -173,7 +174,7 @@ class Frames(Generic[_Frame]):
         --------
         >>> import dpfast as dpf
         >>> rows, ledger = Frames(pl.DataFrame({"x": [1, 2, 3]})), dpf.Ledger(epsilon=1.0)
-        >>> rows.release(n=dpf.count(), epsilon=0.25, ledger=ledger).spent.epsilon
+        >>> rows.release(n=dpf.count(), privacy_unit="row", epsilon=0.25, ledger=ledger).spent.epsilon
         0.25
 
         """

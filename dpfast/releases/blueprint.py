@@ -118,8 +118,8 @@ class Blueprint(ABC):
         """Return what will be done and why, as text; ``measures=False`` leaves out the lines of single measures."""
         return "\n".join(
             [
+                f"One privacy unit is {_explain_unit(self.unit)}",
                 f"Release of {self.about}",
-                f"  privacy unit  {_explain_unit(self.unit)}",
                 *self.explain_noise(measures=measures),
                 f"  charge        {_explain_charge(self.budget)}, before any data is read",
                 "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
@@ -132,9 +132,9 @@ class Blueprint(ABC):
 def _explain_unit(unit: PrivacyUnit) -> str:
     """Return whose presence is hidden, in words."""
     if unit.column is None:
-        return f"one row; neighbours: {unit.neighbors}"
+        return f"one row: whoever has several is protected for each alone; neighbours: {unit.neighbors}"
     return (
-        f"{unit.column}: at most {unit.max_groups} groups and "
+        f"all rows with one value of {unit.column}, of which are kept at most {unit.max_groups} groups and "
         f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
     )
 

@@ -122,7 +122,7 @@ class Plan:
         >>> import dpfast as dpf
         >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
         >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
-        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
+        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, privacy_unit="row", epsilon=0.5).error().row(0)
         ('rides', 'rows', 6.0, 3, 8.0)
 
         """
@@ -216,7 +216,7 @@ class Plan:
         >>> trips = pl.LazyFrame({"city": ["Rome", "Oslo"] * 50})
         >>> cities = pl.DataFrame({"city": ["Rome", "Oslo"]})
         >>> ledger = dpf.Ledger(epsilon=1.0)
-        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, epsilon=0.5).lazy(ledger)
+        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, privacy_unit="row", epsilon=0.5).lazy(ledger)
         >>> rides.collect_schema().names(), ledger.remaining.epsilon
         (['city', 'n', 'n_scale', 'n_lower', 'n_upper'], 1.0)
         >>> twice = pl.concat([rides, rides]).collect()

@@ -135,7 +135,7 @@ class Release:
         --------
         >>> import dpfast as dpf
         >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 50})
-        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), epsilon=0.5)
+        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), privacy_unit="row", epsilon=0.5)
         >>> release = asked.run(dpf.Ledger(epsilon=1.0))
         >>> release.lazy().filter(pl.col("city") == "Rome").select("rides_scale").collect().item()
         2.0

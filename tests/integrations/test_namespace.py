@@ -59,6 +59,7 @@ def test_a_release_reads_as_it_should(formed):
         m=pl.col("x").dpf.mean(bounds=(0, 1)),
         q=pl.col("x").dpf.quantile(0.5, bounds=(0, 1), grid=0.25),
         keys=KEYS,
+        privacy_unit="row",
         epsilon=4 * PLENTY,
         ledger=account,
     )
@@ -102,9 +103,9 @@ def test_queries_may_have_any_name_but_those_of_parameters():
     release = ROWS.dpf.release(ledger=account, epsilon=1.0, **{name: dpf.count() for name in names})
     assert [name for name in names if name not in release.frame.columns] == []
     with pytest.raises(TypeError, match="data"):
-        ROWS.dpf.plan(epsilon=1.0, data=dpf.count())
+        ROWS.dpf.plan(privacy_unit="row", epsilon=1.0, data=dpf.count())
     with pytest.raises(ParameterError, match="epsilom"):
-        ROWS.dpf.plan(epsilom=1.0, n=dpf.count())
+        ROWS.dpf.plan(epsilom=1.0, n=dpf.count(), privacy_unit="row")
 
 
 @pytest.mark.parametrize("lazily", [False, True])
@@ -140,7 +141,7 @@ def test_a_million_rows():
     account = ledger()
     release = rows.dpf.release(
         "k", keys=pl.DataFrame({"k": [0, 1, 2]}), n=dpf.count(), s=pl.col("x").dpf.sum(bounds=(0, 1)),
-        epsilon=2 * PLENTY, ledger=account,
+        privacy_unit="row", epsilon=2 * PLENTY, ledger=account,
     )  # fmt: skip
     assert release.frame["n"].to_list() == [333334, 333333, 333333]
     assert release.frame["s"].to_list() == pytest.approx(release.frame["n"].to_list(), abs=0.5)
@@ -155,7 +156,9 @@ def fails(frame):
 def test_rows_that_fail_are_charged_and_leave_a_dead_plan(engine):
     """No word of the engine's error, which quotes values, is in what is raised."""
     account = ledger()
-    plan = fails(ROWS).dpf.plan("u", keys=pl.DataFrame({"u": [1]}), s=pl.col("x").dpf.sum(bounds=(0, 1)), epsilon=0.5)
+    plan = fails(ROWS).dpf.plan(
+        "u", keys=pl.DataFrame({"u": [1]}), s=pl.col("x").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.5
+    )
     lazy = plan.lazy(account)
     lazy.explain()
     lazy.collect_schema()
@@ -172,7 +175,7 @@ def test_rows_that_fail_are_charged_and_leave_a_dead_plan(engine):
             again()
     assert account.spent.epsilon == 0.5
     with pytest.raises(DpfastError, match="cannot be read to its end"):
-        fails(ROWS).dpf.release(s=pl.col("x").dpf.sum(bounds=(0, 1)), epsilon=0.25, ledger=account)
+        fails(ROWS).dpf.release(s=pl.col("x").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.25, ledger=account)
     assert account.spent.epsilon == 0.75
 
 
@@ -184,7 +187,9 @@ def test_a_query_that_has_no_schema_is_not_charged():
         with pytest.raises((DpfastError, pl.exceptions.PolarsError)):
             ask(n=dpf.count(), epsilon=0.5, **named)
     with pytest.raises(ColumnError, match="none such"):
-        ROWS.lazy().dpf.release(s=pl.col("none such").dpf.sum(bounds=(0, 1)), epsilon=0.5, ledger=account)
+        ROWS.lazy().dpf.release(
+            s=pl.col("none such").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.5, ledger=account
+        )
     assert account.spent.epsilon == 0
 
 
@@ -253,7 +258,7 @@ def test_a_frame_goes_when_it_is_done_with():
         for made in (ROWS.clone, ROWS.lazy):
             frame = made()
             gone = weakref.ref(frame)
-            frame.dpf.release(n=dpf.count(), epsilon=0.5, ledger=ledger())
+            frame.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger())
             del frame
             assert gone() is None
     finally:
@@ -265,17 +270,17 @@ def test_a_frame_that_grows_is_released_as_it_is():
     first = frame.dpf
     assert first.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 60
     frame.extend(ROWS)
-    assert frame.dpf.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 120
+    assert frame.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=PLENTY, ledger=account).frame["n"].item() == 120
     assert first.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 120
 
 
 def test_a_charge_that_does_not_fit_spends_nothing():
     account = dpf.Ledger(epsilon=0.4)
     with pytest.raises(BudgetExceededError):
-        ROWS.dpf.release(n=dpf.count(), epsilon=0.5, ledger=account)
-    plan = ROWS.lazy().dpf.plan(n=dpf.count(), epsilon=0.3)
+        ROWS.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=account)
+    plan = ROWS.lazy().dpf.plan(n=dpf.count(), privacy_unit="row", epsilon=0.3)
     lazy = plan.lazy(account)
-    ROWS.dpf.release(n=dpf.count(), epsilon=0.2, ledger=account)
+    ROWS.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=0.2, ledger=account)
     for engine in ("in-memory", "streaming"):
         with pytest.raises(BudgetExceededError):
             lazy.collect(engine=engine)

@@ -82,7 +82,7 @@ def test_adbc_of_sqlite_is_sent_to_sqlite3(tmp_path):
         writing.execute("CREATE TABLE t (k TEXT, x INTEGER)")
     with adbc.connect(str(tmp_path / "a.sqlite")) as connection:
         with pytest.raises(ParameterError, match=r"dpf\.sql\(sqlite3\.connect") as caught:
-            dpf.plan(dpf.sql(connection, "t"), n=dpf.count(), epsilon=1.0)
+            dpf.plan(dpf.sql(connection, "t"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         assert "fetch_record_batch" not in str(caught.value)
 
 
@@ -91,7 +91,7 @@ def test_adbc_after_a_failed_statement(databases, postgresql):
     databases.fill("PostgreSQL", ROWS)
     with adbc.connect(postgresql.url) as connection:
         database = dpf.sql(connection, f"{databases.name}.rides")
-        plan = dpf.plan(database, n=dpf.count(), epsilon=1.0)
+        plan = dpf.plan(database, n=dpf.count(), privacy_unit="row", epsilon=1.0)
         with connection.cursor() as cursor, pytest.raises(adbc.Error):
             cursor.execute("nonsense")
         ledger = a_ledger()
@@ -110,7 +110,7 @@ def test_memtables_of_ibis(databases):
     memtable = ibis.memtable({"k": ["a", "b"], "y": [1, 2]})
     for table in (memtable, connection.table("rides").join(memtable, "k")):
         with pytest.raises(ParameterError, match=r"memtable.*create_table"):
-            dpf.plan(table, n=dpf.count(), epsilon=1.0)
+            dpf.plan(table, n=dpf.count(), privacy_unit="row", epsilon=1.0)
     # A join of tables that are there is asked for where it is.
     databases.duckdb.execute("CREATE TABLE zones AS SELECT 'a' AS k, 2.0 AS y")
     joined = connection.table("rides").join(connection.table("zones"), "k")

@@ -91,7 +91,12 @@ def test_what_the_database_refuses_is_refused_before_the_charge(databases, name,
     ledger = a_ledger()
     with pytest.raises(DpfastError, match=name):
         dpf.release(
-            dpf.sql(databases.connections[name], query), n=dpf.count(), epsilon=1.0, ledger=ledger, engine="sql"
+            dpf.sql(databases.connections[name], query),
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1.0,
+            ledger=ledger,
+            engine="sql",
         )
     assert ledger.spent.epsilon == 0
 
@@ -111,7 +116,9 @@ def test_names_of_columns_that_are_one(databases, name):
     # DuckDB and SQLite rename the second one.
     for column in ("a", "A") if name == "PostgreSQL" else ("A",):
         with pytest.raises(DpfastError, match=r"name|lacks|refuses"):
-            dpf.release(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, ledger=ledger, engine="sql")
+            dpf.release(
+                database, s=dpf.sum(column, bounds=(0, 1)), privacy_unit="row", epsilon=1.0, ledger=ledger, engine="sql"
+            )
     assert ledger.spent.epsilon == 0
 
 
@@ -127,6 +134,7 @@ def test_types_that_are_to_be_cast(databases):
                     dpf.sql(databases.connections[name], query),
                     keys=None,
                     s=dpf.sum(column, bounds=(0, 1)),
+                    privacy_unit="row",
                     epsilon=1.0,
                     engine="sql",
                 ).run(a_ledger())
@@ -169,7 +177,9 @@ def test_a_database_that_differs_is_refused_before_the_charge(databases, name, c
     monkeypatch.setattr(getattr(module, session), "dialect", dataclasses.replace(dialect, **change))
     ledger = a_ledger()
     with pytest.raises(DpfastError, match=r"otherwise than dpfast|refuses"):
-        dpf.release(databases.of(name, ROWS), n=dpf.count(), epsilon=1.0, ledger=ledger, engine="sql")
+        dpf.release(
+            databases.of(name, ROWS), n=dpf.count(), privacy_unit="row", epsilon=1.0, ledger=ledger, engine="sql"
+        )
     assert ledger.spent.epsilon == 0
 
 
@@ -227,19 +237,27 @@ def test_values_of_another_kind_in_sqlite(databases):
         # 2.5 is no whole number, and names no unit; a blob is no string, and 7 in a column of text is the text.
         assert found["n"].to_list() == ([2, 1, 2, 1, 0] if not unit else [1, 0, 0, 1, 0])
     with pytest.raises(ColumnError, match="u"):
-        dpf.plan(dpf.sql(connection, "loose"), s=dpf.sum("u", bounds=(0, 1)), epsilon=1.0)
+        dpf.plan(dpf.sql(connection, "loose"), s=dpf.sum("u", bounds=(0, 1)), privacy_unit="row", epsilon=1.0)
     declared = dpf.sql(connection, "SELECT u + 1 AS v FROM loose", schema={"v": pl.Int64})
-    total = dpf.release(declared, s=dpf.sum("v", bounds=(0, 9)), epsilon=9e5, ledger=a_ledger()).frame["s"].item()
+    total = (
+        dpf.release(declared, s=dpf.sum("v", bounds=(0, 9)), privacy_unit="row", epsilon=9e5, ledger=a_ledger())
+        .frame["s"]
+        .item()
+    )
     assert total == 14
     with pytest.raises(ParameterError, match="schema"):
-        dpf.plan(dpf.sql(connection, "loose", schema={"none": pl.Int64}), n=dpf.count(), epsilon=1.0)
+        dpf.plan(
+            dpf.sql(connection, "loose", schema={"none": pl.Int64}), n=dpf.count(), privacy_unit="row", epsilon=1.0
+        )
     with pytest.raises(ParameterError, match="schema"):
         dpf.sql(connection, "loose", schema={"u": pl.Date})
     connection.row_factory = sqlite3.Row
-    assert dpf.release(declared, n=dpf.count(), epsilon=9e5, ledger=a_ledger()).frame["n"].item() == 7
+    assert (
+        dpf.release(declared, n=dpf.count(), privacy_unit="row", epsilon=9e5, ledger=a_ledger()).frame["n"].item() == 7
+    )
     connection.text_factory = bytes
     with pytest.raises(ParameterError, match="text_factory"):
-        dpf.plan(declared, n=dpf.count(), epsilon=1.0)
+        dpf.plan(declared, n=dpf.count(), privacy_unit="row", epsilon=1.0)
 
 
 def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
@@ -249,7 +267,7 @@ def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
     ledger = a_ledger()
     with psycopg.connect(postgresql.url) as connection:
         connection.execute(f"SET search_path TO {databases.name}")
-        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0)
+        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         with pytest.raises(psycopg.Error):
             connection.execute("nonsense")
         with pytest.raises(ParameterError, match=r"rollback"):
@@ -261,20 +279,20 @@ def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
         # What the release did is finished: nothing waits for a commit.
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         connection.read_only = True
-        dpf.release(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0, ledger=ledger)
+        dpf.release(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0, ledger=ledger)
         spent = ledger.spent.epsilon
-        other = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0)
+        other = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         databases.postgresql.execute("ALTER TABLE rides ADD COLUMN y integer")
         with pytest.raises(ParameterError, match="plan again"):
             other.run(ledger)
     with pytest.raises(ParameterError, match="closed"):
-        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0)
+        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
     assert ledger.spent.epsilon == spent
 
 
 @pytest.mark.parametrize("name", ["DuckDB", "SQLite"])
 def test_a_closed_connection(databases, name):
-    plan = dpf.plan(databases.of(name, ROWS), n=dpf.count(), epsilon=1.0, engine="sql")
+    plan = dpf.plan(databases.of(name, ROWS), n=dpf.count(), privacy_unit="row", epsilon=1.0, engine="sql")
     databases.connections[name].close()
     ledger = a_ledger()
     with pytest.raises(DpfastError, match=name):
@@ -285,7 +303,9 @@ def test_a_closed_connection(databases, name):
 def test_a_statement_that_fails_after_the_charge_shows_no_value(databases):
     databases.fill("PostgreSQL", pl.DataFrame({"k": ["secret"], "x": [1.0]}))
     databases.postgresql.execute("CREATE VIEW failing AS SELECT k, CAST(k AS integer) AS x FROM rides")
-    plan = dpf.plan(dpf.sql(databases.postgresql, "failing"), s=dpf.sum("x", bounds=(0, 1)), epsilon=1.0)
+    plan = dpf.plan(
+        dpf.sql(databases.postgresql, "failing"), s=dpf.sum("x", bounds=(0, 1)), privacy_unit="row", epsilon=1.0
+    )
     ledger = a_ledger()
     with pytest.raises(DpfastError) as caught:
         plan.run(ledger)
@@ -330,7 +350,7 @@ def test_tables_of_ibis(databases):
         released = dpf.release(table, "k", ledger=a_ledger(), **asked).frame
         assert [round(value) for value in released["s"]] == [280, 140, 0]
     with pytest.raises(ParameterError, match="backend"):
-        dpf.plan(ibis.table({"a": "int64"}, name="t"), n=dpf.count(), epsilon=1.0)
+        dpf.plan(ibis.table({"a": "int64"}, name="t"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
 
 
 def test_rows_by_adbc(databases, postgresql):
@@ -342,9 +362,9 @@ def test_rows_by_adbc(databases, postgresql):
             released = dpf.release(database, "k", keys=KEYS, n=dpf.count(), epsilon=9e5, ledger=a_ledger(), **unit)
             assert unit or released.frame["n"].to_list() == [80, 40, 0]
         with pytest.raises(DpfastError, match="refuses"):
-            dpf.plan(dpf.sql(connection, "none"), n=dpf.count(), epsilon=1.0)
+            dpf.plan(dpf.sql(connection, "none"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         with pytest.raises(ParameterError, match="engine"):
-            dpf.plan(database, n=dpf.count(), epsilon=1.0, engine="sql")
+            dpf.plan(database, n=dpf.count(), privacy_unit="row", epsilon=1.0, engine="sql")
 
 
 def test_releases_in_threads_that_share_a_connection(databases):
@@ -424,7 +444,7 @@ def test_integers_beyond_int64_and_enumerations_of_duckdb(databases):
         assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **asked).frame["n"].to_list() == [2, 1, 1]
         for column in ("h", "d"):
             with pytest.raises(ColumnError, match="cast it"):
-                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, engine=engine)
+                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), privacy_unit="row", epsilon=1.0, engine=engine)
     measures = tuple(Measure("sum", "a", shift, 0, 2**23, 1) for shift in (-3, 0, 1, 41, 62, 63, 64, 65, 66))
     frame = pl.DataFrame({"a": given})
     ours = aggregate(frame, Grouping(()), measures, lambda number: None).measures

@@ -206,7 +206,7 @@ def test_a_pivot_whose_columns_are_values_is_refused(engine):
     connection = a_connection()
     for query in ("SELECT * FROM (PIVOT t ON k USING max(x))", "WITH p AS (PIVOT t ON k USING max(x)) SELECT * FROM p"):
         with pytest.raises(ParameterError, match="PIVOT"):
-            dpf.plan(dpf.sql(connection, query), n=dpf.count(), epsilon=1.0, engine=engine)
+            dpf.plan(dpf.sql(connection, query), n=dpf.count(), privacy_unit="row", epsilon=1.0, engine=engine)
     named = dpf.sql(connection, "SELECT * FROM (PIVOT t ON k IN ('a') USING max(x) GROUP BY x)")
     asked = {"n": dpf.count(), "epsilon": 1000.0, "engine": engine}
     assert dpf.release(named, ledger=a_ledger(), **asked).frame["n"].item() == 1000

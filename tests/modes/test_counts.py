@@ -199,7 +199,9 @@ def test_units_keep_what_they_may(caught):
 def test_a_column_of_nulls(caught):
     data = pl.DataFrame({"x": [None] * 5})
     for candidates in (["a", None], [3], [True, None]):
-        dpf.release(data, m=dpf.mode("x", candidates=candidates), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        dpf.release(
+            data, m=dpf.mode("x", candidates=candidates), privacy_unit="row", epsilon=1, ledger=dpf.Ledger(epsilon=1)
+        )
     assert [table.tolist() for table in caught] == [[[0, 5]], [[0]], [[0, 5]]]
 
 

@@ -82,10 +82,12 @@ def test_selected_keys_cost_their_share():
 
 
 def test_no_delta_is_spent_on_modes():
-    plan = dpf.plan(rows(), "g", keys=KEYS, m=MODE, n=dpf.count(), epsilon=1, delta=1e-6, mechanism="gaussian")
+    plan = dpf.plan(
+        rows(), "g", keys=KEYS, m=MODE, n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-6, mechanism="gaussian"
+    )
     assert plan.to_frame()["mechanism"].to_list() == ["exponential", "gaussian"]
     assert plan.to_frame()["delta"].to_list() == [0, 1e-6]
-    assert dpf.plan(rows(), "g", keys=KEYS, m=MODE, epsilon=1, delta=1e-6).delta == 0
+    assert dpf.plan(rows(), "g", keys=KEYS, m=MODE, privacy_unit="row", epsilon=1, delta=1e-6).delta == 0
 
 
 def test_the_charge_comes_first_whatever_the_data(monkeypatch):
@@ -102,7 +104,7 @@ def test_the_charge_comes_first_whatever_the_data(monkeypatch):
 
         monkeypatch.setattr(owner, name, spied)
     ledger = dpf.Ledger(epsilon=2)
-    released = dpf.release(rows().clear(), "g", keys=KEYS, m=MODE, epsilon=1, ledger=ledger).frame
+    released = dpf.release(rows().clear(), "g", keys=KEYS, m=MODE, privacy_unit="row", epsilon=1, ledger=ledger).frame
     assert seen == ["charge_many", "run", "draw_modes"]
     assert released.height == 5
     assert ledger.remaining.epsilon == 1

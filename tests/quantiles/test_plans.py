@@ -160,7 +160,7 @@ def test_charges():
 
 def test_rho_is_that_of_the_events():
     """Bounded range: epsilon**2 / 8 a draw at least; nearly all of the budget is used."""
-    plan = dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], n=dpf.count(), rho=0.1)
+    plan = dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], n=dpf.count(), privacy_unit="row", rho=0.1)
     assert 0.0999999 < plan.rho <= 0.1
     event = plan._blueprint.charges[0].event
     assert event.epsilon**2 / 8 * 2 >= 0.05 * (1 - 1e-6)
@@ -266,6 +266,6 @@ def test_bad_queries_are_refused():
     with pytest.raises(ParameterError, match="column must be"):
         dpf.quantile(5, 0.5, bounds=(0, 1))
     with pytest.raises(ColumnError, match="cannot draw quantiles of"):
-        dpf.plan(flights(10), q=dpf.quantile("carrier", 0.5, bounds=(0, 1)), epsilon=1)
+        dpf.plan(flights(10), q=dpf.quantile("carrier", 0.5, bounds=(0, 1)), privacy_unit="row", epsilon=1)
     with pytest.raises(ColumnError):
-        dpf.plan(flights(10), q=dpf.quantile("missing", 0.5, bounds=(0, 1)), epsilon=1)
+        dpf.plan(flights(10), q=dpf.quantile("missing", 0.5, bounds=(0, 1)), privacy_unit="row", epsilon=1)

@@ -104,7 +104,9 @@ def test_a_row_that_changes_its_group():
     for place in (0, 1):
         data = pl.DataFrame({"k": 2 * np.arange(BLOCKS) + place})
         ledger = dpf.Ledger(epsilon=1)
-        frame = dpf.release(data, "k", keys=keys, n=dpf.count(), neighbors="replace", epsilon=1, ledger=ledger).frame
+        frame = dpf.release(
+            data, "k", keys=keys, n=dpf.count(), neighbors="replace", privacy_unit="row", epsilon=1, ledger=ledger
+        ).frame
         samples.append(frame["n"].to_numpy().reshape(-1, 2).clip(0, 1) @ [-1, 1])
     assert 0.7 < epsilon_lower_bound(*samples) <= 1
 
@@ -116,7 +118,9 @@ def test_selected_keys_and_their_figures(units):
     for rows in (units, units + 1):
         data = pl.DataFrame({"k": np.repeat(np.arange(BLOCKS), rows)})
         ledger = dpf.Ledger(epsilon=1, delta=1e-2)
-        frame = dpf.release(data, "k", n=dpf.count(), epsilon=1, delta=1e-2, mechanism="laplace", ledger=ledger).frame
+        frame = dpf.release(
+            data, "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-2, mechanism="laplace", ledger=ledger
+        ).frame
         figures = np.full(BLOCKS, -1000.0)
         figures[frame["k"].to_numpy()] = frame["n"].to_numpy()
         samples.append(figures)

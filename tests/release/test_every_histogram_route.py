@@ -209,7 +209,7 @@ def test_charts_of_next_to_nothing(tmp_path):
     assert release.plot(tmp_path / "chart.svg", query="o") is not None
     for strategy in ("auto", "adaptive"):
         release = dpf.release(
-            records, "s", keys=pl.DataFrame({"s": TEXTS}), workload=CELLS, strategy=strategy, epsilon=1.0,
-            ledger=a_ledger("epsilon"),
+            records, "s", keys=pl.DataFrame({"s": TEXTS}), workload=CELLS, strategy=strategy,
+            privacy_unit="row", epsilon=1.0, ledger=a_ledger("epsilon"),
         )  # fmt: skip
         assert release.plot() is not None

@@ -58,7 +58,7 @@ def test_threads_are_told_where_the_groups_are_known():
     assert ("one thread" if threads == 1 else f"{threads} threads") in plan.explain()
     assert a_plan(keys=None)._blueprint.threads is None
     assert "thread" not in a_plan(keys=None).explain()
-    assert dpf.plan(FRAME, n=dpf.count(), epsilon=1)._blueprint.threads == 1
+    assert dpf.plan(FRAME, n=dpf.count(), privacy_unit="row", epsilon=1)._blueprint.threads == 1
 
 
 def test_the_frame_of_errors():
@@ -72,7 +72,7 @@ def test_the_frame_of_errors():
     assert private.select("groups", "all").null_count().row(0) == (3, 3)
     tight, wide = a_plan().error(0.5), a_plan().error(1e-9)
     assert (tight["one"] < wide["one"]).all()
-    single = dpf.plan(FRAME, n=dpf.count(), epsilon=1).error()
+    single = dpf.plan(FRAME, n=dpf.count(), privacy_unit="row", epsilon=1).error()
     assert single["one"].to_list() == single["all"].to_list()
 
 
@@ -85,7 +85,15 @@ def test_errors_hold_for_one_and_for_all_at_once(mechanism):
     alone = together = 0
     for _ in range(400):
         plan = dpf.plan(
-            frame, "k", keys=keys, n=dpf.count(), epsilon=0.05, delta=1e-6, mechanism=mechanism, dataset="d"
+            frame,
+            "k",
+            keys=keys,
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=0.05,
+            delta=1e-6,
+            mechanism=mechanism,
+            dataset="d",
         )
         noise = plan.run(dpf.Ledger(epsilon=1, delta=1e-5)).frame["n"].abs()
         error = plan.error(0.1)
@@ -139,10 +147,10 @@ def test_warnings(given, expected):
 
 def test_the_data_as_their_own_keys():
     frame = pl.DataFrame({"k": ["a", "b"]})
-    plan = dpf.plan(frame, "k", keys=frame, n=dpf.count(), epsilon=1)
+    plan = dpf.plan(frame, "k", keys=frame, n=dpf.count(), privacy_unit="row", epsilon=1)
     assert len(plan.warnings) == 1
     assert plan.warnings[0].startswith("keys is the data itself")
-    assert dpf.plan(frame, "k", keys=frame.clone(), n=dpf.count(), epsilon=1).warnings == ()
+    assert dpf.plan(frame, "k", keys=frame.clone(), n=dpf.count(), privacy_unit="row", epsilon=1).warnings == ()
 
 
 def test_computed_bounds_ask_the_same():

@@ -226,7 +226,15 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
     for rejected in (0, 1, 777):
         names = ["shown"] * 400 + [f"rejected{i}" for i in range(rejected)]
         monkeypatch.setattr(DRAWING, "select_keys", lambda units, table, source: units >= 400)
-        plan = dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), epsilon=1, delta=1e-9, mechanism="laplace")
+        plan = dpf.plan(
+            pl.DataFrame({"k": names}),
+            "k",
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1,
+            delta=1e-9,
+            mechanism="laplace",
+        )
         said = [plan.explain(), repr(plan.epsilon), repr(plan.delta)]
         ledger = dpf.Ledger(epsilon=1, delta=1e-9)
         release = plan.run(ledger, progress=said.append)
@@ -236,7 +244,9 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
             str(ledger.history()["description"].to_list()),
         ]
         with pytest.raises(BudgetExceededError) as error:
-            dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), epsilon=1, delta=1e-9).run(ledger)
+            dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-9).run(
+                ledger
+            )
         said.append(str(error.value))
         assert release.frame.height == 1
         texts.append(said)

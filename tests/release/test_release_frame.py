@@ -312,7 +312,7 @@ def test_names_that_would_collide_are_refused(names):
 
 def test_a_key_column_may_not_bear_the_name_of_a_scale():
     with pytest.raises(ParameterError, match="n_scale"):
-        dpf.plan(pl.DataFrame({"n_scale": ["a"]}), "n_scale", epsilon=1, delta=1e-6, n=dpf.count())
+        dpf.plan(pl.DataFrame({"n_scale": ["a"]}), "n_scale", privacy_unit="row", epsilon=1, delta=1e-6, n=dpf.count())
 
 
 NAMES = [

@@ -151,9 +151,9 @@ def test_rows_outside_the_cells_count_nowhere():
 def test_cells_follow_the_order_of_the_keys():
     frame = pl.DataFrame({"size": ["small"] * 1_000 + ["large"] * 3_000})
     keys = pl.DataFrame({"size": ["large", "middle", "small"]})
-    released = dpf.plan(frame, by="size", keys=keys, workload=dpf.workloads.prefix(3), epsilon=100).run(
-        dpf.Ledger(epsilon=100)
-    )
+    released = dpf.plan(
+        frame, by="size", keys=keys, workload=dpf.workloads.prefix(3), privacy_unit="row", epsilon=100
+    ).run(dpf.Ledger(epsilon=100))
     assert released.frame["answer"].to_list() == pytest.approx([3_000, 3_000, 4_000], abs=5)
     assert released.histogram["size"].to_list() == keys["size"].to_list()
 
@@ -192,7 +192,13 @@ def test_nothing_is_charged_where_the_budget_does_not_reach():
 
 def test_release_in_one_call():
     released = dpf.release(
-        people(), "age", keys=KEYS, workload=WORKLOAD, epsilon=0.5, ledger=dpf.Ledger(epsilon=1.0, dataset="people")
+        people(),
+        "age",
+        keys=KEYS,
+        workload=WORKLOAD,
+        privacy_unit="row",
+        epsilon=0.5,
+        ledger=dpf.Ledger(epsilon=1.0, dataset="people"),
     )
     assert released.lazy().collect().equals(released.frame)
     assert "820 answers" in repr(released)
@@ -337,7 +343,7 @@ class TestAdaptive:
 def test_a_release_of_a_workload_can_be_pickled():
     """It holds what was released, and nothing else."""
     cells = pl.DataFrame({"cell": range(3)})
-    plan = dpf.plan(cells, by="cell", keys=cells, workload=dpf.workloads.prefix(3), epsilon=1.0)
+    plan = dpf.plan(cells, by="cell", keys=cells, workload=dpf.workloads.prefix(3), privacy_unit="row", epsilon=1.0)
     released = plan.run(dpf.Ledger(epsilon=1.0))
     again = pickle.loads(pickle.dumps(released))
     assert again.frame.equals(released.frame)

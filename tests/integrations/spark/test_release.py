@@ -120,6 +120,7 @@ class TestFigures:
             ["city", dpf.bins("hour", [0, 12, 24])],
             path=tmp_path / "noisy",
             ledger=ledger(),
+            privacy_unit="row",
             epsilon=0.1,
             delta=1e-3,
             n=dpf.count(),
@@ -130,7 +131,7 @@ class TestFigures:
         assert joined == release.frame.where("city IS NOT NULL").count()
         assert pl.read_parquet(tmp_path / "noisy" / "*.parquet").height == first.num_rows
         assert release.collect().frame.height == first.num_rows
-        for lost in (release, dpspark.plan(trips, path=tmp_path / "p", epsilon=1.0, n=dpf.count())):
+        for lost in (release, dpspark.plan(trips, path=tmp_path / "p", privacy_unit="row", epsilon=1.0, n=dpf.count())):
             with pytest.raises(DpfastError, match="cannot be pickled"):
                 pickle.dumps(lost)
 
@@ -170,6 +171,7 @@ class TestCharge:
                 path=tmp_path / "n",
                 ledger=dpf.Ledger(epsilon=0.1),
                 keys=KEYS,
+                privacy_unit="row",
                 epsilon=0.5,
                 n=dpf.count(),
             )
@@ -178,7 +180,9 @@ class TestCharge:
     def test_a_failure_after_the_charge_says_nothing_and_leaves_a_dead_plan(self, session, tmp_path):
         trap = session.range(5).selectExpr("CAST(raise_error('secret ' || id) AS STRING) city")
         paid = ledger()
-        plan = dpspark.plan(trap, "city", path=tmp_path / "noisy", keys=KEYS, epsilon=0.5, n=dpf.count())
+        plan = dpspark.plan(
+            trap, "city", path=tmp_path / "noisy", keys=KEYS, privacy_unit="row", epsilon=0.5, n=dpf.count()
+        )
         with pytest.raises(DpfastError, match="Spark failed to aggregate the data") as caught:
             plan.run(paid)
         assert "secret" not in str(caught.value)
@@ -196,7 +200,16 @@ class TestCharge:
         monkeypatch.setattr(cluster_module, "DrawNoise", Failing)
         paid = ledger()
         with pytest.raises(DpfastError, match="Spark failed to aggregate the data"):
-            dpspark.release(trips, "city", path=tmp_path / "noisy", ledger=paid, keys=KEYS, epsilon=0.5, n=dpf.count())
+            dpspark.release(
+                trips,
+                "city",
+                path=tmp_path / "noisy",
+                ledger=paid,
+                keys=KEYS,
+                privacy_unit="row",
+                epsilon=0.5,
+                n=dpf.count(),
+            )
         assert paid.spent.epsilon == 0.5
         assert not list(tmp_path.glob("_dpfast-sealed-*"))
         assert not list(tmp_path.rglob("*.parquet"))
@@ -302,7 +315,7 @@ class TestRefusals:
 
     def test_a_frame_of_spark_is_refused_elsewhere_by_the_name_of_this(self, trips):
         with pytest.raises(ParameterError, match=re.escape("dpfast.integrations.spark.release")):
-            dpf.release(trips, "city", ledger=ledger(), epsilon=1.0, delta=1e-6, n=dpf.count())
+            dpf.release(trips, "city", ledger=ledger(), privacy_unit="row", epsilon=1.0, delta=1e-6, n=dpf.count())
 
     @pytest.mark.parametrize("function", [dpspark.plan, dpspark.release])
     def test_wrong_values_are_refused_by_name_and_nothing_is_spent(self, trips, tmp_path, function):
