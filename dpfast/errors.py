@@ -11,6 +11,7 @@ __all__ = [
     "ColumnError",
     "DataError",
     "DpfastError",
+    "FileError",
     "LedgerError",
     "ParameterError",
     "PrivacyUnitWarning",
@@ -92,6 +93,10 @@ class ParameterError(DpfastError, ValueError):
         self.argument = argument
         message = f"{argument} must be {allowed}, but was {_shown(given)}"
         super().__init__(f"{message}; {mend}" if mend else message)
+
+
+class FileError(ParameterError):
+    """A file or folder that a parameter names is missing, damaged, or not to be read."""
 
 
 class ColumnError(DpfastError, TypeError):

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
-from dpfast.errors import ParameterError
+from dpfast.errors import FileError, ParameterError
 
 __all__ = ["SUFFIXES", "FilePin", "NamedFile", "kind_of", "name_files"]
 
@@ -125,7 +125,7 @@ def _name_local(path: str) -> list[NamedFile]:
         if os.path.basename(path) == "**":
             found = [name for name in found if not os.path.isdir(name)]
         if not found:
-            raise ParameterError("data", path, "a pattern that matches files")
+            raise FileError("data", path, "a pattern that matches files")
         for name in found:
             if os.path.isdir(name):
                 raise ParameterError(
@@ -151,12 +151,12 @@ def _walk(folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         found += [os.path.join(place, name) for name in sorted(files) if name[0] not in "._"]
     if not found:
-        raise ParameterError("data", folder, "a folder that holds files")
+        raise FileError("data", folder, "a folder that holds files")
     return found
 
 
 def _refuse_folder(error: OSError) -> None:
-    raise ParameterError("data", error.filename, "a folder that can be read") from None
+    raise FileError("data", error.filename, "a folder that can be read") from None
 
 
 def _placed(paths: Sequence[str], root: str) -> list[NamedFile]:
@@ -183,9 +183,9 @@ def _name_objects(address: str) -> list[NamedFile]:
         rows = scan(address, include_file_paths="path").select(pl.col("path").unique(maintain_order=True))
         found = rows.collect(engine="streaming")["path"].to_list()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ParameterError("data", address, f"a pattern that can be listed ({_reason(error)})") from None
+        raise FileError("data", address, f"a pattern that can be listed ({_reason(error)})") from None
     if not found:
-        raise ParameterError("data", address, "a pattern that matches files with rows")
+        raise FileError("data", address, "a pattern that matches files with rows")
     return [NamedFile(path) for path in sorted(found)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
-from dpfast.cli.terminal import is_closed
+from dpfast.cli.documents import refuse_two_outputs
+from dpfast.cli.errors import CommandError, FileTroubleError, reason_of, tell
+from dpfast.cli.terminal import is_closed, is_left
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,6 +123,7 @@ class Outputs:
         self.chart: Target | None = None
         out, plot, overwrite = destination.out, destination.plot, destination.overwrite
         keep = (*keep, destination.ledger)
+        refuse_two_outputs(out)
         try:
             self.chart = chart_target(plot, overwrite=overwrite, keep=keep)
             if out == "-":
@@ -147,14 +150,16 @@ class Outputs:
             if self.frame is None:
                 sys.stdout.write(frame.write_csv())
                 sys.stdout.flush()
+                if is_left(sys.stdout):
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
             else:
                 place = repr(str(self.frame.path))
                 self.frame.save(lambda part: write_frame(frame, part))
         except Exception as error:
             rescued = _rescue(frame)
-            if self.frame is None:
-                # Nobody reads standard output any more; the interpreter must not try to flush it once more.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if is_left(sys.stdout) and self.frame is None:  # who reads the first lines alone makes no mistake
+                tell(f"standard output was not read to its end; {charged} {rescued} as well")
+                return
             raise FileTroubleError(
                 f"{place} could not be written ({reason_of(error)}); {charged} {rescued} instead"
             ) from None

@@ -92,6 +92,17 @@ class GroupBlueprint(Blueprint):
             f"noise drawn by {drawn}"
         )
 
+    def _why_empty(self) -> str:
+        """Return why a release of this plan may show no group, and what would help."""
+        if self.key_share is None:
+            return "there are no public keys; give some, or none for keys to be selected privately"
+        needed = self.key_share.needed
+        units = f"{needed.fewest}" if needed.fewest == needed.most else f"from {needed.fewest} to {needed.most}"
+        return (
+            f"a key needs {units} units to be shown with probability 1/2; coarser keys, fewer groups a unit, more "
+            "epsilon or delta, or public keys would help"
+        )
+
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with a row for every noisy measure."""
         return measure_frame(self.queries)
@@ -124,6 +135,7 @@ class GroupBlueprint(Blueprint):
             _make_frame=make_frame,
             _chart=partial(_draw_query, self.by, values, candidates),
             _explained=self.explain(),
+            _why_empty=self._why_empty(),
             spent=self.budget,
             entry=entry,
         )

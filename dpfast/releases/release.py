@@ -57,6 +57,7 @@ class Release:
     _make_frame: Callable[[], pl.DataFrame]
     _chart: Chart
     _explained: str
+    _why_empty: str = "there are no queries"
     _make_histogram: Callable[[], pl.DataFrame] | None = None
     _estimate: Estimate | None = None
 
@@ -142,6 +143,11 @@ class Release:
 
         """
         return scan_figures(Figures(lambda: self.frame, lambda: self._frame.schema))
+
+    @property
+    def why_empty(self) -> str | None:
+        """Where no group is shown, one line of why, and what would help; None where there are some."""
+        return None if self._frame.height else f"no group is shown: {self._why_empty}"
 
     def explain(self) -> str:
         """Return what was done and why, as text."""

@@ -15,6 +15,7 @@ import dpfast as dpf
 from dpfast.accounting.budget import Amounts
 from dpfast.charts import check_chart
 from dpfast.cli.demo.flights import DATASET, read_flights
+from dpfast.cli.documents import ledger_facts, wants_document, write_document
 from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.options import Destination
 from dpfast.cli.output import Outputs
@@ -112,6 +113,18 @@ def run_demo(folder: Path, epsilon: float) -> None:
             for suffix in (".png", ".svg"):
                 written.append(folder / f"{query}{suffix}")
                 release.plot(written[-1], query=query)
+    if wants_document():
+        charged = ledger_facts(ledger, str(path), entry=release.entry, charged=release.spent)
+        write_document(
+            folder=str(folder),
+            files=[str(file) for file in written],
+            flights=flights.height,
+            rows=release.frame.height,
+            columns=release.frame.columns,
+            why_empty=release.why_empty,
+            ledger=charged,
+        )
+        return
     show(
         f"{flights.height:,} flights from New York City in 2013 (the package {DATASET}); the plan, made without them:\n"
     )
