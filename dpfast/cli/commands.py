@@ -140,6 +140,14 @@ _release_options = combined(
         metavar="RULE",
         help="How epsilon is shared: even, optimal (least total variance), NAME=WEIGHT,... or optimal:NAME=WEIGHT,...",
     ),
+    click.option(
+        "--plot-groups",
+        type=click.IntRange(1, 500),
+        default=30,
+        show_default=True,
+        metavar="N",
+        help="How many groups --plot shows.",
+    ),
     click.option("--population", type=int, metavar="N", help="The public number of units, to judge delta and keys by."),
     DATASET,
     SCHEMA,
@@ -165,7 +173,7 @@ def release(**given: Any) -> None:
     with Outputs(destination, keep=(*given["files"], given["keys"] or "")) as outputs:
         plan = draw_plan(given)
         account = open_or_create(destination, dataset_name(given["files"], given["dataset"]))
-        release_to(plan, account, shown_path(destination.ledger), outputs)
+        release_to(plan, account, shown_path(destination.ledger), outputs, top=given["plot_groups"])
 
 
 @main.command(

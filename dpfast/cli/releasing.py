@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dpfast.cli.documents import ledger_facts, say, wants_document, write_document
@@ -65,13 +66,13 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progres
         ) from None
 
 
-def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -> None:
-    """Run a plan, write its release and chart, and say what it cost."""
+def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *, top: int) -> None:
+    """Run a plan, write its release and a chart of ``top`` groups, and say what it cost."""
     with Progress() as progress:
         released = run_plan(plan, ledger, ledger_path, progress)
         progress("writing")
         outputs.save_frame(released.frame)
-        outputs.save_chart(released.plot)
+        outputs.save_chart(partial(released.plot, top=top))
         spent, left = released.spent, ledger.remaining
     frame = released.frame
     if wants_document():
