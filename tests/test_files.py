@@ -546,7 +546,15 @@ def test_a_file_damaged_behind_a_good_footer_is_named(tmp_path, suffix, way, uni
     middle = range(len(data) // 4, len(data) // 2)
     data[middle.start : middle.stop] = bytes(255 - data[i] for i in middle)
     paths[1].write_bytes(data)
-    plan = dpf.plan(tmp_path, by="k", keys=KEYS, total=dpf.sum("x", bounds=(0, 9)), epsilon=0.5, dataset="d", **unit)
+    plan = dpf.plan(
+        tmp_path,
+        by="k",
+        keys=KEYS,
+        total=dpf.sum("x", bounds=(0, 9)),
+        epsilon=0.5,
+        dataset="d",
+        **{"privacy_unit": "row", **unit},
+    )
     ledger = dpf.Ledger(epsilon=1.0)
     with pytest.raises(DpfastError, match=rf"the file '.*1/0\.{suffix}' is damaged; write it again") as caught:
         plan.run(ledger)

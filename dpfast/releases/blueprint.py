@@ -134,8 +134,8 @@ def _explain_unit(unit: PrivacyUnit) -> str:
     if unit.column is None:
         return f"one row: whoever has several is protected for each alone; neighbours: {unit.neighbors}"
     return (
-        f"all rows with one value of {unit.column}, of which are kept at most {unit.max_groups} groups and "
-        f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+        f"all rows with one value of {unit.column}: at most {unit.max_groups} groups and "
+        f"{unit.max_rows_per_group} rows in each are kept, chosen at random; neighbours: {unit.neighbors}"
     )
 
 

@@ -214,7 +214,7 @@ def test_both_ways_of_a_database():
 def test_workloads_of_an_engine():
     keys = pl.DataFrame({"k": ["a", "b", "c", "d"]})
     work = {"by": "k", "keys": keys, "workload": dpf.workloads.all_range(4), "epsilon": 1.0}
-    frame = dpf.release(PolarsEngine(FRAME), ledger=dpf.Ledger(epsilon=1), **work).frame
+    frame = dpf.release(PolarsEngine(FRAME), ledger=dpf.Ledger(epsilon=1), **{"privacy_unit": "row", **work}).frame
     assert frame.height == 10
 
 

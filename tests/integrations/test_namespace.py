@@ -100,7 +100,7 @@ def test_each_method_hands_everything_on():
 def test_queries_may_have_any_name_but_those_of_parameters():
     names = ["self", "queries", "frame", "given", "name"]
     account = ledger()
-    release = ROWS.dpf.release(ledger=account, epsilon=1.0, **{name: dpf.count() for name in names})
+    release = ROWS.dpf.release(ledger=account, privacy_unit="row", epsilon=1.0, **{name: dpf.count() for name in names})
     assert [name for name in names if name not in release.frame.columns] == []
     with pytest.raises(TypeError, match="data"):
         ROWS.dpf.plan(privacy_unit="row", epsilon=1.0, data=dpf.count())
@@ -126,14 +126,17 @@ def test_whatever_the_rows_the_charge_and_the_columns_are_the_same(rows, lazily)
     account = ledger()
     frame = rows.lazy() if lazily else rows
     asked = {"n": dpf.count(), "s": pl.col("x").dpf.sum(bounds=(0, 1)), "m": pl.col("x").dpf.mean(bounds=(0, 1))}
-    release = frame.dpf.release("k", keys=KEYS, epsilon=4 * PLENTY, ledger=account, **asked)
+    release = frame.dpf.release("k", keys=KEYS, epsilon=4 * PLENTY, ledger=account, **{"privacy_unit": "row", **asked})
     assert account.spent.epsilon == 4 * PLENTY
     exact = rows.group_by("k").len()
     joined = release.frame.join(exact, on="k", how="left", nulls_equal=True)
     assert (joined["n"] == joined["len"].fill_null(0)).all()
     assert release.frame.null_count().row(0) == (1,) + (0,) * (release.frame.width - 1)
     assert release.frame["s"].is_between(-0.5, 35.5).all()
-    assert release.frame.schema == ROWS.dpf.plan("k", keys=KEYS, epsilon=1.0, **asked).lazy(account).collect_schema()
+    assert (
+        release.frame.schema
+        == ROWS.dpf.plan("k", keys=KEYS, epsilon=1.0, **{"privacy_unit": "row", **asked}).lazy(account).collect_schema()
+    )
 
 
 def test_a_million_rows():
@@ -307,4 +310,4 @@ def test_dates_and_columns_without_a_name():
     rows = pl.LazyFrame({"": [1, 2, 3], "day": [date(2026, 1, 1)] * 3})
     days = pl.DataFrame({"day": [date(2026, 1, 1), date(2026, 1, 2)]})
     asked = {"s": pl.col("").dpf.sum(bounds=(0, 9)), "epsilon": PLENTY, "ledger": ledger()}
-    assert rows.dpf.release("day", keys=days, **asked).frame["s"].to_list() == [6, 0]
+    assert rows.dpf.release("day", keys=days, **{"privacy_unit": "row", **asked}).frame["s"].to_list() == [6, 0]

@@ -353,9 +353,9 @@ def test_an_object_that_gives_one_reader_twice_is_read_once(frame):
 
     handing, ledger = Handing(), dpf.Ledger(epsilon=1)
     asked = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 0.25, "ledger": ledger}
-    dpf.release(handing, **asked)
+    dpf.release(handing, **{"privacy_unit": "row", **asked})
     with pytest.raises((ParameterError, ColumnError)):
-        dpf.release(handing, **asked)
+        dpf.release(handing, **{"privacy_unit": "row", **asked})
     assert ledger.spent.epsilon == 0.25
 
 

@@ -21,7 +21,12 @@ KEYS = pl.DataFrame({"g": np.arange(GROUPS)})
 def drawn(data, candidates, **arguments):
     """Return how often each candidate is the mode of a group."""
     released = dpf.release(
-        data, "g", keys=KEYS, m=dpf.mode("x", candidates=candidates), ledger=dpf.Ledger(epsilon=9), **arguments
+        data,
+        "g",
+        keys=KEYS,
+        m=dpf.mode("x", candidates=candidates),
+        ledger=dpf.Ledger(epsilon=9),
+        **{"privacy_unit": "row", **arguments},
     ).frame
     counts = dict(released["m"].value_counts().rows())
     assert set(counts) <= set(candidates)

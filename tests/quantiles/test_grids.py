@@ -91,6 +91,8 @@ def test_releases_on_the_default_grid(seed):
     frame = pl.DataFrame({"x": values, "unit": np.arange(1001)})
     middle = float(np.median(values))
     for unit in ({}, {"privacy_unit": "unit", "max_groups": 1, "max_rows_per_group": 1}):
-        plan = dpf.plan(frame, x=dpf.quantile("x", 0.5, bounds=(-1e6, 1e6)), epsilon=9e5, **unit)
+        plan = dpf.plan(
+            frame, x=dpf.quantile("x", 0.5, bounds=(-1e6, 1e6)), epsilon=9e5, **{"privacy_unit": "row", **unit}
+        )
         released = plan.run(dpf.Ledger(epsilon=1e6)).frame
         assert released["x"].item() == pytest.approx(middle, abs=1e-9)

@@ -278,7 +278,7 @@ TINY = [
 def test_budgets_too_small_to_share_are_named(given, argument):
     """A budget of one unit of 1e-18 cannot be split: the message is about the budget."""
     with pytest.raises(ParameterError, match=f"^{argument} "):
-        dpf.plan(FULL, "k", n=dpf.count(), m=dpf.mean("v", bounds=(0, 1)), **given)
+        dpf.plan(FULL, "k", n=dpf.count(), m=dpf.mean("v", bounds=(0, 1)), **{"privacy_unit": "row", **given})
 
 
 @pytest.mark.parametrize("delta", [1e-18, 3e-18])
@@ -321,6 +321,6 @@ def test_values_never_make_an_error(monkeypatch):
                         data, "k", keys=keys, n=dpf.count(), s=dpf.sum("v", bounds=(-1e300, 1e300)),
                         i=dpf.sum("i", bounds=(-(2**63), 2**63)), m=dpf.mean("i", bounds=(-1, 1e18)),
                         epsilon=1, delta=1e-6, mechanism=mechanism,
-                        ledger=dpf.Ledger(epsilon=1, delta=1e-6), **unit,
+                        ledger=dpf.Ledger(epsilon=1, delta=1e-6), **{"privacy_unit": "row", **unit},
                     )  # fmt: skip
                     assert release.frame.null_count().sum_horizontal().item() == release.frame["k"].null_count()

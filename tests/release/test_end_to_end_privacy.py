@@ -61,7 +61,9 @@ def attack(query, groups, rows, most, **arguments):
     settled = {"epsilon": 1.0, "keys": keys, **arguments}
     samples = []
     for data in (present, absent):
-        figures = dpf.release(data, "k", q=query, ledger=dpf.Ledger(epsilon=1, delta=0.1), **settled).frame["q"]
+        figures = dpf.release(
+            data, "k", q=query, ledger=dpf.Ledger(epsilon=1, delta=0.1), **{"privacy_unit": "row", **settled}
+        ).frame["q"]
         # Laplace noise: a figure's likelihood ratio depends on where it lies between nothing and the most.
         samples.append(figures.to_numpy().reshape(-1, groups).clip(0, most).sum(axis=1))
     return epsilon_lower_bound(*samples, delta=settled.get("delta", 0.0))

@@ -17,7 +17,9 @@ UNIT = {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3}
 
 def a_plan(**changed):
     queries = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 4))}
-    return dpf.plan(FRAME, "k", **{"epsilon": 1.0, "delta": 1e-6, "keys": KEYS, **queries, **changed})
+    return dpf.plan(
+        FRAME, "k", **{"privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6, "keys": KEYS, **queries, **changed}
+    )
 
 
 def test_the_frame_has_a_row_for_every_noisy_measure():
@@ -163,5 +165,8 @@ def test_computed_bounds_ask_the_same():
 
 def test_warnings_depend_on_no_value():
     given = {"delta": 1e-3, "epsilon": 20, "keys": None}
-    texts = {dpf.plan(data, "k", n=dpf.count(), **given).warnings for data in (FRAME, FRAME.clear(), FRAME.lazy())}
+    texts = {
+        dpf.plan(data, "k", n=dpf.count(), **{"privacy_unit": "row", **given}).warnings
+        for data in (FRAME, FRAME.clear(), FRAME.lazy())
+    }
     assert len(texts) == 1

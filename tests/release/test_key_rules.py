@@ -182,7 +182,7 @@ def test_every_rule_ends_in_a_release_of_one_schema(key_selection, unit, neighbo
             release = dpf.release(
                 data, "k", n=dpf.count(), m=dpf.mean("v", bounds=(0, 2)), q=dpf.quantile("v", 0.5, bounds=(0, 2)),
                 c=dpf.mode("k", candidates=[1, 2]), ledger=dpf.Ledger(50, 1e-3), epsilon=50.0, delta=1e-4,
-                key_selection=key_selection, neighbors=neighbors, **unit,
+                key_selection=key_selection, neighbors=neighbors, **{"privacy_unit": "row", **unit},
             )  # fmt: skip
             schemas.add(str(release.frame.schema))
             if "u" in str(unit) and frame["u"].null_count() == frame.height:

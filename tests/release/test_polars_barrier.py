@@ -226,6 +226,13 @@ def test_the_plan_that_polars_runs_holds_no_python(monkeypatch, tmp_path):
     unit = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 1}
     for arguments in ({}, unit):
         queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 1)), "m": dpf.mean("x", bounds=(0, 1))}
-        dpf.release(path, "k", ledger=dpf.Ledger(1, 1e-5), epsilon=0.1, delta=1e-6, **queries, **arguments)
+        dpf.release(
+            path,
+            "k",
+            ledger=dpf.Ledger(1, 1e-5),
+            epsilon=0.1,
+            delta=1e-6,
+            **{"privacy_unit": "row", **queries, **arguments},
+        )
     assert explained
     assert not any("python" in text.lower() or "udf" in text.lower() for text in explained)

@@ -217,7 +217,10 @@ def test_special_values_by_the_declared_rule(bounds, public, unit, without_noise
     release = released(data, "k", keys=keys, s=dpf.sum("x", bounds=bounds), m=dpf.mean("x", bounds=bounds), **unit)
     lower, upper = float(bounds[0]), float(bounds[1])
     queries = {"s": dpf.sum("x", bounds=bounds), "m": dpf.mean("x", bounds=bounds)}
-    parts = [planned.parts[0] for planned in dpf.plan(data, epsilon=1, **queries)._blueprint.queries]
+    parts = [
+        planned.parts[0]
+        for planned in dpf.plan(data, epsilon=1, **{"privacy_unit": "row", **queries})._blueprint.queries
+    ]
 
     def total(measure):
         lowest, highest = measure.lower, measure.upper
@@ -307,7 +310,13 @@ def test_every_source_gives_the_same_exact_figures(tmp_path, without_noise, rele
 def test_names_that_would_collide_are_refused(names):
     data = pl.DataFrame({"k": ["a"], "h": [1.0]})
     with pytest.raises(ParameterError, match=f"'{names[-1]}'"):
-        dpf.plan(data, ["k", dpf.bins("h", [0, 1])], epsilon=1, delta=1e-6, **dict.fromkeys(names, dpf.count()))
+        dpf.plan(
+            data,
+            ["k", dpf.bins("h", [0, 1])],
+            epsilon=1,
+            delta=1e-6,
+            **{"privacy_unit": "row", **dict.fromkeys(names, dpf.count())},
+        )
 
 
 def test_a_key_column_may_not_bear_the_name_of_a_scale():
@@ -346,7 +355,7 @@ def test_columns_may_have_any_name_or_are_refused(name, lazy, without_noise, rel
         for by, extra in ((name, {}), (None, unit)):
             plan = None
             with suppress(ColumnError, ParameterError):
-                plan = dpf.plan(source, by, epsilon=1, delta=1e-6, **queries, **extra)
+                plan = dpf.plan(source, by, epsilon=1, delta=1e-6, **{"privacy_unit": "row", **queries, **extra})
             if plan is not None:
                 frame = plan.run(dpf.Ledger(epsilon=1, delta=1e-6)).frame
                 assert frame["n"].to_list() == ([100, 200, 100] if by else [10])

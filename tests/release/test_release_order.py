@@ -30,7 +30,7 @@ KEYS = pl.DataFrame({"k": ["a", "b", "c"]})
 
 def a_plan(data=FRAME, **changed):
     arguments = {"keys": KEYS, "n": dpf.count(), "s": dpf.sum("v", bounds=(0, 2)), "epsilon": 0.5, "dataset": "d"}
-    return dpf.plan(data, "k", **{**arguments, **changed})
+    return dpf.plan(data, "k", **{"privacy_unit": "row", **arguments, **changed})
 
 
 def spent(ledger):

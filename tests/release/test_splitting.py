@@ -102,7 +102,11 @@ def a_plan(**changed):
     }
     # Beside rho only private keys take a delta.
     delta = 1e-6 if changed.get("rho") is None or changed.get("keys", KEYS) is None else 0
-    return dpf.plan(FRAME, "k", **{"epsilon": 0.7, "delta": delta, "keys": KEYS, "dataset": "d", **queries, **changed})
+    return dpf.plan(
+        FRAME,
+        "k",
+        **{"privacy_unit": "row", "epsilon": 0.7, "delta": delta, "keys": KEYS, "dataset": "d", **queries, **changed},
+    )
 
 
 SPLITS = [
@@ -265,7 +269,7 @@ def test_weights_of_errors():
     """With each query's squared sensitivity as the inverse weight, optimal is even."""
     parts = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 600))}
     split = ("optimal", {"s": Fraction(1, 600**2)})
-    plan = dpf.plan(FRAME, epsilon=1, split=split, **parts)
+    plan = dpf.plan(FRAME, epsilon=1, split=split, **{"privacy_unit": "row", **parts})
     assert plan.to_frame()["epsilon"].to_list() == pytest.approx([0.5, 0.5], rel=1e-12)
     assert "weighing s 2.77778e-06" in plan.explain()
 
@@ -411,7 +415,7 @@ def test_a_plan_by_rho_is_refused_by_a_basic_ledger_before_anything():
 def test_bad_budgets_by_rho(given, argument):
     queries = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 1)), **given}
     with pytest.raises(ParameterError, match=f"^{argument} "):
-        dpf.plan(FRAME, **queries)
+        dpf.plan(FRAME, **{"privacy_unit": "row", **queries})
 
 
 def test_keys_by_rho_need_a_delta():

@@ -26,7 +26,7 @@ def people(rows: int = 5_000) -> pl.DataFrame:
 
 def plan(frame=None, **changes):
     parameters = {"by": "age", "keys": KEYS, "workload": WORKLOAD, "epsilon": 0.5, **changes}
-    return dpf.plan(people() if frame is None else frame, **parameters)
+    return dpf.plan(people() if frame is None else frame, **{"privacy_unit": "row", **parameters})
 
 
 def exact(frame: pl.DataFrame) -> np.ndarray:
@@ -163,12 +163,12 @@ def test_keys_of_several_columns_are_numbered_as_cells_are():
     frame = pl.DataFrame({"size": ["small"] * 9 + ["large"] * 5, "year": [1, 2] * 7})
     keys = pl.DataFrame({"size": ["small", "large"]}).join(pl.DataFrame({"year": [2, None, 1]}), how="cross")
     parameters = {"workload": dpf.workloads.identity((2, 3)), "epsilon": 1}
-    dpf.plan(frame, by=["size", "year"], keys=keys, **parameters)
+    dpf.plan(frame, by=["size", "year"], keys=keys, **{"privacy_unit": "row", **parameters})
     for changed in (keys.sort("year"), keys.reverse()[[0, 1, 2, 3, 5, 4]], keys.sort("year", nulls_last=True)):
         with pytest.raises(ParameterError, match="keys must be in the order of the workload's cells, 2 x 3"):
-            dpf.plan(frame, by=["size", "year"], keys=changed, **parameters)
+            dpf.plan(frame, by=["size", "year"], keys=changed, **{"privacy_unit": "row", **parameters})
     with pytest.raises(ParameterError, match="along 'year'"):
-        dpf.plan(frame, by=["year", "size"], keys=keys, **parameters)
+        dpf.plan(frame, by=["year", "size"], keys=keys, **{"privacy_unit": "row", **parameters})
 
 
 def test_explanation_names_strategy_noise_error_and_what_else_was_considered():
@@ -248,7 +248,11 @@ def test_what_is_cut_off_is_said():
     steps = dpf.strategies.square_root(8)
     keys = pl.DataFrame({"a": np.repeat(range(8), 8), "b": np.tile(range(8), 8)})
     parameters = {"by": ["a", "b"], "keys": keys, "workload": dpf.workloads.identity((8, 8)), "epsilon": 1}
-    both = dpf.plan(pl.DataFrame({"a": [1], "b": [2]}), strategy=dpf.strategies.product(steps, steps), **parameters)
+    both = dpf.plan(
+        pl.DataFrame({"a": [1], "b": [2]}),
+        strategy=dpf.strategies.product(steps, steps),
+        **{"privacy_unit": "row", **parameters},
+    )
     assert f"cells above {both._blueprint.best.strategy.largest_count:,} are measured as that" in both.explain()
     assert "measured as that" not in plan().explain()
 
@@ -268,7 +272,7 @@ class TestAdaptive:
         truth = dpf.workloads.prefix(cells).answer(np.bincount(frame["age"], minlength=cells))
 
         def error(**changes) -> float:
-            released = dpf.plan(frame, **given, **changes).run(dpf.Ledger(epsilon=1.0))
+            released = dpf.plan(frame, **{"privacy_unit": "row", **given, **changes}).run(dpf.Ledger(epsilon=1.0))
             return float(np.square(released.frame["answer"].to_numpy() - truth).mean())
 
         adaptive = np.mean([error(strategy="adaptive") for _ in range(5)])

@@ -75,10 +75,12 @@ class TestFigures:
             **own.get(rule, {"key_selection": rule}),
             **QUERIES,
         }
-        release = dpspark.release(trips, **asked, path=tmp_path / "noisy", ledger=ledger(), files=2)
+        release = dpspark.release(
+            trips, **{"privacy_unit": "row", **asked}, path=tmp_path / "noisy", ledger=ledger(), files=2
+        )
         ours = release.collect().frame
         here = {**asked, "key_selection": "threshold"} if rule == "auto" and unit else asked
-        theirs = dpf.release(pl.DataFrame(trips.toArrow()), **here, ledger=ledger()).frame
+        theirs = dpf.release(pl.DataFrame(trips.toArrow()), **{"privacy_unit": "row", **here}, ledger=ledger()).frame
         assert ours.schema == theirs.schema
         assert release.frame.columns == ours.columns
         assert (release.entry, release.spent.epsilon) == (1, pytest.approx(300))
@@ -108,7 +110,9 @@ class TestFigures:
             "IF(id % 3 = 0, '', concat('\u00e4', id % 3)) word",
         )
         asked = {"epsilon": 300.0, "delta": 1e-3, "n": dpf.count()}
-        release = dpspark.release(frame, by, path=tmp_path / "noisy", ledger=ledger(), **asked)
+        release = dpspark.release(
+            frame, by, path=tmp_path / "noisy", ledger=ledger(), **{"privacy_unit": "row", **asked}
+        )
         assert [field.dataType for field in release.frame.schema][:5] == [field.dataType for field in frame.schema]
         expected = {tuple(row) for row in frame.distinct().collect()}
         assert {tuple(row) for row in release.frame.select(*by).collect()} == expected
@@ -143,7 +147,9 @@ class TestFigures:
             keys = {"delta": 1e-6} if selected else {"keys": KEYS}
             paid = ledger()
             path = tmp_path / f"{number}"
-            release = dpspark.release(frame, "city", path=path, ledger=paid, epsilon=1.0, n=dpf.count(), **keys)
+            release = dpspark.release(
+                frame, "city", path=path, ledger=paid, epsilon=1.0, n=dpf.count(), **{"privacy_unit": "row", **keys}
+            )
             assert release.frame.count() == (0 if selected else 4)
             assert paid.spent.epsilon == 1.0
             assert release.collect().frame.height == (0 if selected else 4)
@@ -152,7 +158,9 @@ class TestFigures:
 class TestCharge:
     def test_a_plan_runs_once(self, trips, tmp_path):
         paid = ledger()
-        plan = dpspark.plan(trips, "city", path=tmp_path / "noisy", keys=KEYS, epsilon=0.5, **QUERIES)
+        plan = dpspark.plan(
+            trips, "city", path=tmp_path / "noisy", keys=KEYS, epsilon=0.5, **{"privacy_unit": "row", **QUERIES}
+        )
         assert "noise drawn by Spark" in plan.explain()
         assert paid.history().is_empty()
         first = plan.run(paid)
@@ -270,7 +278,7 @@ class TestTraces:
             by = ["city", dpf.bins("hour", [0, 6, 12, 18])]
             path = tmp_path / str(number)
             asked = {"delta": 1e-3, "epsilon": 300.0, "key_selection": "threshold", "n": dpf.count()}
-            dpspark.release(frame, by, path=path, ledger=ledger(), files=4, **asked)
+            dpspark.release(frame, by, path=path, ledger=ledger(), files=4, **{"privacy_unit": "row", **asked})
             parts = {part.name[:10]: pl.read_parquet(part) for part in path.glob("part-*.parquet")}
             layouts.append({name: part.select("city", "hour").rows() for name, part in parts.items()})
         assert sum(map(len, layouts[0].values())) == 12
@@ -286,7 +294,7 @@ class TestRefusals:
         def refused(line, error=ParameterError, data=trips, by="city", path=tmp_path / "noisy", **asked):
             given = {"epsilon": 1.0, "delta": 1e-6, "n": dpf.count(), **asked}
             with pytest.raises(error, match=line) as caught:
-                dpspark.release(data, by, path=path, ledger=paid, **given)
+                dpspark.release(data, by, path=path, ledger=paid, **{"privacy_unit": "row", **given})
             assert "\n" not in str(caught.value)
 
         (tmp_path / "there").mkdir()
