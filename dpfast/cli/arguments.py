@@ -44,10 +44,8 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
     asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema)
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
     keys_use_schema = keys is not None and given["keys"].lower().endswith(CSV_SUFFIXES)
-    if given["privacy_unit"] is None:
-        tell(f"{_NO_UNIT}; name the column that says whose row it is: --unit COLUMN, or say --unit row")
     try:
-        return _plan(
+        plan = _plan(
             list(given["files"]),
             by,
             split=_read_split(given["split"]),
@@ -63,6 +61,9 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
             raise
         # What the library would have written instead is no option of a shell.
         raise CommandError(f"--{str(error).rpartition(';')[0]}; {_SPLIT_MEND}") from None
+    if given["privacy_unit"] is None:
+        tell(f"{_NO_UNIT}; name the column that says whose row it is: --unit COLUMN, or say --unit row")
+    return plan
 
 
 _NO_UNIT = "without --unit each row is a privacy unit, and whoever has several rows is protected for each of them alone"

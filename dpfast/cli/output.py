@@ -28,6 +28,8 @@ __all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "write_frame"]
 #: What a release's file may end in, and the method that writes it; all others are Arrow files.
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
 FRAME_SUFFIXES = (*_WRITERS, ".arrow", ".ipc", ".feather")
+#: Characters that are written to standard output at once.
+_PIECE = 2**15
 
 
 class Target:
@@ -148,7 +150,10 @@ class Outputs:
         place = "standard output"
         try:
             if self.frame is None:
-                sys.stdout.write(frame.write_csv())
+                text = frame.write_csv()
+                # Unbuffered streams (PYTHONUNBUFFERED) take what fits in the pipe of one write, and say nothing.
+                for start in range(0, len(text), _PIECE):
+                    sys.stdout.write(text[start : start + _PIECE])
                 sys.stdout.flush()
                 if is_left(sys.stdout):
                     raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

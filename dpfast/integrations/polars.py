@@ -58,6 +58,7 @@ from dpfast.releases.request import (
     Population,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
 from dpfast.workloads.workload import OwnQueries
@@ -245,6 +246,11 @@ class Frames(Generic[_Frame]):
 
         """
         return synthesize(self._frame, **_arguments(locals()))
+
+    def __repr__(self) -> str:
+        """Name the frame's columns, if they are known: how many rows there are is private."""
+        columns = f" of {brief(self._own.columns)}" if isinstance(self._own, pl.DataFrame) else ""
+        return f"Frames({type(self._own).__name__}{columns})"
 
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:

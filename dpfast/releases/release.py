@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import polars as pl
@@ -15,6 +16,7 @@ from dpfast.charts.drawing import ChartPath
 from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
 from dpfast.releases.lazy import Figures, scan_figures
+from dpfast.releases.showing import html_release, shown_release
 from dpfast.synthesis.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -182,5 +184,13 @@ class Release:
         return self._chart(self.frame, path, query, OWN_TOP.read_optional("top", top))
 
     def __repr__(self) -> str:
-        """Show the frame and what it cost."""
-        return f"Release of {self._about}; spent {self.spent}\n{self.frame}"
+        """Show the first rows, each value with its interval, and what they cost."""
+        return "\n".join(shown_release(self._heading, self._frame))
+
+    def _repr_html_(self) -> str:
+        return html_release(self._heading, self._frame)
+
+    @property
+    def _heading(self) -> str:
+        empty = "" if self.why_empty is None else f"; {self.why_empty}"
+        return f"Release of {shorten(self._about, 200)}; spent {self.spent} (entry {self.entry}){empty}"

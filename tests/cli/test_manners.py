@@ -6,6 +6,7 @@ Every command is in the tables, which the first test holds.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -17,7 +18,6 @@ from dpfast.cli import main
 
 DPFAST = [sys.executable, "-m", "dpfast"]
 LEDGER = ["--ledger", "ledger.db"]
-BUDGET = [*LEDGER, "--budget-epsilon", "9", "--budget-delta", "1e-3"]
 RELEASE = [
     "release",
     "trips.parquet",
@@ -184,7 +184,8 @@ def test_a_reader_who_leaves_is_no_error(place, name):
     assert (process.wait(timeout=1200), told) == (code, "")
 
 
-def test_a_release_whose_reader_leaves_is_kept(place):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_release_whose_reader_leaves_is_kept(place, unbuffered):
     """It was paid for, and so a line says where all of it is."""
     wide = pl.DataFrame({"k": range(200_000)})
     wide.write_parquet("wide.parquet")
@@ -201,8 +202,9 @@ def test_a_release_whose_reader_leaves_is_kept(place):
         "--epsilon",
         "1",
     ]
-    command = [*DPFAST, *asked, *BUDGET[:-4], "--dataset", "trips.parquet", "--out", "-"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*DPFAST, *asked, *LEDGER, "--dataset", "trips.parquet", "--out", "-"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **streams, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     assert process.stdout.readline() == "k,count,count_scale,count_lower,count_upper\n"
     process.stdout.close()
     kept, charged = process.stderr.read().splitlines()
