@@ -25,6 +25,7 @@ from dpfast.cli.options import (
     DATASET,
     EPSILON,
     FILES,
+    LIMIT,
     NEIGHBORS,
     RHO,
     SCHEMA,
@@ -108,13 +109,18 @@ _release_options = combined(
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN|row", help="Whose privacy is kept; row where each row is a unit."
     ),
-    click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+    click.option(
+        "--max-groups",
+        type=LIMIT,
+        metavar="N",
+        help="Keep at most N groups of each unit, at random; auto, for both limits: all rows, cut to a norm.",
+    ),
     click.option(
         "--max-rows",
         "max_rows_per_group",
-        type=int,
+        type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group.",
+        help="Keep at most N rows of each unit in each group; or auto.",
     ),
     EPSILON,
     RHO,

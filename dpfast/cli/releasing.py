@@ -93,6 +93,10 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *
     say("\n".join(lines), err=outputs.frame is None)
 
 
+#: Of noise that depends on what is drawn first.
+_LATER = "known when it is drawn"
+
+
 def show_plan(plan: Plan) -> None:
     """Print a plan to standard output."""
     if wants_document():
@@ -110,10 +114,10 @@ def show_plan(plan: Plan) -> None:
         (
             row["query"],
             row["measure"],
-            f"{row['norm']} {row['sensitivity']:g} = {row['reason']}",
-            row["kernel"],
-            f"{row['scale']:g}",
-            f"{row['error95']:g}",
+            _LATER if row["sensitivity"] is None else f"{row['norm']} {row['sensitivity']:g} = {row['reason']}",
+            row["kernel"] or "",
+            "" if row["scale"] is None else f"{row['scale']:g}",
+            "" if row["error95"] is None else f"{row['error95']:g}",
             f"{row['epsilon']:.6g}",
             f"{row['delta']:.6g}",
         )

@@ -40,11 +40,14 @@ def read_unit(column: str | None, max_groups: object, max_rows_per_group: object
         if bound is None:
             allowed = f"{BOUND.allowed} where privacy_unit is given"
             raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
+        if bound == "auto":
+            allowed = f'{BOUND.allowed} here, or "auto" for both max_groups and max_rows_per_group'
+            raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
     groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
     return PrivacyUnit(column, groups, rows, neighbors)
 
 
-def check_row(max_groups: int | None, columns: Collection[str]) -> None:
+def check_row(max_groups: int | str | None, columns: Collection[str]) -> None:
     """Refuse ``"row"`` where it may mean two things: it is never taken for each row if a column has that name."""
     if max_groups is None and ROW in columns:
         allowed = f"given with max_groups= and max_rows_per_group= where the data have a column {ROW!r}"

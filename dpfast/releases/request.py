@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
-from dpfast.accounting.privacy_unit import Neighbors, OwnBound, PrivacyUnit
+from dpfast.accounting.privacy_unit import AskedBound, Neighbors, PrivacyUnit
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
 from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
@@ -53,8 +53,8 @@ class Request:
     split: Splitting
     keys: Keys
     privacy_unit: OwnColumn
-    max_groups: OwnBound
-    max_rows_per_group: OwnBound
+    max_groups: AskedBound
+    max_rows_per_group: AskedBound
     neighbors: Neighbors
     mechanism: AskedMechanism
     key_selection: AskedRule
@@ -83,6 +83,17 @@ class Request:
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""
         return read_unit(self.privacy_unit, self.max_groups, self.max_rows_per_group, self.neighbors)
+
+    @property
+    def limits(self) -> tuple[int | None, int | None]:
+        """What is kept of each unit, None where each row is one: numbers, as `read_unit` has checked."""
+        groups, rows = (None if limit == "auto" else limit for limit in (self.max_groups, self.max_rows_per_group))
+        return groups, rows
+
+    @property
+    def clips(self) -> bool:
+        """Whether units are clipped to a norm that is chosen privately, in place of bounds."""
+        return self.max_groups == "auto" and self.max_rows_per_group == "auto"
 
     def read_budget(self, *, selects_keys: bool = False) -> Budget:
         """Return the budget of the whole release."""

@@ -211,8 +211,7 @@ REFUSED = {
     "other candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=["b"]), privacy_unit="row", epsilon=1),
     "integer candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=[1]), privacy_unit="row", epsilon=1),
     "a list as key": lambda data: dpf.plan(
-        data.with_columns(pl.concat_list("k")), "k", n=dpf.count(),
-        privacy_unit="row", epsilon=1
+        data.with_columns(pl.concat_list("k")), "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-6
     ),
     "a list as unit": lambda data: dpf.plan(
         data.with_columns(pl.concat_list("k")), privacy_unit="k", max_groups=1, max_rows_per_group=1, n=dpf.count(),
