@@ -243,7 +243,7 @@ def test_a_plan_by_rho_is_refused_by_a_basic_ledger_before_anything():
 def test_bad_budgets_by_rho(given, argument):
     queries = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 1)), **given}
     with pytest.raises(ParameterError, match=f"^{argument} "):
-        dpf.plan(FRAME, **queries)
+        dpf.plan(FRAME, **{"privacy_unit": "row", **queries})
 
 
 def test_keys_by_rho_need_a_delta():

@@ -45,7 +45,9 @@ def test_the_frame_has_a_row_for_every_noisy_measure():
 def test_a_charge_of_each_measure_where_nothing_is_shared():
     """The number of a charge tells which rows are paid for once, together."""
     asked = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 4))}
-    plan = dpf.plan(FRAME, "k", keys=KEYS, epsilon=1, mechanism="laplace", dataset="d", **asked)
+    plan = dpf.plan(
+        FRAME, "k", keys=KEYS, epsilon=1, mechanism="laplace", dataset="d", **{"privacy_unit": "row", **asked}
+    )
     frame = plan.to_frame()
     assert frame["charge"].to_list() == [0, 1]
     assert frame["event"].to_list() == [repr(charge.event) for charge in plan._blueprint.charges]

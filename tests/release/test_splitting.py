@@ -194,7 +194,7 @@ def test_weights_of_errors():
     """With each query's squared sensitivity as the inverse weight, optimal is even."""
     parts = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 600))}
     split = ("optimal", {"s": Fraction(1, 600**2)})
-    plan = dpf.plan(FRAME, epsilon=1, split=split, **parts)
+    plan = dpf.plan(FRAME, epsilon=1, split=split, **{"privacy_unit": "row", **parts})
     assert plan.to_frame()["epsilon"].to_list() == pytest.approx([0.5, 0.5], rel=1e-12)
     assert "weighing s 2.77778e-06" in plan.explain()
 
