@@ -60,6 +60,11 @@ class _Commands(click.Group):
         except (click.UsageError, click.Abort, KeyboardInterrupt, DpfastError, OSError, MemoryError) as error:
             tell(described(error))
             code = exit_code(error)
+        except SystemExit as error:
+            # Of click, where the reader of a pipe is gone: its 1 would say that a claim is refuted.
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
+            code = ExitCode.FILES
         finally:
             with suppress(ValueError):  # not in the main thread, where nothing was changed
                 signal.signal(signal.SIGINT, handler)
