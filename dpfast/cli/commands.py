@@ -49,6 +49,7 @@ class _Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit."""
         replace_closed_streams()
+        stream = sys.stdout
         extra["standalone_mode"] = False
         code: Any = ExitCode.DONE
         handler = signal.getsignal(signal.SIGINT)
@@ -61,8 +62,9 @@ class _Commands(click.Group):
             tell(described(error))
             code = exit_code(error)
         except SystemExit as error:
-            # Of click, where the reader of a pipe is gone: its 1 would say that a claim is refuted.
-            if not isinstance(error.__context__, BrokenPipeError):
+            # Where the reader of a pipe is gone, click puts another stream in its place, and rich raises this instead:
+            # their 1 would say that a claim is refuted.
+            if sys.stdout is stream and not isinstance(error.__context__, BrokenPipeError):
                 raise
             code = ExitCode.FILES
         finally:
