@@ -24,6 +24,7 @@ from dpfast.cli.options import (
     DATASET,
     EPSILON,
     FILES,
+    LIMIT,
     NEIGHBORS,
     RHO,
     SCHEMA,
@@ -37,6 +38,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
+from dpfast.cli.terminal import replace_closed_streams
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
@@ -47,6 +49,7 @@ class _Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit."""
+        replace_closed_streams()
         extra["standalone_mode"] = False
         code: Any = ExitCode.DONE
         handler = signal.getsignal(signal.SIGINT)
@@ -86,8 +89,10 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}"
-    return click.option(f"--{kind}", f"{kind}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable.")
+    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    return click.option(
+        f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
+    )
 
 
 _release_options = combined(
@@ -96,6 +101,22 @@ _release_options = combined(
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
+    click.option("--units", is_flag=False, flag_value="units", metavar="[NAME]", help="Ask for the number of units."),
+    _query("variance", "LOW:HIGH", "a variance"),
+    _query("std", "LOW:HIGH", "a standard deviation"),
+    _query("covariance", "LOW:HIGH:OTHER:LOW:HIGH", "a covariance of two columns"),
+    _query(
+        "proportion",
+        "TEST:VALUE",
+        "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
+        "Booleans, COLUMN alone asks for those that are true",
+    ),
+    _query("count-distinct", "", "the number of different values"),
+    _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
+    _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
+    _query("cdf", "POINT,...", "the part of values at or below each point"),
+    _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),
+    _query("maximum", "LOW:HIGH", "a high quantile in place of the maximum"),
     _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
     _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
     click.option(
@@ -104,13 +125,18 @@ _release_options = combined(
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN", help="Whose privacy is kept; by default, each row is a unit."
     ),
-    click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+    click.option(
+        "--max-groups",
+        type=LIMIT,
+        metavar="N",
+        help="Keep at most N groups of each unit, at random; auto, for both limits: all rows, cut to a norm.",
+    ),
     click.option(
         "--max-rows",
         "max_rows_per_group",
-        type=int,
+        type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group.",
+        help="Keep at most N rows of each unit in each group; or auto.",
     ),
     EPSILON,
     RHO,

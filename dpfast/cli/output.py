@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
+from dpfast.cli.terminal import is_closed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.cli.options import Destination
 
-__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "write_frame"]
+__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "write_frame"]
 
 #: What a release's file may end in, and the method that writes it; all others are Arrow files.
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
@@ -121,12 +122,11 @@ class Outputs:
         out, plot, overwrite = destination.out, destination.plot, destination.overwrite
         keep = (*keep, destination.ledger)
         try:
-            if plot is not None:
-                from dpfast.charts import CHART_SUFFIXES, check_chart
-
-                self.chart = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
-                check_chart(plot)
-            if out != "-":
+            self.chart = chart_target(plot, overwrite=overwrite, keep=keep)
+            if out == "-":
+                if is_closed(sys.stdout):
+                    raise FileTroubleError("standard output is closed; give --out FILE")
+            else:
                 self.frame = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
         except BaseException:
             self.__exit__()
@@ -145,7 +145,7 @@ class Outputs:
         place = "standard output"
         try:
             if self.frame is None:
-                sys.stdout.write(frame.write_csv())
+                sys.stdout.write(_flat(frame).write_csv())
                 sys.stdout.flush()
             else:
                 place = repr(str(self.frame.path))
@@ -175,9 +175,35 @@ class Outputs:
         return lines if self.chart is None else [*lines, f"wrote {self.chart.path}"]
 
 
+def chart_target(plot: str | None, *, overwrite: bool, keep: Sequence[str]) -> Target | None:
+    """Return the place of a chart, where one is asked for and can be drawn."""
+    if plot is None:
+        return None
+    from dpfast.charts import CHART_SUFFIXES, check_chart
+
+    target = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
+    try:
+        check_chart(plot)
+    except BaseException:
+        target.discard()
+        raise
+    return target
+
+
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""
-    getattr(frame, _WRITERS.get(path.suffix.lower(), "write_ipc"))(path)
+    suffix = path.suffix.lower()
+    getattr(_flat(frame) if suffix == ".csv" else frame, _WRITERS.get(suffix, "write_ipc"))(path)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with lists, which CSV does not have, as text that JSON reads: ``[3, 5]``."""
+    import polars as pl
+
+    lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
+    return frame.with_columns(
+        pl.format("[{}]", pl.col(name).cast(pl.List(pl.String)).list.join(", ")).alias(name) for name in lists
+    )
 
 
 def _rescue(frame: pl.DataFrame) -> str:
@@ -191,6 +217,6 @@ def _rescue(frame: pl.DataFrame) -> str:
             os.close(descriptor)
             write_frame(frame, Path(name))
             return f"written to {os.path.abspath(name)}"
-    click.echo(frame.write_csv())
+    click.echo(_flat(frame).write_csv())
     sys.stdout.flush()
     return "written to standard output"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -13,40 +13,42 @@ from numpy.typing import NDArray
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.columns import borrow
-from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.keys.optimal import select_keys
 from dpfast.mechanisms.keys.policy import sums_by_policy
 from dpfast.mechanisms.keys.weights import select_by_weights
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
-from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
-from dpfast.mechanisms.selection.modes import draw_modes
-from dpfast.queries import QuantileQuery
+from dpfast.mechanisms.selection.modes import draw_modes, draw_ranked
+from dpfast.queries import Measure
 from dpfast.randomness import RandomSource, SystemRandom
+from dpfast.releases.answers import answer
+from dpfast.releases.distribution_answers import block_sums
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
+    Combined,
     DrawnModes,
+    DrawnPart,
     DrawnQuantiles,
     DrawnTogether,
-    NoisyMeasure,
     Part,
     PlannedQuery,
+    drawn_parts,
+    exact_measures,
 )
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
 
-#: Gives what one measure of one query draws from, called once for each; of the selection of keys by itself the query
-#: is "", a name that no query has.
-Sources: TypeAlias = Callable[[str, str], RandomSource]
+#: Gives what one part draws from, called once for each, with its number; or with "keys" for a selection of keys.
+Sources: TypeAlias = Callable[[str], RandomSource]
 
-#: An interval misses the true value with this probability.
-_MISS = 0.05
+#: Two whole numbers up to here make an int64.
+_FAR = 2**62 - 1
 
 
-def _fresh_keys(query: str, measure: str) -> RandomSource:
+def _fresh_keys(part: str) -> RandomSource:
     return SystemRandom()
 
 
@@ -68,30 +70,42 @@ def draw(
     exact
         The exact aggregates that it asked for.
     sources
-        What every measure draws from.
+        What every part draws from.
 
     """
-    measures: Sequence[Any] = exact.measures
-    keys = exact.keys
-    drawn: dict[int, NDArray[np.int64]] = {}
-    names = [(planned.name, str(number)) for planned in queries for number in range(len(planned.parts))]
+    parts = drawn_parts(planned.parts for planned in queries)
+    figures = dict(zip(exact_measures(part.measure for part in parts), exact.measures, strict=True))
+    keys, drawn = exact.keys, dict[int, NDArray[np.int64]]()
     if key_share is not None:
-        parts = [part for planned in queries for part in planned.parts]
-        tested = names[key_share.rule.place] if isinstance(key_share.rule, ReleasedCount) else ("", "keys")
-        shown, drawn = _selected(key_share, parts, exact, sources(*tested))
+        tested = str(key_share.rule.place) if isinstance(key_share.rule, ReleasedCount) else "keys"
+        shown, drawn = _selected(key_share, parts, figures, exact, sources(tested))
         keys, order = _rebuilt_keys(keys, shown)
-        measures = [values[order] for values in measures]
+        figures = {measure: values[order] for measure, values in figures.items()}
+        # What decided which keys are shown is itself released: no second draw.
         drawn = {place: noisy[order] for place, noisy in drawn.items()}
+    for place, part in enumerate(parts):
+        if place not in drawn:
+            drawn[place] = _drawn(_exact(part, figures), part, sources(str(place)))
     columns: list[pl.Series] = keys.get_columns()
-    place = 0
     for planned in queries:
-        noisy = []
-        for part in planned.parts:
-            # What decided which keys are shown is itself released: no second draw.
-            noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, sources(*names[place])))
-            place += 1
-        columns.extend(_answer(planned, noisy))
+        columns.extend(answer(planned, [_taken(part, parts, drawn) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
+
+
+def _exact(part: DrawnPart, figures: Mapping[Measure, Any]) -> Any:
+    """Return the exact figures of a part: those missing are the rows less those with a value."""
+    measure = part.measure
+    if measure.kind == "missing":
+        return figures[Measure("rows")] - figures[Measure("values", measure.column)]
+    return figures[measure]
+
+
+def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return what a query takes of what was drawn."""
+    if isinstance(part, Combined):
+        first, second = (np.clip(_taken(one, parts, drawn), -_FAR, _FAR) for one in (part.first, part.second))
+        return first + part.sign * second
+    return drawn[next(place for place, other in enumerate(parts) if other is part)]
 
 
 def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, selected: bool) -> pl.DataFrame:
@@ -109,7 +123,7 @@ def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, s
     """
     columns = (_as_shown(keys) if selected else keys).get_columns()
     for planned in queries:
-        columns.extend(_answer(planned, [_no_figures(part) for part in planned.parts]))
+        columns.extend(answer(planned, [_no_figures(part) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
 
 
@@ -118,11 +132,19 @@ def _no_figures(part: Part) -> NDArray[np.int64]:
         return np.empty((0, len(part.tree.parts)), np.int64)
     if isinstance(part, DrawnTogether):
         return np.empty((0, len(part.calibration.parts)), np.int64)
+    if part.measure.kind == "bins":
+        return np.empty((0, part.measure.figures), np.int64)
+    if isinstance(part, DrawnModes) and part.winners > 1:
+        return np.empty((0, part.winners), np.int64)
     return np.empty(0, np.int64)
 
 
 def _selected(
-    key_share: KeyShare, parts: Sequence[Part], exact: Aggregates, source: RandomSource
+    key_share: KeyShare,
+    parts: Sequence[DrawnPart],
+    figures: Mapping[Measure, Any],
+    exact: Aggregates,
+    source: RandomSource,
 ) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
     """Return which keys are shown, and the noisy measures that decided it, by their place, for all keys."""
     assert exact.units is not None
@@ -130,7 +152,7 @@ def _selected(
     if isinstance(rule, OneByOne):
         return select_keys(exact.units, rule.table, source), {}
     if isinstance(rule, ReleasedCount):
-        noisy = _drawn(exact.measures[rule.place], parts[rule.place], source)
+        noisy = _drawn(_exact(parts[rule.place], figures), parts[rule.place], source)
         return noisy >= rule.threshold, {rule.place: noisy}
     if isinstance(rule, NoisyUnits):
         return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
@@ -194,9 +216,11 @@ def _fresh(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, array, dtype=pl.String)
 
 
-def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
+def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int64]:
     """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
     if isinstance(part, DrawnModes):
+        if part.winners > 1:
+            return draw_ranked(exact, part.measure.points, part.slope, part.winners, source)
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
@@ -204,6 +228,9 @@ def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
     if isinstance(part, DrawnTogether):
         drawn = draw_joint_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
+    if part.measure.kind == "bins":
+        measured = block_sums(exact, part.measure.blocks)
+        return _noisy(measured.ravel(), part.mechanism, part.scale, source).reshape(measured.shape)
     return _noisy(exact, part.mechanism, part.scale, source)
 
 
@@ -212,56 +239,3 @@ def _noisy(values: NDArray[np.int64], mechanism: NoiseKind, scale: float, source
     draw = laplace_noise if mechanism == "laplace" else gaussian_noise
     noisy: NDArray[np.int64] = draw(borrow(values), scale, source)
     return noisy
-
-
-def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
-    """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
-    part, total = planned.parts[0], noisy[0]
-    columns: tuple[pl.Series | NDArray[Any], ...]
-    if isinstance(part, DrawnModes):
-        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
-    elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
-        assert isinstance(planned.query, QuantileQuery)
-        whole = planned.whole and part.measure.step_exponent >= 0
-        values = total * int(part.step) if whole else part.measure.grid.values(total)
-        columns = (
-            *(values[:, place] for place in planned.query.order),
-            np.full(len(total), part.reach(_MISS)),
-        )
-    elif planned.query.kind == "mean":
-        columns = _mean(planned, *noisy)
-    else:
-        reach = half_width(part.mechanism, part.scale, _MISS)
-        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
-        scale = np.full(total.size, part.scale * part.step)
-        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
-    return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
-
-
-def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
-    limits = np.iinfo(np.int64)
-    if move >= 0:
-        return np.minimum(values, limits.max - move) + move
-    return np.maximum(values, limits.min - move) + move
-
-
-def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
-
-    The interval combines those of sum and count, each missing with half the probability (a union bound).
-    """
-    summed, counted = planned.parts
-    assert isinstance(summed, NoisyMeasure)
-    assert isinstance(counted, NoisyMeasure)
-    assert planned.query.bounds is not None
-    low, high = planned.query.bounds
-    middle = summed.measure.centre * summed.step
-    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
-    reach_of_count = half_width(counted.mechanism, counted.scale, _MISS / 2)
-    sums = total * summed.step
-    rows = np.maximum(count, 1).astype(np.float64)
-    fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
-    value = np.clip(middle + sums / rows, low, high)
-    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
-    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)

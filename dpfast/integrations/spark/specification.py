@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.expanding import expanded, gathered
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
 from dpfast.columns.tables import rows_alone
 from dpfast.integrations.spark.block_keys import BlockKeys
+from dpfast.queries import Measure
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
-from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
+from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery, drawn_parts, exact_measures
 
 __all__ = ["KeyField", "NoiseSpecification", "specify"]
 
@@ -56,12 +58,16 @@ class NoiseSpecification:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of an exact block's columns."""
-        measures = sum(len(planned.parts) for planned in self.queries)
         return (
             *(f"key{place}" for place in range(len(self.keys))),
             "units",
-            *(f"measure{place}" for place in range(measures)),
+            *(f"measure{place}" for place in range(len(expanded(self.measures)))),
         )
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The exact figures of which all that is drawn is made, in order."""
+        return exact_measures(part.measure for part in drawn_parts(planned.parts for planned in self.queries))
 
     def draw(self, block: Any, keys: BlockKeys) -> pl.DataFrame:
         """Return what is released of a block, an Arrow table of `columns`.
@@ -73,7 +79,8 @@ class NoiseSpecification:
         """
         shown = {field.name: _shown(block[f"key{place}"], field) for place, field in enumerate(self.keys)}
         frame = pl.DataFrame(shown) if shown else rows_alone(block.num_rows)
-        measures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
+        figures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
+        measures: list[Any] = gathered(self.measures, figures)
         return draw(self.queries, self.key_share, Aggregates(frame, _whole(block["units"]), measures), keys)
 
     @cached_property

@@ -1,0 +1,94 @@
+"""Noisy measures -> what a release shows of a query: value, scale and interval. All of it is post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.columns.candidates import as_series
+from dpfast.queries import DistributionQuery, QuantileQuery, RankedQuery
+from dpfast.releases.distribution_answers import answer_distribution, as_lists
+from dpfast.releases.moment_answers import answer_spread
+from dpfast.releases.planned_queries import (
+    Combined,
+    DrawnModes,
+    DrawnQuantiles,
+    DrawnTogether,
+    NoisyMeasure,
+    PlannedQuery,
+)
+
+__all__ = ["answer"]
+
+#: An interval misses the true value with this probability.
+_MISS = 0.05
+
+
+def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
+    """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
+    part, total = planned.parts[0], noisy[0]
+    columns: tuple[pl.Series | NDArray[Any], ...]
+    if isinstance(part, DrawnModes):
+        winners = as_series(part.measure.candidates).gather(total.ravel())
+        ranked = isinstance(planned.query, RankedQuery)
+        columns = as_lists(winners, part.winners) if ranked else winners, np.full(len(total), part.reach(_MISS))
+    elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
+        assert isinstance(planned.query, QuantileQuery)
+        whole = planned.whole and part.measure.step_exponent >= 0
+        values = total * int(part.step) if whole else part.measure.grid.values(total)
+        columns = (
+            *(values[:, place] for place in planned.query.order),
+            np.full(len(total), part.reach(_MISS)),
+        )
+    elif isinstance(planned.query, DistributionQuery):
+        assert isinstance(part, NoisyMeasure)
+        columns = answer_distribution(part, planned.query, total, _MISS)
+    elif planned.query.kind in ("mean", "proportion"):
+        columns = _mean(planned, *noisy)
+    elif planned.query.kind in ("variance", "std", "covariance"):
+        columns = answer_spread(planned, noisy, _MISS)
+    else:
+        reach = part.steps(_MISS)
+        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
+        scale = np.full(total.size, part.scale * part.step)
+        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
+    return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
+
+
+def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
+    limits = np.iinfo(np.int64)
+    if move >= 0:
+        return np.minimum(values, limits.max - move) + move
+    return np.maximum(values, limits.min - move) + move
+
+
+def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
+
+    Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the
+    bounds, the mean of all groups together is shown (Spark: of a block of groups). The quotient would be one of the
+    bounds, most of the time; the interval is that of the quotient, and says how little is known of the group.
+
+    The interval combines those of sum and count, each missing with half the probability (a union bound).
+    """
+    summed, counted = planned.parts
+    assert isinstance(summed, NoisyMeasure)
+    assert isinstance(counted, (NoisyMeasure, Combined))
+    assert planned.query.bounds is not None
+    low, high = planned.query.bounds
+    middle = summed.measure.centre * summed.step
+    reach, reach_of_count = summed.reach(_MISS / 2), counted.reach(_MISS / 2)
+    sums = total * summed.step
+    rows = np.maximum(count, 1).astype(np.float64)
+    fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
+    together = sums.sum() / max(float(count.sum(dtype=np.float64)), 1.0)
+    noise = np.hypot(summed.deviation * summed.step, together * counted.deviation) / rows
+    value = np.clip(middle + np.where(2 * noise < (high - low) / 2, sums / rows, together), low, high)
+    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
+    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
+    lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
+    return np.clip(value, lower, upper), summed.scale * summed.step / rows, lower, upper
