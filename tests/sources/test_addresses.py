@@ -171,13 +171,14 @@ def test_no_credential_of_an_address_is_shown(address):
 @pytest.mark.parametrize("address", [address for address in ADDRESSES if SECRET in address])
 @pytest.mark.parametrize("suffix", ["", ".csv", ".arrow", ".txt", ".avro", "*.parquet"])
 def test_no_error_shows_a_credential(address, suffix, monkeypatch):
-    """Where nothing answers: no address here leads off this machine."""
+    """Nothing is asked: what would read raises an error that quotes the address."""
     if suffix and "a.parquet" in address:
         address = address.replace("a.parquet", f"a{suffix}")
     monkeypatch.setattr(pl, "scan_parquet", fails)
     monkeypatch.setattr(pl, "scan_ipc", fails)
     monkeypatch.setattr(pl, "scan_csv", fails)
     monkeypatch.setattr("dpfast.aggregation.scans._READERS", {"parquet": fails, "ipc": fails})
+    monkeypatch.setattr("dpfast.aggregation.lake_tables._read_delta", fails)
     for data in (address, [address], [address, address]):
         ledger = dpf.Ledger(epsilon=1.0)
         with pytest.raises(DpfastError) as caught:
