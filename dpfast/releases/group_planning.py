@@ -49,9 +49,8 @@ class _Checked:
 
     @property
     def count(self) -> str | None:
-        """The name of the first number of units that is asked, or else of the first count of rows, if any is."""
-        counts = [name for name, query in self.queries.items() if _counts_rows(query)]
-        return next((name for name in counts if self.queries[name].kind == "units"), next(iter(counts), None))
+        """The name of the first count of rows that is asked, if any is."""
+        return next((name for name, query in self.queries.items() if _counts_rows(query)), None)
 
     @property
     def selects(self) -> bool:
@@ -105,7 +104,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if request.key_selection != "auto" and not selects:
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
     if request.key_selection == "count" and not counts:
-        allowed = "another rule where no count of rows or units is asked"
+        allowed = "another rule where no count of rows is asked"
         raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
@@ -305,4 +304,4 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
 
 
 def _counts_rows(query: Query) -> bool:
-    return query.kind == "units" or (query.kind == "count" and query.column is None)
+    return query.kind == "count" and query.column is None
