@@ -24,6 +24,7 @@ from dpfast.cli.options import (
     DATASET,
     EPSILON,
     FILES,
+    LIMIT,
     NEIGHBORS,
     RHO,
     SCHEMA,
@@ -124,13 +125,18 @@ _release_options = combined(
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN", help="Whose privacy is kept; by default, each row is a unit."
     ),
-    click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+    click.option(
+        "--max-groups",
+        type=LIMIT,
+        metavar="N",
+        help="Keep at most N groups of each unit, at random; auto, for both limits: all rows, cut to a norm.",
+    ),
     click.option(
         "--max-rows",
         "max_rows_per_group",
-        type=int,
+        type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group.",
+        help="Keep at most N rows of each unit in each group; or auto.",
     ),
     EPSILON,
     RHO,

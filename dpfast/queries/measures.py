@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
@@ -27,6 +27,12 @@ __all__ = [
 ]
 
 
+#: What rows are measured by.
+MeasureKind: TypeAlias = Literal[
+    "rows", "units", "values", "missing", "sum", "matches", "product", "bins", "distinct", "points", "choices"
+]
+
+
 @dataclass(frozen=True)
 class Measure:
     """One exact integer aggregate per group, from which answers are made.
@@ -34,7 +40,7 @@ class Measure:
     A row contributes
 
     - ``"rows"``: 1;
-    - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0;
+    - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0; ``"missing"``: 0 there, else 1;
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
     - ``"units"``: its privacy unit, so that each unit with rows in a group adds 1; its row where each row is a unit;
@@ -56,7 +62,7 @@ class Measure:
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "units", "values", "sum", "matches", "product", "bins", "distinct", "points", "choices"]
+    kind: MeasureKind
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0

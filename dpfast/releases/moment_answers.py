@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.mechanisms.noise.half_widths import half_width
-from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
+from dpfast.releases.planned_queries import Combined, NoisyMeasure, PlannedQuery
 
 __all__ = ["answer_spread"]
 
@@ -87,8 +86,8 @@ def _by_kind(
     """Return the sums, the number of rows and the products, each in its own unit with its bound."""
     found: dict[str, list[_Noisy]] = {"sum": [], "values": [], "product": []}
     for part, values in zip(planned.parts, noisy, strict=True):
-        assert isinstance(part, NoisyMeasure)
-        reach = half_width(part.mechanism, part.scale, miss / len(planned.parts)) * part.step
+        assert isinstance(part, (NoisyMeasure, Combined))
+        reach = part.reach(miss / len(planned.parts))
         found[part.measure.kind].append(_Noisy(values.astype(np.float64) * part.step, reach))
     return found["sum"], found["values"], found["product"]
 

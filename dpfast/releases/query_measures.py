@@ -137,6 +137,7 @@ def explain_measure(measure: Measure) -> str:
         "units": "privacy units",
         "distinct": "different values",
         "values": "values that are not missing",
+        "missing": "missing values",
     }[measure.kind] + beside
 
 

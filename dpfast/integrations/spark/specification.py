@@ -21,7 +21,7 @@ from dpfast.queries import Measure
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
-from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
+from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery, drawn_parts, exact_measures
 
 __all__ = ["KeyField", "NoiseSpecification", "specify"]
 
@@ -66,7 +66,8 @@ class NoiseSpecification:
     @property
     def measures(self) -> list[Measure]:
         """What is measured, in the order in which it is drawn."""
-        return [part.measure for planned in self.queries for part in planned.parts]
+        parts = drawn_parts(planned.parts for planned in self.queries)
+        return exact_measures(part.measure for part in parts)
 
     def draw(self, block: Any, keys: BlockKeys) -> pl.DataFrame:
         """Return what is released of a block, an Arrow table of `columns`.
