@@ -55,7 +55,7 @@ def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, f
     x, y = pl.col("x"), pl.col("y")
     truth = frame.group_by("key", maintain_order=True).agg(
         v=x.var(), c=pl.cov("x", "y"), p=(x > 1).mean(), u=pl.col("unit").n_unique(),
-        h=pl.concat_list(((x >= low) & (x < high)).sum() for low, high in zip(_EDGES[:-1:8], _EDGES[8::8], strict=True)),
+        h=pl.concat_list(((x >= low) & (x < high)).sum() for low, high in pairwise(_EDGES[::8])),
         f=pl.concat_list((x <= edge).mean() for edge in _EDGES),
     )  # fmt: skip
     few = _EDGES[::8]

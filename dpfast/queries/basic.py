@@ -253,7 +253,8 @@ def mean(column: Name, *, bounds: Bounds) -> Query:
     """Ask for the mean of a column's values in every group, each value clipped to the bounds.
 
     It is made of two answers that share the query's budget: the sum of the differences to the middle of the
-    bounds, and the number of values that are not missing.
+    bounds, and the number of values that are not missing, which is that of the other queries of the plan that need it.
+    A group of which the noise leaves nothing shows the mean of all groups, within its interval.
 
     Parameters
     ----------

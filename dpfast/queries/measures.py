@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
@@ -24,12 +24,6 @@ __all__ = [
     "points_measure",
     "product_measure",
     "sum_measure",
-]
-
-
-#: What rows are measured by.
-MeasureKind: TypeAlias = Literal[
-    "rows", "units", "values", "missing", "sum", "matches", "product", "bins", "distinct", "points", "choices"
 ]
 
 
@@ -62,7 +56,9 @@ class Measure:
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: MeasureKind
+    kind: Literal[
+        "rows", "units", "values", "missing", "sum", "matches", "product", "bins", "distinct", "points", "choices"
+    ]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0

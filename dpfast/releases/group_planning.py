@@ -48,7 +48,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if request.key_selection != "auto" and not selects:
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
     if request.key_selection == "count" and not counts:
-        allowed = "another rule where no count of rows is asked"
+        allowed = "another rule where no count of rows or units is asked"
         raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()

@@ -20,11 +20,6 @@ groups for one that both touch. There let the other unit have a' and b'. The mis
 R - min(b, b'), a measure by at most max(b h + b' l, b' h + b l), and by R S at most. What all use is convex in b and
 b', so it is largest where each is 0 or R: at most F / 2 where both are 0, since no measure can move; F where both are
 R, since missing values cannot; and F / 2 + F max(h, l)**2 / max(S**2, 2 M**2) <= F where one is 0 and the other R.
-
-A number of different values moves like a count: by b at most where a unit is added, by max(b, b') where it is
-replaced. Counts of bins, together, move by b in L1 and at most in L2, times their weights; where a unit is replaced,
-what is taken away and what is added are at most orthogonal, so that they use at most (b**2 + b'**2) / (2 R**2) F: F / 2
-where one of b and b' is 0 and the other R, and F where both are R.
 """
 
 from __future__ import annotations
@@ -39,6 +34,8 @@ __all__ = ["ROWS", "Block", "Figure", "Layout", "Use", "lay_out", "layouts"]
 
 #: The number of rows.
 ROWS = Measure("rows")
+#: What a row adds a part to only if it has a value in the measure's column: to one number of its group.
+_OF_VALUES = ("values", "sum", "matches", "product")
 
 
 @dataclass(frozen=True)
@@ -107,18 +104,20 @@ class Layout:
     figures: Mapping[str, tuple[Figure, ...]]
 
     @property
-    def counts_rows(self) -> bool:
-        """Whether the number of rows is measured by itself."""
-        return any(ROWS in block.uses for block in self.blocks)
+    def measured(self) -> tuple[Measure, ...]:
+        """What is measured by itself, and paid for."""
+        return tuple(measure for block in self.blocks for measure in block.uses)
 
 
 def layouts(measures: Mapping[str, Sequence[Measure]]) -> list[Layout]:
     """Return the ways to measure what queries are answered from: the first shares nothing but equal measures."""
     asked = list(dict.fromkeys(measure for some in measures.values() for measure in some if not measure.selects))
-    summed = {measure.column for measure in asked if measure.kind in ("sum", "matches", "product")}
-    # Of rows in which other columns have values too, the missing ones are not known.
-    plain = [measure for measure in asked if measure.kind == "values" and not measure.given]
-    counted = [measure.column for measure in plain if measure.column in summed]
+    summed = {measure.column for measure in asked if measure.kind in ("sum", "matches")}
+    counted = [
+        measure.column
+        for measure in asked
+        if measure.kind == "values" and not measure.given and measure.column in summed
+    ]
     values = [Measure("values", column) for column in counted]
     ways = [lay_out(measures, [])]
     if counted and (ROWS in asked or len(counted) > 1):
@@ -159,7 +158,9 @@ def lay_out(measures: Mapping[str, Sequence[Measure]], derived: Iterable[Figure]
     # Beside the missing values of a column stand all of its measures.
     missing = {measure.column: measure for measure in uses if measure.kind == "missing"}
     paying = [measure for measure in uses if measure.kind != "missing"]
-    homes = [measure.column if measure.column in missing else measure for measure in paying]
+    homes = [
+        measure.column if measure.column in missing and measure.kind in _OF_VALUES else measure for measure in paying
+    ]
     blocks = []
     for home in dict.fromkeys(homes):
         of_it = {one: tuple(uses[one]) for one, place in zip(paying, homes, strict=True) if place == home}

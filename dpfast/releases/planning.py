@@ -92,8 +92,9 @@ def plan(
         ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
         queries, each in its own unit (rows, minutes), so that a query of large values gets most;
         ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
-        sum that it is made of. The selection of keys gets an even share, or its weight under the name ``"keys"``
-        in a mapping. delta is always split evenly.
+        sum that it is made of. What several queries need is measured once, with the shares of all of them. The
+        selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
+        between the selection of keys and all Gaussian noise together, not by queries.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
@@ -143,8 +144,9 @@ def plan(
         `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
     **queries
-        `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
-        names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
+        `dpf.count`, `dpf.units`, `dpf.sum`, `dpf.mean`, `dpf.proportion`, `dpf.variance`, `dpf.std`, `dpf.covariance`,
+        `dpf.histogram`, `dpf.cdf`, `dpf.quantile`, `dpf.minimum`, `dpf.maximum`, `dpf.mode`, `dpf.top_k` and
+        `dpf.count_distinct` by the name that they get in the release; the names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
         Float64 beyond, like every other sum.
 
     Returns

@@ -166,3 +166,16 @@ def test_engines_refuse_what_takes_all_values_of_a_group():
     for query in (dpf.count_distinct("x"), dpf.top_k("x", 1, candidates=[1])):
         with pytest.raises(ParameterError, match="SQLite cannot compute"):
             dpf.plan(dpf.sql(connection, "t"), q=query, epsilon=1.0, engine="sql")
+
+
+def test_units_are_the_test_of_private_keys():
+    """A number of units needs a threshold for one alone, whatever rows it may have: fewer units show a key."""
+    data = pl.DataFrame({"k": ["a"] * 400, "u": np.arange(400)})
+    unit = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 50}
+    asked = {"epsilon": 2.0, "delta": 1e-6, "key_selection": "count", **unit}
+    by_rows = dpf.plan(data, "k", n=dpf.count(), **asked)
+    by_units = dpf.plan(data, "k", n=dpf.count(), d=dpf.units(), **asked)
+    assert "the released count d is at least" in by_units.explain()
+    needed = [plan._blueprint.key_share.needed.typical for plan in (by_rows, by_units)]
+    assert needed[1] < needed[0] / 4
+    assert by_units.run(dpf.Ledger(epsilon=2.0, delta=1e-6)).frame["k"].to_list() == ["a"]

@@ -65,9 +65,8 @@ class NoiseSpecification:
 
     @property
     def measures(self) -> list[Measure]:
-        """What is measured, in the order in which it is drawn."""
-        parts = drawn_parts(planned.parts for planned in self.queries)
-        return exact_measures(part.measure for part in parts)
+        """The exact figures of which all that is drawn is made, in order."""
+        return exact_measures(part.measure for part in drawn_parts(planned.parts for planned in self.queries))
 
     def draw(self, block: Any, keys: BlockKeys) -> pl.DataFrame:
         """Return what is released of a block, an Arrow table of `columns`.
