@@ -180,6 +180,7 @@ _release_options = combined(
 def release(**given: Any) -> None:
     """Release statistics of FILES by group, once, and charge the ledger for them.
 
+    FILES - is CSV on standard input, which is read once.
     Mistakes in the arguments, the ledger or the output are found before the charge. A charge is never given back.
     """
     destination = Destination.taken(given)

@@ -16,6 +16,7 @@ from dpfast.aggregation.expanding import expanded, gathered
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
+from dpfast.columns.tables import rows_alone
 from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.queries import Measure
 from dpfast.releases.drawing import draw, frame_of_no_groups
@@ -77,7 +78,7 @@ class NoiseSpecification:
 
         """
         shown = {field.name: _shown(block[f"key{place}"], field) for place, field in enumerate(self.keys)}
-        frame = pl.DataFrame(shown) if shown else pl.DataFrame(height=block.num_rows)
+        frame = pl.DataFrame(shown) if shown else rows_alone(block.num_rows)
         figures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
         measures: list[Any] = gathered(self.measures, figures)
         return draw(self.queries, self.key_share, Aggregates(frame, _whole(block["units"]), measures), keys)
