@@ -25,7 +25,7 @@ LONGEST_FILE = 450
 #: Imports go down only: a room may import from lower floors, and from itself.
 FLOORS = [
     ("errors", "kernels"),
-    ("arguments", "exact", "announcement"),
+    ("arguments", "exact", "announcement", "showing"),
     ("threads", "randomness", "testing"),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
     ("columns",),

@@ -35,11 +35,12 @@ from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
+from dpfast.aggregation.unit_sums import UnitSums, sum_pairs
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
 from dpfast.kernels.grouping.bounding import choose_rows
 from dpfast.randomness import SystemRandom
 
-__all__ = ["UnitRows", "aggregate_by_unit"]
+__all__ = ["UnitRows", "aggregate_by_unit", "sum_by_unit"]
 
 _PARTS = 128
 _FLUSHES = 8
@@ -116,6 +117,12 @@ def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, KeptGr
         for part in parts.finish():
             _settle(part, file, room, tables, words)
     return tables.results()
+
+
+def sum_by_unit(rows: UnitRows) -> UnitSums:
+    """Return what each unit adds to each group, of all rows, which stay in memory."""
+    units, number, groups, values = _read_rows(rows, None)
+    return sum_pairs(units, number, groups, rows.groups, values, rows.contributions)
 
 
 class _Tables:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
+from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
 from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
@@ -32,7 +32,6 @@ from dpfast.aggregation.reading_rows import KeptRows
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
-from dpfast.aggregation.unit_sums import number_pairs
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.queries import Measure
 
@@ -171,7 +170,9 @@ class Aggregation(Private):
         if lists:
             check_memory(tables + _BYTES_PER_POINT * lists * self._most_rows_kept(), "points of quantiles")
         size = sum(pin.size for pin in self.source.pins)
-        if _UNPACKED * size > room_for_rows():
+        if self.grouping.by_unit:
+            check_memory(tables + _UNPACKED * size, "rows of all units")
+        elif _UNPACKED * size > room_for_rows():
             check_disk(size)
 
     def _most_rows_kept(self) -> int:
@@ -284,18 +285,9 @@ class Aggregation(Private):
         )
 
     def _sum_by_unit(self) -> Aggregates:
-        """Let Polars group by unit and key; all rows count."""
-        assert self.unit is not None
+        """Add up what each unit has in each group; all rows count."""
         assert self.public is not None
-        rows = self._unit_rows(self.public, self.coder)
-        pairs = group_natively(self.source.frame, rows.columns, self.contributions)
-        measures = [
-            pl.col("rows" if contribution.native is None else f"measure{i}").alias(f"measure{i}")
-            for i, contribution in enumerate(self.contributions)
-        ]
-        groups = np.empty(pairs.height, np.int32)
-        rows.find_groups(pairs, groups)
-        sums = number_pairs(pairs.select("unit", *measures), groups, len(measures))
+        sums = sum_by_unit(self._unit_rows(self.public, self.coder))
         return Aggregates(self.public.given, None, [], by_unit=sums)
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:

@@ -18,7 +18,7 @@ import polars as pl
 from dpfast.aggregation.addresses import reason_of_reader, shown_path
 from dpfast.aggregation.paths import NamedFile
 from dpfast.columns.dtypes import dtype_name
-from dpfast.errors import ParameterError, Words
+from dpfast.errors import FileError, ParameterError, Words
 
 __all__ = ["CommonColumns", "common_dtype", "find_partition", "group_files", "read_schemas", "shorten_path"]
 
@@ -77,13 +77,13 @@ def _check_beginning(path: str, kind: str) -> None:
     if not beginning:
         raise _unusable(path, "that is not empty (0 bytes)", "leave it out, or write it again")
     if kind in _MAGIC and not beginning.startswith(_MAGIC[kind][0]):
-        raise ParameterError(
+        raise FileError(
             "data", path, f"{_MAGIC[kind][1]}, as its name says", "rename it, write it again, or leave it out"
         )
 
 
-def _unusable(path: str, allowed: str, mend: str = "") -> ParameterError:
-    return ParameterError("data", path, f"a file {allowed}", mend)
+def _unusable(path: str, allowed: str, mend: str = "") -> FileError:
+    return FileError("data", path, f"a file {allowed}", mend)
 
 
 @dataclass(frozen=True)

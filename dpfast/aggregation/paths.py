@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import polars as pl
 
 from dpfast.aggregation.addresses import is_address, reason_of_reader, shown_path
-from dpfast.errors import ParameterError
+from dpfast.errors import FileError, ParameterError
 
 __all__ = [
     "ALLOWED",
@@ -202,7 +202,7 @@ def _name_local(path: str) -> list[NamedFile]:
         if os.path.basename(path) == "**":
             found = [name for name in found if not os.path.isdir(name)]
         if not found:
-            raise ParameterError("data", path, "a pattern that matches files")
+            raise FileError("data", path, "a pattern that matches files")
         for name in found:
             if os.path.isdir(name):
                 raise ParameterError(
@@ -227,12 +227,12 @@ def _walk(folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         found += [os.path.join(place, name) for name in sorted(files) if name[0] not in "._"]
     if not found:
-        raise ParameterError("data", folder, "a folder that holds files")
+        raise FileError("data", folder, "a folder that holds files")
     return found
 
 
 def _refuse_folder(error: OSError) -> None:
-    raise ParameterError("data", error.filename, "a folder that can be read") from None
+    raise FileError("data", error.filename, "a folder that can be read") from None
 
 
 def _placed(paths: Sequence[str], root: str) -> list[NamedFile]:
@@ -266,7 +266,7 @@ def _name_objects(address: str) -> list[NamedFile]:
         found, reason = [], reason_of_reader(address, error)
     # Out here no traceback holds the engine's report.
     if reason is not None:
-        raise ParameterError("data", shown_path(address), f"a pattern that can be listed ({reason})")
+        raise FileError("data", shown_path(address), f"a pattern that can be listed ({reason})")
     if not found:
-        raise ParameterError("data", shown_path(address), "a pattern that matches files with rows")
+        raise FileError("data", shown_path(address), "a pattern that matches files with rows")
     return [NamedFile(path) for path in sorted(found)]

@@ -18,7 +18,7 @@ from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.reading_rows import BLOCK_ROWS, Blocks, frame_of_blocks, read_blocks
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.errors import ColumnError, FileError, ParameterError
 
 __all__ = ["Source", "scan_files"]
 
@@ -132,11 +132,11 @@ def scan_files(files: list[NamedFile], schema: Declared | None) -> Source:
         if file.is_remote:
             continue
         if not os.path.isfile(file.path):
-            raise ParameterError("data", file.path, "an existing file")
+            raise FileError("data", file.path, "an existing file")
         try:
             pins.append(FilePin.of(file.path))
         except OSError:
-            raise ParameterError("data", file.path, "an existing file") from None
+            raise FileError("data", file.path, "an existing file") from None
     _refuse_twice([file.path for file in files if file.is_remote], [(pin.state[:2], pin.path) for pin in pins])
     if len(kinds) > 1:
         raise ParameterError("data", [file.shown for file in files], "files of one kind")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.errors import CommandError, FileTroubleError, shortened
 from dpfast.cli.files import check_file, read_schema, read_typed_table, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
@@ -80,6 +81,7 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
 @SCHEMA
 @destination_options("records", plot="the answers to all queries")
 @click.option("--public", is_flag=True, help="The data are public: --plot draws errors against the true answers.")
+@JSON
 def synthesize(
     files: tuple[str, ...],
     columns: str,
@@ -132,7 +134,19 @@ def synthesize(
         content = f"{records.height:,} records of {records.width} columns"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
-        click.echo("\n".join(lines), err=outputs.frame is None)
+        if not wants_document():
+            say("\n".join(lines), err=outputs.frame is None)
+            return
+        write_document(
+            out=destination.out,
+            plot=destination.plot,
+            rows=records.height,
+            columns=records.columns,
+            shape=axes.shape,
+            measured=estimate.rounds.height,
+            complete=estimate.complete,
+            ledger=ledger_facts(account, place, entry=estimate.entry, charged=estimate.spent),
+        )
 
 
 def _synthesized(

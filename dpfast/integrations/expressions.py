@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Annotated
 
 import polars as pl
@@ -306,3 +307,6 @@ class Expressions:
         else:
             given = "an expression" + "".join(f" of {name[:60]!r}" for name in expr.meta.root_names()[:1])
         raise ParameterError("column", Words(given), 'a bare column such as pl.col("x")', mend)
+
+    def __repr__(self) -> str:
+        return f"Expressions({shorten(str(self._expr), 100)})"

@@ -17,6 +17,7 @@ from dpfast.columns.declarations import TypedColumn
 from dpfast.columns.grid import Bounds, Grid, check_bounds, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.errors import ParameterError
+from dpfast.showing import shown_fields
 
 __all__ = [
     "Bins",
@@ -99,6 +100,8 @@ class Bins:
     column: str
     edges: tuple[float, ...]
 
+    __repr__ = shown_fields
+
     def __post_init__(self) -> None:
         allowed = "at least two finite, increasing numbers"
         NAME.read("column", self.column)
@@ -170,6 +173,8 @@ class QuantileQuery(Query):
     single: bool = False
     grid: float | None = None
 
+    __repr__ = shown_fields
+
     @property
     def labels(self) -> tuple[str, ...]:
         """What a query's name is followed by in the release's columns: ``_p25`` for 0.25, nothing for one number."""
@@ -193,6 +198,8 @@ class ModeQuery(Query):
     """The most common value in every group, of public candidates: what `mode` returns."""
 
     candidates: tuple[Any, ...] = ()
+
+    __repr__ = shown_fields
 
 
 def count(column: OwnName = None) -> Query:

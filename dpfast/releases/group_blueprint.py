@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupBlueprint", "released_by_group"]
 
+_NO_PUBLIC_KEYS = "there are no public keys; give some, or leave keys out to select them privately"
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBlueprint(Blueprint):
@@ -92,6 +94,17 @@ class GroupBlueprint(Blueprint):
             f"noise drawn by {drawn}"
         )
 
+    def _why_empty(self) -> str:
+        """Return why a release of this plan may show no group, and what would help."""
+        if self.key_share is None:
+            return _NO_PUBLIC_KEYS
+        needed = self.key_share.needed
+        units = f"{needed.fewest}" if needed.fewest == needed.most else f"from {needed.fewest} to {needed.most}"
+        return (
+            f"a key needs {units} units to be shown with probability 1/2; coarser keys, fewer groups a unit, more "
+            "epsilon or delta, or public keys would help"
+        )
+
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with a row for every noisy measure."""
         return measure_frame(self.queries)
@@ -110,7 +123,7 @@ class GroupBlueprint(Blueprint):
 
     def released(self, make_frame: Callable[[], pl.DataFrame], entry: int) -> Release:
         """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""
-        return released_by_group(self, self.queries, make_frame, entry)
+        return released_by_group(self, self.queries, make_frame, entry, why_empty=self._why_empty())
 
 
 def released_by_group(
@@ -119,6 +132,7 @@ def released_by_group(
     make_frame: Callable[[], pl.DataFrame],
     entry: int,
     notes: Sequence[str] = (),
+    why_empty: str = _NO_PUBLIC_KEYS,
 ) -> Release:
     """Return what can be read of figures by group, and ``notes`` below the blueprint's explanation."""
     names = [planned.name for planned in queries]
@@ -135,6 +149,7 @@ def released_by_group(
         _make_frame=make_frame,
         _chart=partial(_draw_query, blueprint.by, values, candidates),
         _explained="\n".join([blueprint.explain(), *notes]),
+        _why_empty=why_empty,
         spent=blueprint.budget,
         entry=entry,
     )

@@ -24,6 +24,7 @@ from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
 from dpfast.releases.release import Release
+from dpfast.releases.showing import html_plan, shown_plan
 
 __all__ = ["Plan"]
 
@@ -123,7 +124,7 @@ class Plan:
         >>> import dpfast as dpf
         >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
         >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
-        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
+        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, privacy_unit="row", epsilon=0.5).error().row(0)
         ('rides', 'rows', 6.0, 3, 8.0)
 
         """
@@ -217,7 +218,7 @@ class Plan:
         >>> trips = pl.LazyFrame({"city": ["Rome", "Oslo"] * 50})
         >>> cities = pl.DataFrame({"city": ["Rome", "Oslo"]})
         >>> ledger = dpf.Ledger(epsilon=1.0)
-        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, epsilon=0.5).lazy(ledger)
+        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, privacy_unit="row", epsilon=0.5).lazy(ledger)
         >>> rides.collect_schema().names(), ledger.remaining.epsilon
         (['city', 'n', 'n_scale', 'n_lower', 'n_upper'], 1.0)
         >>> twice = pl.concat([rides, rides]).collect()
@@ -251,6 +252,19 @@ class Plan:
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
         return release
+
+    @property
+    def _state(self) -> str:
+        if self._entry is None:
+            return "not run"
+        return f"{'failed' if self._release is None else 'run'}, charged as entry {self._entry}"
+
+    def __repr__(self) -> str:
+        """Show whose data a unit is, what is asked, what it costs, and how far off answers are."""
+        return "\n".join(shown_plan(self._blueprint, self._state))
+
+    def _repr_html_(self) -> str:
+        return html_plan(self._blueprint, self._state)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")

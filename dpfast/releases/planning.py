@@ -101,7 +101,8 @@ def plan(
         dtypes tell of the keys that were not selected.
     privacy_unit
         The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
-        None where each row is a unit.
+        ``"row"`` where each row is a unit by itself, as nobody has two; where the data have a column of that name, it
+        is the column, and needs the bounds. Left out, each row is a unit as well, with a `PrivacyUnitWarning`.
     max_groups, max_rows_per_group
         What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for both: all rows count,
         and what a unit adds to all groups together is scaled down where it is longer, as a vector, than a norm that is
@@ -173,7 +174,7 @@ def plan(
     >>> import polars as pl
     >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 500, "rider": range(1000)})
     >>> plan = dpf.plan(trips, by="city", rides=dpf.count(), keys=pl.DataFrame({"city": ["Oslo", "Rome", "Bonn"]}),
-    ...                 epsilon=0.5)
+    ...                 privacy_unit="row", epsilon=0.5)
     >>> release = plan.run(dpf.Ledger(epsilon=1.0))
     >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
     (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
@@ -182,7 +183,8 @@ def plan(
 
     >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
     >>> ages = pl.DataFrame({"age": range(16, 79)})
-    >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(63), epsilon=0.5)
+    >>> ranges = dpf.workloads.all_range(63)
+    >>> plan = dpf.plan(people, by="age", keys=ages, workload=ranges, privacy_unit="row", epsilon=0.5)
     >>> plan.to_frame()["rmse"][0] < 12 < plan.to_frame().filter(strategy="identity")["rmse"][0]
     True
     >>> plan.run(dpf.Ledger(epsilon=1.0)).frame.columns
@@ -229,7 +231,9 @@ def release(
     >>> frame = pl.DataFrame({"late": [True, False] * 100})
     >>> keys = pl.DataFrame({"late": [True, False]})
     >>> ledger = dpf.Ledger(epsilon=1.0)
-    >>> dpf.release(frame, by="late", keys=keys, n=dpf.count(), epsilon=0.5, ledger=ledger).frame.height
+    >>> dpf.release(
+    ...     frame, by="late", keys=keys, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger
+    ... ).frame.height
     2
     >>> ledger.remaining.epsilon
     0.5

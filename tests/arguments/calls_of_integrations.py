@@ -14,7 +14,7 @@ from .calls import Call
 from .calls_of_releases import FRAME, KEYS, NUMBERS, QUERIES, UNIT, a_ledger, of
 
 COLUMN = Expressions(pl.col("v"))
-PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES}
+PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES, "privacy_unit": "row"}
 DOMAIN = dpf.Domain({"k": ["a", "b"]})
 
 CONNECTION = sqlite3.connect(":memory:")

@@ -77,7 +77,9 @@ def release_sum_and_mean(value, size):
 
 def release_keys(rows):
     data = pl.DataFrame({"k": ["a"] * 40 + ["b"] * rows})
-    return dpf.release(data, "k", n=dpf.count(), epsilon=1.0, delta=0.05, ledger=ledger()).frame.select("k", "n")
+    return dpf.release(
+        data, "k", n=dpf.count(), privacy_unit="row", epsilon=1.0, delta=0.05, ledger=ledger()
+    ).frame.select("k", "n")
 
 
 def release_quantile_and_mode(values):

@@ -12,9 +12,9 @@ import pytest
 COMMANDS = {
     "attack": ["attack", "trips.parquet", "--column", "old", "--rows", "20"],
     "audit": ["audit", "math:floor", "--x", "0", "--neighbour", "0", "--epsilon", "1", "--samples", "100"],
-    "explain": ["explain", "trips.parquet", "--count", "--epsilon", "1"],
+    "explain": ["explain", "trips.parquet", "--count", "--unit", "row", "--epsilon", "1"],
     "release": [
-        *["release", "trips.parquet", "--count", "--epsilon", "1"],
+        *["release", "trips.parquet", "--count", "--unit", "row", "--epsilon", "1"],
         *["--ledger", "ledger.db", "--budget-epsilon", "2", "--out", "out.csv"],
     ],
     "help": ["--help"],

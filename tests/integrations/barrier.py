@@ -55,7 +55,7 @@ class Case:
 @contextmanager
 def counting() -> Iterator[tuple[Case, list[str]]]:
     """Yield a case, and what it did of reading and drawing."""
-    case, done = Case(DATA.dpf.plan("k", **ASKED)), []
+    case, done = Case(DATA.dpf.plan("k", **{"privacy_unit": "row", **ASKED})), []
     run, draw = Aggregation.run, DRAWING.laplace_noise
 
     def spied_run(self: Aggregation, words: Any) -> Any:

@@ -61,6 +61,7 @@ def test_a_release_reads_as_it_should(formed):
         m=pl.col("x").dpf.mean(bounds=(0, 1)),
         q=pl.col("x").dpf.quantile(0.5, bounds=(0, 1), grid=0.25),
         keys=KEYS,
+        privacy_unit="row",
         epsilon=4 * PLENTY,
         ledger=account,
     )
@@ -101,12 +102,12 @@ def test_each_method_hands_everything_on():
 def test_queries_may_have_any_name_but_those_of_parameters():
     names = ["self", "queries", "frame", "given", "name"]
     account = ledger()
-    release = ROWS.dpf.release(ledger=account, epsilon=1.0, **{name: dpf.count() for name in names})
+    release = ROWS.dpf.release(ledger=account, privacy_unit="row", epsilon=1.0, **{name: dpf.count() for name in names})
     assert [name for name in names if name not in release.frame.columns] == []
     with pytest.raises(TypeError, match="data"):
-        ROWS.dpf.plan(epsilon=1.0, data=dpf.count())
+        ROWS.dpf.plan(privacy_unit="row", epsilon=1.0, data=dpf.count())
     with pytest.raises(ParameterError, match="epsilom"):
-        ROWS.dpf.plan(epsilom=1.0, n=dpf.count())
+        ROWS.dpf.plan(epsilom=1.0, n=dpf.count(), privacy_unit="row")
 
 
 @pytest.mark.parametrize("lazily", [False, True])
@@ -127,14 +128,17 @@ def test_whatever_the_rows_the_charge_and_the_columns_are_the_same(rows, lazily)
     account = ledger()
     frame = rows.lazy() if lazily else rows
     asked = {"n": dpf.count(), "s": pl.col("x").dpf.sum(bounds=(0, 1)), "m": pl.col("x").dpf.mean(bounds=(0, 1))}
-    release = frame.dpf.release("k", keys=KEYS, epsilon=4 * PLENTY, ledger=account, **asked)
+    release = frame.dpf.release("k", keys=KEYS, epsilon=4 * PLENTY, ledger=account, **{"privacy_unit": "row", **asked})
     assert account.spent.epsilon == 4 * PLENTY
     exact = rows.group_by("k").len()
     joined = release.frame.join(exact, on="k", how="left", nulls_equal=True)
     assert (joined["n"] == joined["len"].fill_null(0)).all()
     assert release.frame.null_count().row(0) == (1,) + (0,) * (release.frame.width - 1)
     assert release.frame["s"].is_between(-0.5, 35.5).all()
-    assert release.frame.schema == ROWS.dpf.plan("k", keys=KEYS, epsilon=1.0, **asked).lazy(account).collect_schema()
+    assert (
+        release.frame.schema
+        == ROWS.dpf.plan("k", keys=KEYS, epsilon=1.0, **{"privacy_unit": "row", **asked}).lazy(account).collect_schema()
+    )
 
 
 def test_a_million_rows():
@@ -142,7 +146,7 @@ def test_a_million_rows():
     account = ledger()
     release = rows.dpf.release(
         "k", keys=pl.DataFrame({"k": [0, 1, 2]}), n=dpf.count(), s=pl.col("x").dpf.sum(bounds=(0, 1)),
-        epsilon=2 * PLENTY, ledger=account,
+        privacy_unit="row", epsilon=2 * PLENTY, ledger=account,
     )  # fmt: skip
     assert release.frame["n"].to_list() == [333334, 333333, 333333]
     assert release.frame["s"].to_list() == pytest.approx(release.frame["n"].to_list(), abs=0.5)
@@ -157,7 +161,9 @@ def fails(frame):
 def test_rows_that_fail_are_charged_and_leave_a_dead_plan(engine):
     """No word of the engine's error, which quotes values, is in what is raised."""
     account = ledger()
-    plan = fails(ROWS).dpf.plan("u", keys=pl.DataFrame({"u": [1]}), s=pl.col("x").dpf.sum(bounds=(0, 1)), epsilon=0.5)
+    plan = fails(ROWS).dpf.plan(
+        "u", keys=pl.DataFrame({"u": [1]}), s=pl.col("x").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.5
+    )
     lazy = plan.lazy(account)
     lazy.explain()
     lazy.collect_schema()
@@ -175,7 +181,7 @@ def test_rows_that_fail_are_charged_and_leave_a_dead_plan(engine):
             again()
     assert account.spent.epsilon == 0.5
     with pytest.raises(DpfastError, match="cannot be read to its end"):
-        fails(ROWS).dpf.release(s=pl.col("x").dpf.sum(bounds=(0, 1)), epsilon=0.25, ledger=account)
+        fails(ROWS).dpf.release(s=pl.col("x").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.25, ledger=account)
     assert account.spent.epsilon == 0.75
 
 
@@ -187,7 +193,9 @@ def test_a_query_that_has_no_schema_is_not_charged():
         with pytest.raises((DpfastError, pl.exceptions.PolarsError)):
             ask(n=dpf.count(), epsilon=0.5, **named)
     with pytest.raises(ColumnError, match="none such"):
-        ROWS.lazy().dpf.release(s=pl.col("none such").dpf.sum(bounds=(0, 1)), epsilon=0.5, ledger=account)
+        ROWS.lazy().dpf.release(
+            s=pl.col("none such").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.5, ledger=account
+        )
     assert account.spent.epsilon == 0
 
 
@@ -256,7 +264,7 @@ def test_a_frame_goes_when_it_is_done_with():
         for made in (ROWS.clone, ROWS.lazy):
             frame = made()
             gone = weakref.ref(frame)
-            frame.dpf.release(n=dpf.count(), epsilon=0.5, ledger=ledger())
+            frame.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger())
             del frame
             assert gone() is None
     finally:
@@ -268,17 +276,17 @@ def test_a_frame_that_grows_is_released_as_it_is():
     first = frame.dpf
     assert first.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 60
     frame.extend(ROWS)
-    assert frame.dpf.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 120
+    assert frame.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=PLENTY, ledger=account).frame["n"].item() == 120
     assert first.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 120
 
 
 def test_a_charge_that_does_not_fit_spends_nothing():
     account = dpf.Ledger(epsilon=0.4)
     with pytest.raises(BudgetExceededError):
-        ROWS.dpf.release(n=dpf.count(), epsilon=0.5, ledger=account)
-    plan = ROWS.lazy().dpf.plan(n=dpf.count(), epsilon=0.3)
+        ROWS.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=account)
+    plan = ROWS.lazy().dpf.plan(n=dpf.count(), privacy_unit="row", epsilon=0.3)
     lazy = plan.lazy(account)
-    ROWS.dpf.release(n=dpf.count(), epsilon=0.2, ledger=account)
+    ROWS.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=0.2, ledger=account)
     for engine in ("in-memory", "streaming"):
         kind = pl.exceptions.ComputeError if IS_OLD else BudgetExceededError
         with pytest.raises(kind, match=r"epsilon 0\.3 and delta 0 were asked"):
@@ -306,4 +314,4 @@ def test_dates_and_columns_without_a_name():
     rows = pl.LazyFrame({"": [1, 2, 3], "day": [date(2026, 1, 1)] * 3})
     days = pl.DataFrame({"day": [date(2026, 1, 1), date(2026, 1, 2)]})
     asked = {"s": pl.col("").dpf.sum(bounds=(0, 9)), "epsilon": PLENTY, "ledger": ledger()}
-    assert rows.dpf.release("day", keys=days, **asked).frame["s"].to_list() == [6, 0]
+    assert rows.dpf.release("day", keys=days, **{"privacy_unit": "row", **asked}).frame["s"].to_list() == [6, 0]

@@ -61,7 +61,9 @@ def attack(query, groups, rows, most, **arguments):
     settled = {"epsilon": 1.0, "keys": keys, **arguments}
     samples = []
     for data in (present, absent):
-        figures = dpf.release(data, "k", q=query, ledger=dpf.Ledger(epsilon=1, delta=0.1), **settled).frame["q"]
+        figures = dpf.release(
+            data, "k", q=query, ledger=dpf.Ledger(epsilon=1, delta=0.1), **{"privacy_unit": "row", **settled}
+        ).frame["q"]
         # Laplace noise: a figure's likelihood ratio depends on where it lies between nothing and the most.
         samples.append(figures.to_numpy().reshape(-1, groups).clip(0, most).sum(axis=1))
     return epsilon_lower_bound(*samples, delta=settled.get("delta", 0.0))
@@ -95,7 +97,7 @@ def test_a_mean():
     for data in (present, absent):
         frame = dpf.release(
             pl.concat([data, others], how="vertical_relaxed"), "k", keys=keys, q=dpf.mean("x", bounds=(-10, 10)),
-            epsilon=1, ledger=dpf.Ledger(epsilon=1),
+            privacy_unit="row", epsilon=1, ledger=dpf.Ledger(epsilon=1),
         ).frame  # fmt: skip
         samples.append(np.clip(frame["q"].to_numpy() * 30, 0, 10).round(1))
     assert 0.2 < epsilon_lower_bound(*samples) <= 1
@@ -133,7 +135,9 @@ def test_a_row_that_changes_its_group():
     for place in (0, 1):
         data = pl.DataFrame({"k": 2 * np.arange(BLOCKS) + place})
         ledger = dpf.Ledger(epsilon=1)
-        frame = dpf.release(data, "k", keys=keys, n=dpf.count(), neighbors="replace", epsilon=1, ledger=ledger).frame
+        frame = dpf.release(
+            data, "k", keys=keys, n=dpf.count(), neighbors="replace", privacy_unit="row", epsilon=1, ledger=ledger
+        ).frame
         samples.append(frame["n"].to_numpy().reshape(-1, 2).clip(0, 1) @ [-1, 1])
     assert 0.7 < epsilon_lower_bound(*samples) <= 1
 
@@ -145,7 +149,9 @@ def test_selected_keys_and_their_figures(units):
     for rows in (units, units + 1):
         data = pl.DataFrame({"k": np.repeat(np.arange(BLOCKS), rows)})
         ledger = dpf.Ledger(epsilon=1, delta=1e-2)
-        frame = dpf.release(data, "k", n=dpf.count(), epsilon=1, delta=1e-2, mechanism="laplace", ledger=ledger).frame
+        frame = dpf.release(
+            data, "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-2, mechanism="laplace", ledger=ledger
+        ).frame
         figures = np.full(BLOCKS, -1000.0)
         figures[frame["k"].to_numpy()] = frame["n"].to_numpy()
         samples.append(figures)

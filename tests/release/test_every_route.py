@@ -176,7 +176,7 @@ def released(cell, folder):
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
         rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
-        **arguments, **told, **UNITS[unit], **QUERIES[query],
+        **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **QUERIES[query]},
     )  # fmt: skip
     release = plan.run(ledger)
     assert plan.run(ledger) is release
