@@ -195,7 +195,11 @@ def public_names() -> list[str]:
 
 
 #: What only describes a question or a failure and lets nothing out; nor do workloads and strategies.
-WITHOUT_GUARANTEE = {"bins", "count", "mean", "mode", "quantile", "sum"}
+WITHOUT_GUARANTEE = {
+    *("bins", "count", "units", "sum", "mean", "proportion", "variance", "std", "covariance", "histogram", "cdf"),
+    *("count_distinct", "top_k"),
+    *("quantile", "minimum", "maximum", "mode"),
+}
 
 
 def no_mechanism(name: str) -> bool:

@@ -19,6 +19,7 @@ STEPS = {
     "stamps of kernels": "stamp_kernels.py --check",
     "tests with bounds checked": "-m not statistical",
     "tests": "--doctest-modules",
+    "tests on the lowest versions": "tests/test_lowest_versions.py",
 }
 
 
@@ -30,11 +31,21 @@ def run(tmp_path):
     """
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPT, tmp_path / "scripts")
-    bin = tmp_path / ".venv-test" / "bin"
+    bin, lowest = (tmp_path / venv / "bin" for venv in (".venv-test", ".venv-lowest"))
     bin.mkdir(parents=True)
+    lowest.mkdir(parents=True)
     path = tmp_path / "path"
     path.mkdir()
-    for folder, name in ((bin, "python"), (bin, "ruff"), (bin, "mypy"), (path, "apt-get"), (path, "id"), (path, "ls")):
+    programs = (
+        (bin, "python"),
+        (lowest, "python"),
+        (bin, "ruff"),
+        (bin, "mypy"),
+        (path, "apt-get"),
+        (path, "id"),
+        (path, "ls"),
+    )
+    for folder, name in programs:
         says = {"id": "echo 0", "ls": "exit 1"}.get(name, "")
         (folder / name).write_text(
             "#!/bin/sh\n"
@@ -68,6 +79,7 @@ def test_every_step_runs_and_all_failures_are_told(run):
         ("ruff stamp_kernels", ["ruff check", "ruff format", "stamps of kernels"]),
         ("mypy --doctest-modules", ["mypy", "tests"]),
         ("statistical", ["tests with bounds checked"]),
+        ("test_lowest", ["tests on the lowest versions"]),
     ):
         done, called = run(failing)
         assert done.returncode == 1
@@ -80,6 +92,18 @@ def test_arguments_are_pytests(run):
     assert done.returncode == 0
     assert called.splitlines()[-1] == "python -m pytest -k this"
     assert run("pytest", "-k", "this")[0].returncode == 3
+
+
+def test_the_lowest_versions_have_an_environment_of_their_own(run):
+    done, called = run("", "-k", "this", DPFAST_TEST_VERSIONS="lowest")
+    assert done.returncode == 0
+    assert "python scripts/lowest_versions.py" in called
+    assert "--constraint .venv-lowest/constraints.txt -e .[test,demo]" in called
+    assert called.splitlines()[-1] == "python -m pytest -k this"
+    # What cannot be installed fails the step: it is not skipped.
+    done, called = run("constraint", DPFAST_TEST_VERSIONS="newest")
+    assert done.stdout.splitlines()[-1] == "failed: tests on the lowest versions"
+    assert "--constraint" not in run("", "-k", "this")[1]
 
 
 def test_installations_can_be_turned_off(run):

@@ -172,10 +172,17 @@ class _Tables:
             self.count(np.zeros(self.rows.groups, np.int64), np.zeros(self.rows.groups, np.int64))
         assert self._kept is not None
         if self._scatter is None:
-            return self._kept, self._holdings, [self._kept.rows for _ in self.rows.contributions]
+            return self._kept, self._holdings, self._counted([self._kept.rows for _ in self.rows.contributions])
         # The scatter knows this object: without that circle the file of holdings goes with the last who reads it.
         scatter, self._scatter = self._scatter, None
-        return self._kept, self._holdings, [table[: self.rows.groups] for table in scatter.tables()]
+        tables = [table[: self.rows.groups] for table in scatter.tables()]
+        return self._kept, self._holdings, self._counted(tables)
+
+    def _counted(self, tables: list[Any]) -> list[Any]:
+        """Return the tables, with units where these are counted and not rows."""
+        assert self._kept is not None
+        kinds = (contribution.measure.kind for contribution in self.rows.contributions)
+        return [self._kept.units if kind == "units" else table for kind, table in zip(kinds, tables, strict=True)]
 
     def _slots_of(self, block: Block) -> np.ndarray:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, shortened, tell
-from dpfast.cli.files import CSV_SUFFIXES, read_keys, read_schema
+from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
 from dpfast.errors import ParameterError, PrivacyUnitWarning
@@ -40,18 +40,20 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     schema = read_schema(given["schema"])
     by = _read_by(given["by"], given["bins"])
-    has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in given["files"])
+    dataset = dataset_name(given["files"], given["dataset"])
     asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema)
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
-    keys_use_schema = keys is not None and given["keys"].lower().endswith(CSV_SUFFIXES)
+    keys_use_schema = keys is not None and is_csv(given["keys"])
+    declared = None if keys_use_schema and not any(map(is_csv, given["files"])) else schema
     try:
+        data, declared = take_data(given["files"], declared)
         plan = _plan(
-            list(given["files"]),
+            data,
             by,
             split=_read_split(given["split"]),
             keys=keys,
-            dataset=dataset_name(given["files"], given["dataset"]),
-            schema=None if keys_use_schema and not has_csv else schema,
+            dataset=dataset,
+            schema=declared,
             **asked,
         )
     except ParameterError as error:

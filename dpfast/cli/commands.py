@@ -91,8 +91,10 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}"
-    return click.option(f"--{kind}", f"{kind}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable.")
+    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    return click.option(
+        f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
+    )
 
 
 _release_options = combined(
@@ -101,6 +103,22 @@ _release_options = combined(
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
+    click.option("--units", is_flag=False, flag_value="units", metavar="[NAME]", help="Ask for the number of units."),
+    _query("variance", "LOW:HIGH", "a variance"),
+    _query("std", "LOW:HIGH", "a standard deviation"),
+    _query("covariance", "LOW:HIGH:OTHER:LOW:HIGH", "a covariance of two columns"),
+    _query(
+        "proportion",
+        "TEST:VALUE",
+        "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
+        "Booleans, COLUMN alone asks for those that are true",
+    ),
+    _query("count-distinct", "", "the number of different values"),
+    _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
+    _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
+    _query("cdf", "POINT,...", "the part of values at or below each point"),
+    _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),
+    _query("maximum", "LOW:HIGH", "a high quantile in place of the maximum"),
     _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
     _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
     click.option(
@@ -173,6 +191,7 @@ _release_options = combined(
 def release(**given: Any) -> None:
     """Release statistics of FILES by group, once, and charge the ledger for them.
 
+    FILES - is CSV on standard input, which is read once.
     Mistakes in the arguments, the ledger or the output are found before the charge. A charge is never given back.
     """
     destination = Destination.taken(given)

@@ -150,7 +150,7 @@ class Outputs:
         place = "standard output"
         try:
             if self.frame is None:
-                text = frame.write_csv()
+                text = _flat(frame).write_csv()
                 # Unbuffered streams (PYTHONUNBUFFERED) take what fits in the pipe of one write, and say nothing.
                 for start in range(0, len(text), _PIECE):
                     sys.stdout.write(text[start : start + _PIECE])
@@ -202,7 +202,18 @@ def chart_target(plot: str | None, *, overwrite: bool, keep: Sequence[str]) -> T
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""
-    getattr(frame, _WRITERS.get(path.suffix.lower(), "write_ipc"))(path)
+    suffix = path.suffix.lower()
+    getattr(_flat(frame) if suffix == ".csv" else frame, _WRITERS.get(suffix, "write_ipc"))(path)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with lists, which CSV does not have, as text that JSON reads: ``[3, 5]``."""
+    import polars as pl
+
+    lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
+    return frame.with_columns(
+        pl.format("[{}]", pl.col(name).cast(pl.List(pl.String)).list.join(", ")).alias(name) for name in lists
+    )
 
 
 def _rescue(frame: pl.DataFrame) -> str:
@@ -216,6 +227,6 @@ def _rescue(frame: pl.DataFrame) -> str:
             os.close(descriptor)
             write_frame(frame, Path(name))
             return f"written to {os.path.abspath(name)}"
-    click.echo(frame.write_csv())
+    click.echo(_flat(frame).write_csv())
     sys.stdout.flush()
     return "written to standard output"

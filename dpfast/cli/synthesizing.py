@@ -14,7 +14,7 @@ import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.errors import CommandError, FileTroubleError, shortened
-from dpfast.cli.files import check_file, read_schema, read_typed_table
+from dpfast.cli.files import check_file, read_schema, read_typed_table, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import (
     DATASET,
@@ -115,10 +115,11 @@ def synthesize(
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
     with Outputs(destination, keep=(*files, domain or "")) as outputs:
-        source = open_source(list(files), schema=read_schema(schema))
+        name = dataset_name(files, dataset)
+        data, dtypes = take_data(files, read_schema(schema))
+        source = open_source(data, schema=dtypes)
         axes = _read_domain(_names(columns), declared, domain, outside, source.schema())
         queries = _read_workload(workload, axes)
-        name = dataset_name(files, dataset)
         opened = axes.open(source)
         account = open_or_create(destination, name)
         place = shown_path(destination.ledger)

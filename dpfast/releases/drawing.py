@@ -21,10 +21,11 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
-from dpfast.mechanisms.selection.modes import draw_modes
+from dpfast.mechanisms.selection.modes import draw_modes, draw_ranked
 from dpfast.queries import Measure
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
+from dpfast.releases.distribution_answers import block_sums
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
     Combined,
@@ -131,6 +132,10 @@ def _no_figures(part: Part) -> NDArray[np.int64]:
         return np.empty((0, len(part.tree.parts)), np.int64)
     if isinstance(part, DrawnTogether):
         return np.empty((0, len(part.calibration.parts)), np.int64)
+    if part.measure.kind == "bins":
+        return np.empty((0, part.measure.figures), np.int64)
+    if isinstance(part, DrawnModes) and part.winners > 1:
+        return np.empty((0, part.winners), np.int64)
     return np.empty(0, np.int64)
 
 
@@ -214,6 +219,8 @@ def _fresh(series: pl.Series) -> pl.Series:
 def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int64]:
     """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
     if isinstance(part, DrawnModes):
+        if part.winners > 1:
+            return draw_ranked(exact, part.measure.points, part.slope, part.winners, source)
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
@@ -221,6 +228,9 @@ def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int6
     if isinstance(part, DrawnTogether):
         drawn = draw_joint_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
+    if part.measure.kind == "bins":
+        measured = block_sums(exact, part.measure.blocks)
+        return _noisy(measured.ravel(), part.mechanism, part.scale, source).reshape(measured.shape)
     return _noisy(exact, part.mechanism, part.scale, source)
 
 

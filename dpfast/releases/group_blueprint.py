@@ -14,7 +14,7 @@ from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.queries import ModeQuery
+from dpfast.queries import ModeQuery, QuantileQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
@@ -141,7 +141,7 @@ def released_by_group(
     for planned in queries:
         if isinstance(planned.query, ModeQuery):
             candidates[planned.name] = planned.query.candidates
-        if planned.query.kind == "quantile":
+        if isinstance(planned.query, QuantileQuery):
             *columns, _ = planned.columns
             values |= {planned.name: columns[0]} | {column: column for column in columns}
     return Release(
@@ -168,6 +168,12 @@ def _draw_query(
     name = next(iter(values)) if query is None else query
     if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
+    if isinstance(frame.schema[values[name]], pl.List):
+        # A row of a chart for every bin, or every value.
+        beside = [column for column in (f"{name}_bin", f"{name}_edge") if column in frame.columns]
+        ends = [f"{name}_lower", f"{name}_upper"] if beside else []
+        frame = frame.explode(name, *beside, *ends)
+        by = (*by, *beside)
     return charts.draw_groups(
         frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name)
     )

@@ -78,12 +78,13 @@ class Plan:
     def to_frame(self) -> pl.DataFrame:
         """Return the noise that was planned as a frame.
 
-        By group, one row for every noisy measure, a mean having two: its sum and its count. Columns: ``query``,
-        ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and
-        ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``,
-        the fact that the ledger keeps. Sensitivity, scale and error are in the unit of the column, or rows, and of
-        quantiles in ranks; the event counts steps, of which the column's unit has a power of two. A mode's error is
-        how many rows fewer its answer may have than the most common candidate.
+        By group, one row for every noisy measure. Columns: ``query``, the first that needs it, and ``measure``;
+        ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and ``error95``,
+        which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``, the fact that
+        the ledger keeps; ``charge``, a number: rows with the same are charged once, together. Sensitivity, scale and
+        error are in the unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the
+        column's unit has a power of two. A mode's error is how many rows fewer its answer may have than the most
+        common candidate.
 
         Of a workload, one row for every strategy considered, that of the least predicted error first. Columns:
         ``strategy``; ``measurements``, how many numbers it measures; ``mechanism`` and ``scale`` of their noise;

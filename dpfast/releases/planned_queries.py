@@ -19,7 +19,7 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query
 
 __all__ = [
     "RANKS",
@@ -211,7 +211,16 @@ class Drawn(_Charged):
 
 @dataclass(frozen=True)
 class DrawnModes(Drawn):
-    """Counts of rows by candidate, of which the most common is selected."""
+    """Counts of rows by candidate, of which the most common is selected, or so many in order.
+
+    Attributes
+    ----------
+    winners
+        How many are selected, each of those that are left.
+
+    """
+
+    winners: int = 1
 
     @property
     def kernel(self) -> str:
@@ -239,7 +248,8 @@ class DrawnModes(Drawn):
         The bound holds with probability at least 1 - ``miss``.
         """
         unit = self.unit
-        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
+        each = miss / self.winners
+        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, each)
 
 
 @dataclass(frozen=True)
@@ -400,11 +410,15 @@ def columns_of(name: str, query: Query) -> tuple[str, ...]:
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
+    if isinstance(query, DistributionQuery):
+        return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))
     return tuple(name + suffix for suffix in SUFFIXES)
 
 
 def describe(query: Query) -> str:
     """Return a query in words."""
+    if query.in_words:
+        return query.in_words
     if isinstance(query, ModeQuery):
         return f"most common of {len(query.candidates)} candidates in {query.column}"
     if query.bounds is None:

@@ -92,8 +92,9 @@ def plan(
         ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
         queries, each in its own unit (rows, minutes), so that a query of large values gets most;
         ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
-        sum that it is made of. The selection of keys gets an even share, or its weight under the name ``"keys"``
-        in a mapping. delta is always split evenly.
+        sum that it is made of. What several queries need is measured once, with the shares of all of them. The
+        selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
+        between the selection of keys and all Gaussian noise together, not by queries.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their

@@ -49,7 +49,7 @@ MISTAKES = [
     (["release", "trips.parquet", "--count", "--by", "city", "--unit", "rider", "--epsilon", "1", *LEDGER, *OUT],
      2, "where --unit is given"),
     ([*PLAIN, "--count", "--max-groups", "3"], 2, "give --unit as well"),
-    (PLAIN, 2, "add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH"),
+    (PLAIN, 2, "add --count, --units, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH"),
     (["release", "--epsilon", "1", "--count", "trips.parquet", "trips.parquet", *LEDGER, *OUT], 2, "write FILES first"),
     ([*FULL, "--sum", "fare"], 2, "for example --sum dep_delay:-60:600"),
     ([*FULL, "--sum", "fare:0:ten"], 2, "are no numbers"),
@@ -72,6 +72,29 @@ MISTAKES = [
     ([*FULL, "--mode", "citty:Oslo"], 2, "near are ['city']"),
     ([*FULL, "--mode", "hour:3", "--mode", "hour:4"], 2, "name one of them: --mode NAME=hour:4"),
     ([*CSV[:2], "--mode", "hour:3", "--epsilon", "1", *LEDGER, *OUT], 2, "declare the columns used"),
+    *(([*FULL, f"--{kind}", "fare:5:5"], 2, "the lower one first")
+      for kind in ("variance", "std", "minimum", "maximum")),
+    *(([*FULL, "--covariance", text], 2, "for example --covariance distance:0:5000:air_time:0:700")
+      for text in ("fare", "fare:0:1", "fare:0:1:hour:0", "fare:0:1::0:1", ":0:1:hour:0:1")),
+    ([*FULL, "--covariance", "fare:0:1:hour:3:3"], 2, "the lower one first"),
+    ([*FULL, "--covariance", "fare:0:1:city:0:1"], 2, "cannot sum the column 'city'"),
+    *(([*FULL, "--proportion", text], 2, "for example --proportion dep_delay:above:15")
+      for text in (":above:1", "fare:above", "fare:above:", "fare:over:1", "fare:above:1:above:2", "=fare:above:1")),
+    ([*FULL, "--proportion", "fare:above:much"], 2, "must be numbers"),
+    ([*FULL, "--proportion", "hour:among:1,noon"], 2, "must be numbers, or values of the column's dtype"),
+    ([*FULL, "--proportion", "fare:above:3:below:1"], 2, "does not serve: below must be such that values lie"),
+    ([*FULL, "--proportion", "city:above:3"], 2, "cannot compare the column 'city'"),
+    ([*FULL, "--proportion", "fare"], 2, "cannot be compared with values"),
+    *(([*FULL, f"--{kind}", text], 2, f"for example --{kind} dep_delay:")
+      for kind in ("histogram", "cdf") for text in ("fare", "fare:a,b", "fare:3,1", ":1,2", "fare:1", "=fare:1,2")),
+    ([*FULL, "--histogram", "city:1,2"], 2, "cannot bin the column 'city'"),
+    *(([*FULL, "--top-k", text], 2, "for example --top-k dest:2:ATL,IAH,MIA")
+      for text in ("city", "city:2", "city:2:", "city:two:Oslo", ":2:Oslo", "city:2:Oslo,,Rome", "=city:1:Oslo")),
+    ([*FULL, "--top-k", "city:3:Oslo,Rome"], 2, "--top-k city:3:Oslo,Rome does not serve: k must be at most 2"),
+    ([*FULL, "--top-k", "hour:1:noon"], 2, "the candidates of --top-k hour:1:noon must be values"),
+    ([*FULL, "--count-distinct", "citty"], 2, "near are ['city']"),
+    ([*FULL, "--count-distinct", "=city"], 2, "for example --count-distinct dest"),
+    ([*FULL, "--units", "count"], 2, "two queries are called 'count'"),
     ([*FULL, "--sum", "fare:0:1", "--sum", "fare:0:2"], 2, "name one of them: --sum NAME=fare:0:2"),
     ([*FULL, "--sum", "epsilon=fare:0:1"], 2, "choose another name"),
     ([*FULL, "--sum", "split=fare:0:1"], 2, "choose another name"),

@@ -192,7 +192,7 @@ for _ in range(4):
             try:
                 released = release()
                 told.append(f"{released.entry} {released.frame['n'].to_list()}")
-            except dpf.errors.DpfastError as error:
+            except (dpf.errors.DpfastError, pl.exceptions.ComputeError) as error:
                 told.append(str(error))
             if plan is None:
                 break

@@ -13,6 +13,8 @@ import dpfast as dpf
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.integrations.sql import turns
 
+from .barrier import IS_OLD
+
 KEYS = pl.DataFrame({"k": ["a"]})
 TABLE = "CREATE TABLE t AS SELECT 'a' AS k, i AS x FROM range(1000) r(i)"
 ASKED = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 1000.0}
@@ -63,6 +65,7 @@ def test_a_relation_that_reads_a_release_of_another_connection(engine, given):
     assert ledger.spent.epsilon == 2000
 
 
+@pytest.mark.skipif(IS_OLD, reason="Polars before 2.0 fails where DuckDB asks for the schema")
 def test_a_relation_that_reads_a_release_of_its_own_connection(monkeypatch):
     """The inner release is refused before its charge; the outer one, which cannot know, ends in fixed words."""
     monkeypatch.setattr(turns, "_BEFORE_THE_CHARGE", 0.2)

@@ -103,6 +103,25 @@ def test_a_mean():
     assert 0.2 < epsilon_lower_bound(*samples) <= 1
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("value", [None, 1000.0])
+def test_figures_that_are_measured_together(value, mechanism):
+    """Three rows with a value, or without: the number of rows, that of missing values, and the sum, all at once."""
+    present, absent, keys = worlds(1, 3)
+    queries = {"n": dpf.count(), "c": dpf.count("x"), "s": dpf.sum("x", bounds=(0, 10))}
+    unit = {**UNIT, "max_groups": 1}
+    delta = 0.0 if mechanism == "laplace" else 1e-2
+    samples = []
+    for data in (present.with_columns(x=pl.lit(value, dtype=pl.Float64)), absent):
+        ledger = dpf.Ledger(epsilon=1, delta=0.1)
+        settled = {"keys": keys, "epsilon": 1.0, "delta": delta, "mechanism": mechanism, **unit}
+        frame = dpf.release(data, "k", ledger=ledger, **settled, **queries).frame
+        # Of Laplace noise only where a figure lies between nothing and the most tells the worlds apart.
+        rows, missing = frame["n"].clip(0, 3), (frame["n"] - frame["c"]).clip(0, 3)
+        samples.append((rows + missing + frame["s"].clip(0, 30) / 10).round().to_numpy())
+    assert 0.1 < epsilon_lower_bound(*samples, delta=delta) <= 1
+
+
 def test_gaussian_noise():
     """With delta = 1e-2, so that its share in what is told can be seen."""
     told = attack(dpf.count(), 1, 1, np.inf, mechanism="gaussian", delta=1e-2)

@@ -398,5 +398,5 @@ def test_a_count_of_a_column_leaves_out_nulls_and_nan(without_noise, released):
     assert shown["x_scale"].to_list() == pytest.approx(shown["rows_scale"].to_list())
     with pytest.raises(ColumnError, match="lacks"):
         released(frame, "k", keys=keys, n=dpf.count("none"))
-    with pytest.raises(ParameterError, match="where no count of rows is asked"):
+    with pytest.raises(ParameterError, match="where no count of rows or units is asked"):
         released(frame, "k", n=dpf.count("x"), key_selection="count", epsilon=1.0, delta=1e-6)

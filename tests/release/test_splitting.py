@@ -216,4 +216,4 @@ def test_a_share_of_less_than_a_unit_is_refused():
 
 def test_a_split_too_uneven_is_named():
     with pytest.raises(ParameterError, match=r"^split must be less uneven"):
-        a_plan(split={"n": 1e-30, "s": 1, "i": 1, "m": 1})
+        a_plan(split={"i": 1e-30, "n": 1, "s": 1, "m": 1})

@@ -304,8 +304,8 @@ class TestRefusals:
         refused("a job over no data failed in Spark", DpfastError, path=tmp_path / "file" / "below")
         refused("path must be a path without", path=tmp_path / "a[b]")
         refused("path must be a path that", path="nowhere://bucket/noisy")
-        refused("q must be a count, a sum or a mean", q=dpf.quantile("x", 0.5, bounds=(0, 8)))
-        refused("q must be a count, a sum or a mean", q=dpf.mode("city", candidates=["Rome", "Oslo"]))
+        refused("q must be made of counts and sums", q=dpf.quantile("x", 0.5, bounds=(0, 8)))
+        refused("q must be made of counts and sums", q=dpf.mode("city", candidates=["Rome", "Oslo"]))
         for rule in ("weighted", "iterated", "policy"):
             refused("key_selection must be", key_selection=rule, **UNIT)
         refused("lacks", ColumnError, by="town")
