@@ -11,7 +11,7 @@ from dpfast.aggregation.arrow_streams import ArrowStream, polars_schema
 from dpfast.aggregation.footers import common_dtype, shorten_path
 from dpfast.aggregation.paths import FilePin
 from dpfast.aggregation.private import Private
-from dpfast.errors import ColumnError, FileError, ParameterError, Words
+from dpfast.errors import ColumnError, FileError, Words
 
 __all__ = ["find_dataset"]
 
