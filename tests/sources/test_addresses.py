@@ -183,7 +183,7 @@ def test_no_error_shows_a_credential(address, suffix, monkeypatch):
         ledger = dpf.Ledger(epsilon=1.0)
         with pytest.raises(DpfastError) as caught:
             dpf.release(
-                data, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, ledger=ledger,
+                data, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger,
                 schema=SCHEMA if ".csv" in address else None,
             )  # fmt: skip
         assert SECRET not in "".join(traceback.format_exception_only(caught.value))
@@ -206,5 +206,7 @@ def test_file_addresses_are_paths(tmp_path):
     frame().write_parquet(tmp_path / "a b%.parquet")
     address = (tmp_path / "a b%.parquet").as_uri()
     for form in (address, address.replace("file:///", "file://localhost/"), "FILE" + address.removeprefix("file")):
-        released = dpf.release(form, n=dpf.count(), epsilon=100.0, dataset="d", ledger=dpf.Ledger(epsilon=100.0))
+        released = dpf.release(
+            form, n=dpf.count(), privacy_unit="row", epsilon=100.0, dataset="d", ledger=dpf.Ledger(epsilon=100.0)
+        )
         assert released.frame["n"].item() == 40
