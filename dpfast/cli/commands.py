@@ -40,6 +40,7 @@ from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
 from dpfast.cli.terminal import replace_closed_streams, until_readers_leave
+from dpfast.cli.wishes import wish_options
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
@@ -142,6 +143,7 @@ _release_options = combined(
     ),
     EPSILON,
     RHO,
+    wish_options,
     click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
     click.option("--keys", metavar="FILE", help="Public keys, all shown; by default, keys are selected privately."),
     NEIGHBORS,

@@ -58,6 +58,7 @@ from dpfast.releases.request import (
     Population,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.wishes import Limit, Wishes
 from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
@@ -116,6 +117,8 @@ class Frames(Generic[_Frame]):
         epsilon: Epsilon = None,
         delta: Delta = 0.0,
         rho: Rho = None,
+        error: Wishes = None,
+        budget: Limit = None,
         split: Splitting = "even",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
@@ -153,6 +156,8 @@ class Frames(Generic[_Frame]):
         epsilon: Epsilon = None,
         delta: Delta = 0.0,
         rho: Rho = None,
+        error: Wishes = None,
+        budget: Limit = None,
         split: Splitting = "even",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,

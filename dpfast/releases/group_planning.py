@@ -18,6 +18,8 @@ from dpfast.releases.planned_queries import PlannedQuery, columns_of, drawn_part
 from dpfast.releases.query_measures import is_whole, measures_of
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
+from dpfast.releases.wished_planning import fulfil
+from dpfast.releases.wishes import read_limit, read_wishes
 
 __all__ = ["check_names", "draw_up_groups"]
 
@@ -40,6 +42,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     selects = groups is None
     check_names(queries, list(map(name_of, entries)))
     budget = request.read_budget(selects_keys=selects)
+    wishes = None if request.error is None else read_wishes(request.error, queries)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
@@ -57,9 +60,14 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
     by = ", ".join(map(name_of, entries)) or "nothing"
     lists = not is_engine(source)
-    planned, key_share = plan_noise(
-        Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
-    )
+    asked = Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
+    wished = ""
+    if wishes is None:
+        planned, key_share = plan_noise(asked)
+    else:
+        met = fulfil(asked, wishes, read_limit(request.budget)[1])
+        budget, planned, key_share = met.budget, met.parts, met.key_share
+        wished = ", ".join(wish.said(planned[name]) for name, wish in wishes.items())
     grouping = Grouping(entries, keys, unit.column, *request.limits, request.population)
     drawn = drawn_parts(planned.values())
     aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
@@ -76,7 +84,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         concentrated=budget.kind == "rho",
         queries=answers,
         key_share=key_share,
-        split=str(split),
+        split=str(split) if wishes is None else "the least that meets the wished errors",
+        wished=wished,
     )
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 

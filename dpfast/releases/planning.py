@@ -29,6 +29,7 @@ from dpfast.releases.request import (
     Request,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
 from dpfast.workloads.workload import OwnQueries
 
@@ -42,6 +43,8 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    error: Wishes = None,
+    budget: Limit = None,
     split: Splitting = "even",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
@@ -87,6 +90,17 @@ def plan(
     rho
         The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
         "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+    error
+        In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it,
+        by which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`.
+        A mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes
+        (in ranks, and in rows) a number; for a mean or a proportion, whose error depends on the size of the group,
+        such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What clipping and bounds on a
+        unit's rows lose is not in it. The selection of keys gets as much as a query does on average, and nothing but
+        delta where a count is the test.
+    budget
+        What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
+        epsilon without limit, and for `release` what its ledger adds up.
     split
         How epsilon or rho is divided between the queries. ``"even"``: equal shares. A mapping such as
         ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
@@ -203,6 +217,8 @@ def release(
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    error: Wishes = None,
+    budget: Limit = None,
     split: Splitting = "even",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
@@ -240,6 +256,8 @@ def release(
 
     """
     asked = {name: given for name, given in locals().items() if name != "ledger"}
+    if error is not None:
+        asked["budget"] = limit_of(budget, LEDGER.read("ledger", ledger).accountant)
     return Plan(_draw_up(Request(**asked))).run(ledger)
 
 
@@ -248,7 +266,11 @@ def _draw_up(request: Request) -> Blueprint:
     if request.workload is None:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
-        return draw_up_clipped(request) if request.clips else draw_up_groups(request)
+        if request.clips:
+            refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
+            return draw_up_clipped(request)
+        return draw_up_groups(request)
+    refuse_wishes(request.error, "with a workload, whose strategy depends on the budget")
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
         raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)
