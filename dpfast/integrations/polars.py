@@ -194,6 +194,7 @@ class Frames(Generic[_Frame]):
         sensitivity: PerQuery = 1.0,
         epsilon: OwnAmount = None,
         rho: OwnAmount = None,
+        error: OwnAmount = None,
         delta: OwnDelta = None,
         weight: OwnColumnName = None,
         mechanism: OwnMechanism = "auto",
