@@ -149,7 +149,12 @@ class Rows:
 
     def _wished(self) -> list[Part]:
         """Return the noise of the least charges at which every answer's interval is within its error."""
-        for name, given in (("epsilon", self.epsilon), ("rho", self.rho), ("delta", self.delta), ("weight", self.weight)):
+        for name, given in (
+            ("epsilon", self.epsilon),
+            ("rho", self.rho),
+            ("delta", self.delta),
+            ("weight", self.weight),
+        ):
             if given is not None and not (name == "delta" and _is_none(given)):
                 raise ParameterError(name, given, "left out where error is given, which decides what rows are charged")
         errors, chosen = self.spread(self.numbers(self.error, "error")), self._mechanisms(self.mechanism)

@@ -36,6 +36,7 @@ from dpfast.cli.options import (
     destination_options,
 )
 from dpfast.cli.output import Outputs
+from dpfast.cli.previewing import preview_options, preview_to
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
@@ -219,6 +220,24 @@ def explain(**given: Any) -> None:
     """
     Destination.taken(given)
     show_plan(draw_plan(given))
+
+
+@main.command(
+    short_help="Draw what noise would do to public or made-up rows; charges nothing.",
+    epilog="\b\nExample:\n"
+    "  dpfast preview flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
+    "    --epsilon 1 --delta 1e-7 --rows 300000 --groups 400 --units 4000",
+)
+@_release_options
+@preview_options
+@JSON
+def preview(**given: Any) -> None:
+    """Show what noise, clipping and the selection of keys would do to rows of the shape of FILES.
+
+    Of FILES it reads the schema, no row. The rows are made up, or those of --sample, which must be public. It charges
+    nothing, and what it shows is no release.
+    """
+    preview_to(given)
 
 
 @main.command(

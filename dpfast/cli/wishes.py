@@ -74,5 +74,7 @@ def read_budget_limit(text: str | None) -> Limit:
     except ValueError:
         number = -1.0
     if (colon and kind not in ("rho", "epsilon")) or number <= 0:
-        raise CommandError(f"--budget {shortened(text)} cannot be read; write for example --budget 1, or --budget rho:0.1")
+        raise CommandError(
+            f"--budget {shortened(text)} cannot be read; write for example --budget 1, or --budget rho:0.1"
+        )
     return ("rho", number) if kind == "rho" else number

@@ -33,7 +33,7 @@ from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
 from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["plan", "release"]
+__all__ = ["draw_up", "plan", "release"]
 
 
 def plan(
@@ -206,7 +206,8 @@ def plan(
 
     """
     # A request has these arguments as its fields.
-    return Plan(_draw_up(Request(**locals())))
+    request = Request(**locals())
+    return Plan(draw_up(request), request)
 
 
 def release(
@@ -258,10 +259,11 @@ def release(
     asked = {name: given for name, given in locals().items() if name != "ledger"}
     if error is not None:
         asked["budget"] = limit_of(budget, LEDGER.read("ledger", ledger).accountant)
-    return Plan(_draw_up(Request(**asked))).run(ledger)
+    request = Request(**asked)
+    return Plan(draw_up(request), request).run(ledger)
 
 
-def _draw_up(request: Request) -> Blueprint:
+def draw_up(request: Request) -> Blueprint:
     """Return the blueprint of what is asked: queries by group, or a workload."""
     if request.workload is None:
         if request.strategy != "auto":

@@ -21,7 +21,7 @@ from itertools import product
 from statistics import NormalDist
 
 from dpfast.accounting.accountants import zcdp
-from dpfast.accounting.budget import LARGEST_RHO, Budget, Kind
+from dpfast.accounting.budget import LARGEST_RHO, Budget
 from dpfast.accounting.events import Pure
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import ParameterError, Words
@@ -139,9 +139,7 @@ def _selected_units(asked: Asked, wish: Wish, most: int) -> int:
     return high
 
 
-def _met(
-    problem: _Problem, selected: Sequence[int], most: int, *, tests: bool
-) -> tuple[int, Draft, Asked] | None:
+def _met(problem: _Problem, selected: Sequence[int], most: int, *, tests: bool) -> tuple[int, Draft, Asked] | None:
     """Return what a way to plan costs, and that plan; None if it is more than any plan may."""
     asked, shares = problem.asked, problem.least_shares()
     raised = 2.0**-50

@@ -40,7 +40,10 @@ def test_no_interval_is_wider_than_was_wished_and_hardly_one_is_narrower(dtype, 
     # Floats may be rounded when half of the difference of two large ones is worked out here.
     slack = 1e-9 * (1 + ERRORS)
     assert (half_widths(answered) <= wished + slack).all()
-    assert (half_widths(answered) >= (wished - 1 if dtype not in (pl.Float64, pl.Float32) else wished) - slack - 1e-7 * ERRORS).all()
+    assert (
+        half_widths(answered)
+        >= (wished - 1 if dtype not in (pl.Float64, pl.Float32) else wished) - slack - 1e-7 * ERRORS
+    ).all()
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])

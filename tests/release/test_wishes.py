@@ -282,9 +282,7 @@ def test_wishes_where_noise_is_not_known_beforehand_are_refused():
             FRAME, "k", keys=KEYS, privacy_unit="u", max_groups="auto", max_rows_per_group="auto", error={"n": 5}, **N
         )
     with pytest.raises(ParameterError, match="^error must be left out with a workload"):
-        dpf.plan(
-            FRAME, "k", keys=KEYS, privacy_unit="row", workload=dpf.workloads.identity(2), error={"n": 5}
-        )
+        dpf.plan(FRAME, "k", keys=KEYS, privacy_unit="row", workload=dpf.workloads.identity(2), error={"n": 5})
 
 
 def test_the_wish_of_a_mean_holds_for_every_mean_within_the_bounds():
