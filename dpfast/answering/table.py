@@ -161,7 +161,7 @@ def answer(
     >>> ledger.remaining.epsilon
     0.0
     >>> within = dpf.Ledger(epsilon=1)
-    >>> answer(queries, value="count", error=30, ledger=within).select("answer_scale")["answer_scale"].round(2).to_list()
+    >>> answer(queries, value="count", error=30, ledger=within)["answer_scale"].round(2).to_list()
     [10.01, 10.01, 10.01]
     >>> round(within.remaining.epsilon, 4)
     0.7004

@@ -103,7 +103,7 @@ def _column(dtype: pl.DataType, numbers: NDArray[np.int64]) -> pl.Series:
 
 
 def _values(
-    query: Query, measure: Measure, dtype: pl.DataType, spread: NDArray[np.float64], column: pl.Series
+    query: Query, measure: Measure, dtype: pl.DataType, spread: NDArray[np.floating[Any]], column: pl.Series
 ) -> pl.Series:
     """Return values that a measure counts, between the least and the largest of them; else the column as it is."""
     if isinstance(query, ModeQuery):

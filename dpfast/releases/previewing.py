@@ -237,11 +237,12 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     keys = request.keys if entries else None
     whole = prepare(source, Grouping(entries, keys), [rows]).run(bounding_words)
     totals = whole.measures[0]
+    widened = {name: _widened(query, frame) for name, query in request.queries.items()}
     # Without noise worth the name, bounds, clipping or units: what is exact.
     asked = replace(
         request, keys=whole.keys if entries else None, privacy_unit=None, max_groups=None, max_rows_per_group=None,
-        neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT, delta=0, rho=None, error=None,
-        budget=None, split="even", queries={name: _widened(query, frame) for name, query in request.queries.items()},
+        neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT, delta=0, rho=None,
+        error=None, budget=None, split="even", queries=widened,
     )  # fmt: skip
     blueprint = draw_up(asked)
     truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame

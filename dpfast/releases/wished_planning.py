@@ -1,10 +1,10 @@
 """From wished errors to a budget: the least that meets them all, and how it is divided among what is measured.
 
 Every measure has a share of the budget, and with it a scale: b = D / share for Laplace noise by epsilon, and
-sigma = D / sqrt(share) for Gaussian noise. What answers are off by grows with the scales. So the wishes are constraints
+sigma = D / sqrt(share) for Gaussian noise. Answers are off by more as scales grow. So the wishes are constraints
 sum of a_i s_i <= K on scales s_i, and the cost is a sum of c_i / s_i**p, p = 1 or 2. By Lagrange
-s_i = (p c_i / sum of l_k a_ki)**(1 / (p + 1)), with a multiplier l_k for each wish. Where no two wishes share a measure,
-each multiplier follows from its own wish, in closed form; else they are found by proportional steps.
+s_i = (p c_i / sum of l_k a_ki)**(1 / (p + 1)), with a multiplier l_k for each wish. Where no two wishes share a
+measure, each multiplier follows from its own wish, in closed form; else they are found by proportional steps.
 
 That is right up to the rounding of noise to whole steps. Then every share is lowered, one after the other, as far as
 the errors by `dpfast.mechanisms.noise.half_widths` allow, which are those that plans show.
@@ -340,7 +340,7 @@ class _Problem:
         return zcdp.cost(laplace_of_scale(size / share, size).event)[0]
 
     def _gaussian_units(self, share: float, *, tests: bool) -> int | None:
-        """Return the least epsilon of Gaussian noise on all measures, with its part of delta, which may depend on it."""
+        """Return the least epsilon of Gaussian noise on all measures; its part of delta may depend on it."""
         ratio, delta = Fraction(1 / math.sqrt(share)), self.asked.budget.delta_units
         of_noise = delta if not self.asked.selects else delta // 2
         units = analytic_gaussian_epsilon(ratio, Fraction(of_noise, UNITS_PER_ONE))

@@ -49,7 +49,7 @@ def test_no_interval_is_wider_than_was_wished_and_hardly_one_is_narrower(dtype, 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
 @pytest.mark.parametrize("accountant", ["basic", "zcdp"])
 def test_what_is_charged_is_the_least(dtype, accountant):
-    """By epsilon the scale reaches the error, and the charge is what that scale costs; by rho no other noise is less."""
+    """By epsilon the scale reaches the error, and the charge is what it costs; by rho no other noise is less."""
     wished = a_ledger(accountant)
     scales = dpf.answer(table(dtype), value="value", error="error", ledger=wished)["answer_scale"]
     if accountant == "basic":
@@ -90,7 +90,7 @@ def test_an_integer_is_not_wished_within_less_than_one():
 
 def test_selections_have_no_error_beforehand():
     lists = pl.DataFrame({"value": [[1, 2], [3, 4]]})
-    with pytest.raises(ParameterError, match="^error must be left out for selections"):
+    with pytest.raises(ParameterError, match=r"^error must be left out for selections"):
         dpf.answer(lists, value="value", error=3, ledger=a_ledger())
 
 

@@ -277,11 +277,11 @@ def test_wishes_that_make_no_sense_are_refused_in_one_line(queries, given, said)
 
 
 def test_wishes_where_noise_is_not_known_beforehand_are_refused():
-    with pytest.raises(ParameterError, match='^error must be left out with max_groups="auto"'):
+    with pytest.raises(ParameterError, match=r'^error must be left out with max_groups="auto"'):
         dpf.plan(
             FRAME, "k", keys=KEYS, privacy_unit="u", max_groups="auto", max_rows_per_group="auto", error={"n": 5}, **N
         )
-    with pytest.raises(ParameterError, match="^error must be left out with a workload"):
+    with pytest.raises(ParameterError, match=r"^error must be left out with a workload"):
         dpf.plan(FRAME, "k", keys=KEYS, privacy_unit="row", workload=dpf.workloads.identity(2), error={"n": 5})
 
 

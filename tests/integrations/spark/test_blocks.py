@@ -35,6 +35,8 @@ def request(**asked):
         "epsilon": 1.0,
         "delta": 1e-6,
         "rho": None,
+        "error": None,
+        "budget": None,
         "split": "even",
         "keys": None,
         "privacy_unit": None,
