@@ -167,6 +167,12 @@ _release_options = combined(
         metavar="RULE",
         help="How epsilon is shared: even, optimal (least total variance), NAME=WEIGHT,... or optimal:NAME=WEIGHT,...",
     ),
+    choice(
+        "--interval",
+        "noise",
+        "population",
+        text="What intervals cover; population adds those for units that were drawn from a population.",
+    ),
     click.option(
         "--plot-groups",
         type=click.IntRange(1, 500),

@@ -47,6 +47,7 @@ from dpfast.mechanisms.parameters import Monotonic
 from dpfast.queries import Query
 from dpfast.releases.plan import Plan
 from dpfast.releases.planning import plan, release
+from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.release import Release
 from dpfast.releases.request import (
     AskedMechanism,
@@ -120,6 +121,7 @@ class Frames(Generic[_Frame]):
         error: Wishes = None,
         budget: Limit = None,
         split: Splitting = "even",
+        interval: AskedInterval = "noise",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
         max_groups: AskedBound = None,
@@ -159,6 +161,7 @@ class Frames(Generic[_Frame]):
         error: Wishes = None,
         budget: Limit = None,
         split: Splitting = "even",
+        interval: AskedInterval = "noise",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
         max_groups: AskedBound = None,

@@ -86,7 +86,9 @@ class GroupBlueprint(Blueprint):
         split = [f"  split         {self.split}"] if len(self.parts) > 1 or self.key_share is not None else []
         wished = [f"  wished        95% within {self.wished}"] * bool(self.wished)
         queries = explain_queries(self.queries, measures=measures)
-        return [f"  keys          {self.explain_keys()}", *wished, *split, *queries]
+        sampled = ", ".join(planned.name for planned in self.queries if planned.sampled is not None)
+        population = [f"  population    intervals of {sampled}, for units drawn independently"] * bool(sampled)
+        return [f"  keys          {self.explain_keys()}", *wished, *split, *population, *queries]
 
     def explain_keys(self) -> str:
         """Return in words which keys are shown."""

@@ -15,6 +15,7 @@ from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import Policy, Weights
 from dpfast.releases.planned_queries import PlannedQuery, columns_of, drawn_parts, exact_measures
+from dpfast.releases.population_intervals import has_population_interval, read_sampled
 from dpfast.releases.query_measures import is_whole, measures_of
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
@@ -40,7 +41,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
-    check_names(queries, list(map(name_of, entries)))
+    sampled = read_sampled(request.interval, queries, unit.max_rows_per_group)
+    check_names(queries, list(map(name_of, entries)), population=sampled is not None)
     budget = request.read_budget(selects_keys=selects)
     wishes = None if request.error is None else read_wishes(request.error, queries)
     split = read_split(request.split, list(queries), selects=selects)
@@ -75,7 +77,10 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
-        PlannedQuery(name, query, planned[name], is_whole(query, columns)) for name, query in queries.items()
+        PlannedQuery(
+            name, query, planned[name], is_whole(query, columns), sampled if has_population_interval(query) else None
+        )
+        for name, query in queries.items()
     )
     blueprint = GroupBlueprint(
         aggregation=aggregation,
@@ -90,7 +95,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
-def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
+def check_names(queries: Mapping[str, Query], by: Sequence[str], *, population: bool = False) -> None:
     """Refuse what is no query, and names that are taken."""
     if not queries:
         raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
@@ -103,7 +108,7 @@ def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
-        columns = set(columns_of(name, query))
+        columns = set(columns_of(name, query, population=population))
         if columns & taken:
             allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
             raise ParameterError("the query's name", name, allowed, "rename the query")

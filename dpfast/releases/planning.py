@@ -17,6 +17,7 @@ from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_planning import draw_up_clipped
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
+from dpfast.releases.population_intervals import AskedInterval, refuse_population
 from dpfast.releases.release import Release
 from dpfast.releases.request import (
     AskedMechanism,
@@ -46,6 +47,7 @@ def plan(
     error: Wishes = None,
     budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: AskedBound = None,
@@ -109,6 +111,12 @@ def plan(
         sum that it is made of. What several queries need is measured once, with the shares of all of them. The
         selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
         between the selection of keys and all Gaussian noise together, not by queries.
+    interval
+        ``"population"`` adds columns ``q_population_lower`` and ``q_population_upper`` to counts, sums, means and
+        proportions: 95% intervals of noise and sample together, where the privacy units are drawn from a larger
+        population, independently of each other. Of a count or a sum they hold its mean over all such samples, of a
+        mean or a proportion that of the population's rows, of what bounds keep; by bounds that are declared, and
+        for groups of any size, so that they are wide where a unit may have many rows. They cost nothing.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
@@ -221,6 +229,7 @@ def release(
     error: Wishes = None,
     budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: AskedBound = None,
@@ -270,9 +279,11 @@ def draw_up(request: Request) -> Blueprint:
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
         if request.clips:
             refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
+            refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')
             return draw_up_clipped(request)
         return draw_up_groups(request)
     refuse_wishes(request.error, "with a workload, whose strategy depends on the budget")
+    refuse_population(request.interval, "with a workload, of which all answers follow from one histogram")
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
         raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)

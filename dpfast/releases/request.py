@@ -18,6 +18,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.asked_unit import ROW, check_row, read_unit
 from dpfast.releases.key_share import RuleName
+from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes, read_limit
 from dpfast.strategies import Strategy
@@ -54,6 +55,7 @@ class Request:
     error: Wishes
     budget: Limit
     split: Splitting
+    interval: AskedInterval
     keys: Keys
     privacy_unit: OwnColumn
     max_groups: AskedBound

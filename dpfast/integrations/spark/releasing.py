@@ -19,6 +19,7 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
+from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.request import AskedMechanism, AskedRule, By, Keys, OwnColumn, Population
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes, limit_of
@@ -47,6 +48,7 @@ def plan(
     error: Wishes = None,
     budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: OwnBound = None,
@@ -90,7 +92,7 @@ def plan(
         encrypted, in a folder beside it whose name begins with ``_dpfast-sealed``.
     by, keys, privacy_unit, max_groups, max_rows_per_group, neighbors
         As of `dpfast.plan`. Public keys are a Polars frame.
-    epsilon, delta, rho, error, budget, split, mechanism, population, dataset
+    epsilon, delta, rho, error, budget, split, interval, mechanism, population, dataset
         As of `dpfast.plan`.
     files
         In how many Parquet files at most: groups are dealt out by a hash of their keys.
@@ -140,6 +142,7 @@ def release(
     error: Wishes = None,
     budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: OwnBound = None,

@@ -38,6 +38,7 @@ def request(**asked):
         "error": None,
         "budget": None,
         "split": "even",
+        "interval": "noise",
         "keys": None,
         "privacy_unit": None,
         "max_groups": None,
