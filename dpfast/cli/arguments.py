@@ -11,7 +11,7 @@ from dpfast.cli.errors import CommandError, shortened, tell
 from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
-from dpfast.cli.wishes import read_budget_limit, read_errors
+from dpfast.cli.wishes import WISH_MEND, read_budget_limit, read_errors
 from dpfast.errors import ParameterError, PrivacyUnitWarning
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
     except ParameterError as error:
         if error.argument == "candidates":
             raise CommandError(f"--mode does not serve: {error}") from None
-        if error.argument.startswith("error["):
+        if error.argument.startswith("error") and "error={" in str(error):
             # What the library would have written instead is no option of a shell.
-            raise CommandError(f"--{str(error).rpartition(';')[0] or error}") from None
+            raise CommandError(f"--{str(error).partition('; write')[0]}; {WISH_MEND}") from None
         if error.argument != "split":
             raise
         # What the library would have written instead is no option of a shell.

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from dpfast.queries import Query
     from dpfast.releases.wishes import Limit, Wishes
 
-__all__ = ["read_budget_limit", "read_errors", "wish_options"]
+__all__ = ["WISH_MEND", "read_budget_limit", "read_errors", "wish_options"]
 
-_MEND = "write for example --error count=50 --error late_mean=2:200, 200 being the rows of a group"
+#: What to write.
+WISH_MEND = "write for example --error count=50 --error late_mean=2:200, 200 being the rows of a group"
 
 #: The options of what is planned by its errors.
 wish_options: Callable[[Any], Any] = combined(
@@ -48,7 +49,7 @@ def read_errors(given: Sequence[str], queries: Mapping[str, Query]) -> Wishes:
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise CommandError(f"--error {shortened(entry)} cannot be read; {_MEND}")
+            raise CommandError(f"--error {shortened(entry)} cannot be read; {WISH_MEND}")
         if name in wishes:
             raise CommandError(f"--error names {name!r} twice; leave one out")
         kind = queries[name].kind if name in queries else ""
