@@ -140,7 +140,7 @@ def read_sampled(interval: str, queries: Mapping[str, Query], rows: int) -> Samp
     if not any(map(has_population_interval, queries.values())):
         raise ParameterError("interval", interval, '"noise" where no count, sum, mean or proportion is asked')
     for name, query in queries.items():
-        _refuse_both_signs(name, query)
+        _refuse_both_signs(interval, name, query)
     return Sampled(rows)
 
 
@@ -150,11 +150,11 @@ def refuse_population(interval: str, why: str) -> None:
         raise ParameterError("interval", interval, f'"noise" {why}')
 
 
-def _refuse_both_signs(name: str, query: Query) -> None:
+def _refuse_both_signs(interval: str, name: str, query: Query) -> None:
     """Refuse a sum of which terms may cancel each other: how many there are would have to be known."""
     if query.kind == "sum" and query.bounds is not None and query.bounds[0] < 0 < query.bounds[1]:
         allowed = '"noise" for a sum with bounds on both sides of 0'
-        raise ParameterError("interval", "population", allowed, f"ask for a mean and a count in place of {name}")
+        raise ParameterError("interval", interval, allowed, f"ask for a mean and a count in place of {name}")
 
 
 def _row_bounds(measure: Measure) -> tuple[float, float]:

@@ -237,6 +237,9 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     keys = request.keys if entries else None
     whole = prepare(source, Grouping(entries, keys), [rows]).run(bounding_words)
     totals = whole.measures[0]
+    if not totals.size:
+        allowed = "public rows of at least one group, as keys are selected among those of the data"
+        raise ParameterError("sample", Words("rows of no group"), allowed)
     widened = {name: _widened(query, frame) for name, query in request.queries.items()}
     # Without noise worth the name, bounds, clipping or units: what is exact.
     asked = replace(

@@ -114,7 +114,7 @@ def test_no_random_division_of_the_budget_is_cheaper(queries, mechanism, kind):
         assert problem.meets(best, list(wishes))
         cost = problem.cost(best)
         for spread, _ in itertools.product((0.03, 0.3, 2.0), range(400)):
-            other = [share * rng.lognormvariate(0, spread) for share in best]
+            other = {measure: share * rng.lognormvariate(0, spread) for measure, share in best.items()}
             if problem.meets(other, list(wishes)):
                 # Noise is rounded to whole rows: a hundredth may be left.
                 assert problem.cost(other) >= cost * 0.99
