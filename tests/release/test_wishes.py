@@ -296,3 +296,25 @@ def test_the_wish_of_a_mean_holds_for_every_mean_within_the_bounds():
         shown = (mean * wish.rows + s) / (wish.rows + t)
         assert abs(shown - mean) <= wish.reached(query.parts) * (1 + 1e-12)
     assert half_range(replace(LATE, bounds=(-10.0, 50.0))) == 30
+
+
+@pytest.mark.parametrize("engine", ["rows", "sql"])
+def test_databases_have_the_same_plan_and_the_intervals_of_a_population(engine):
+    """At an epsilon of 10,000 a count's noise, of scale 1e-4, is nonzero with probability 2 e**-10000."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("trips", FRAME.to_arrow())
+    connection.execute("CREATE TABLE rides AS SELECT * FROM trips")
+    asked, error = QUERIES["count and mean"]
+    given = {"keys": KEYS, "error": error, **UNITS["units"], "interval": "population"}
+    plan = dpf.plan(dpf.sql(connection, "rides"), "k", engine=engine, **given, **asked)
+    assert plan.epsilon == a_plan(asked, error, "units").epsilon
+    ledger = dpf.Ledger(epsilon=10**5)
+    assert plan.run(ledger).frame.columns == dpf.plan(FRAME, "k", **given, **asked).run(ledger).frame.columns
+    certain = {"epsilon": 10_000.0, "privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 1}
+    certain |= {"keys": KEYS, "interval": "population", "n": dpf.count()}
+    here, there = (
+        dpf.release(data, "k", ledger=ledger, **certain, **beside).frame
+        for data, beside in ((FRAME, {}), (dpf.sql(connection, "rides"), {"engine": engine}))
+    )
+    assert here.equals(there)
