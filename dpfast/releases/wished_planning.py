@@ -287,6 +287,8 @@ class _Problem:
             near = lowered[measure]
             least = _least(suffices, near, 2.0**-53 if exactly else 2.0**-20)
             lowered[measure] = least if not exactly or suffices(least) else near
+            if math.isinf(least):
+                break  # whatever the others get, it is not enough
         return lowered
 
     def _exchanged(self, shares: dict[Measure, float], hubs: Sequence[Measure]) -> dict[Measure, float]:
