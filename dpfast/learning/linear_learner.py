@@ -116,7 +116,7 @@ class LinearLearner:
             The array has another shape, or is not one of numbers.
 
         """
-        array = numeric_array(examples, "examples", 2)
+        array = numeric_array(examples, "examples", 2, (self.features,))
         if array.shape != (self.examples, self.features):
             raise ParameterError(
                 "examples",
