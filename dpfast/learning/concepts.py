@@ -68,7 +68,7 @@ def select_concept(
     ----------
     predictions
         What each concept says of each example: a row for each concept, of numbers, truth values or strings. NaN is
-        never right, and nor is anything else that stands in a list.
+        never right, and nor is anything else that stands in a list, or a list that is not as long as the labels.
     labels
         The right answers, one for each example.
     epsilon, rho
@@ -120,7 +120,8 @@ def select_concept(
     0.00674347
 
     """
-    guesses, truth = label_array(predictions, "predictions", 2), label_array(labels, "labels", 1)
+    truth = label_array(labels, "labels", 1)
+    guesses = label_array(predictions, "predictions", 2, (len(truth),) if truth.ndim else ())
     if truth.ndim != 1:
         shown = Words(f"of {truth.ndim} dimensions and type {truth.dtype}")
         raise ParameterError("labels", shown, "a column of numbers, truth values or strings")

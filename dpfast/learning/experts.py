@@ -209,6 +209,7 @@ class RandomizedWeightedMajority:
         ----------
         losses
             Losses as for `update`, one round after the other along the first axis; they must not depend on the plays.
+            In lists, a round of another length than declared is one of losses of 1.
         random, threads
             As for `dpfast.exponential`, which draws all of them.
 
