@@ -11,7 +11,7 @@ from dpfast.aggregation.arrow_streams import ArrowStream, polars_schema
 from dpfast.aggregation.footers import common_dtype, shorten_path
 from dpfast.aggregation.paths import FilePin
 from dpfast.aggregation.private import Private
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.errors import ColumnError, FileError, Words
 
 __all__ = ["find_dataset"]
 
@@ -139,7 +139,7 @@ def _open_files(data: Any) -> list[Any]:
         opened = False
     # Out here no traceback holds the library's error.
     if not opened:
-        raise ParameterError("data", path or Words("a dataset"), "files that can be opened as the dataset's format")
+        raise FileError("data", path or Words("a dataset"), "files that can be opened as the dataset's format")
     if files and files[-1].format.default_extname not in _TYPED:
         raise ColumnError(
             f"the dataset's file {shorten_path(path)} does not know its types, and inferring them would let one row "

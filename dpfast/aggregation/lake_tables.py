@@ -21,7 +21,7 @@ from dpfast.aggregation.footers import common_dtype, read_schemas, shorten_path
 from dpfast.aggregation.paths import FilePin, NamedFile, local_path, paths_of
 from dpfast.aggregation.scans import Source
 from dpfast.columns.dtypes import dtype_name
-from dpfast.errors import ParameterError
+from dpfast.errors import FileError, ParameterError
 
 __all__ = ["open_table"]
 
@@ -66,7 +66,7 @@ def open_table(data: object) -> Source | None:
         failure = type(error).__name__
     # Out here no traceback holds the library's error.
     if failure is not None:
-        raise ParameterError("data", shown, f"{_ARTICLES[name]} {name} table that can be opened (it raises {failure})")
+        raise FileError("data", shown, f"{_ARTICLES[name]} {name} table that can be opened (it raises {failure})")
     return _source(frame, [NamedFile(local_path(file)) for file in files], checked=name == "Delta")
 
 
@@ -101,7 +101,7 @@ def _newest_metadata(folder: str) -> str:
         if hint and name.endswith(_METADATA) and (metadata / name).is_file():
             return str(metadata / name)
     mend = f"give the path of its {_METADATA} file that is in force, which its catalogue knows"
-    raise ParameterError("data", folder, "an Iceberg table with a version-hint.text", mend)
+    raise FileError("data", folder, "an Iceberg table with a version-hint.text", mend)
 
 
 def _read_delta(place: str) -> tuple[pl.LazyFrame, list[str]]:
@@ -126,7 +126,7 @@ def _source(frame: pl.LazyFrame, files: Sequence[NamedFile], *, checked: bool) -
     local = [file for file in files if not file.is_remote]
     for file in local:
         if not os.path.isfile(file.path):
-            raise ParameterError("data", file.path, "an existing file, as the table's log names it")
+            raise FileError("data", file.path, "an existing file, as the table's log names it")
     scan_one = partial(pl.scan_parquet, glob=False, hive_partitioning=False)
     plain = [file for file in files if file.path.lower().endswith(".parquet")]
     held = read_schemas(plain, "parquet", scan_one) if plain else []

@@ -87,7 +87,8 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
         ``dpfast[iceberg]``: the snapshot that is the newest now is read, whatever is written to the table after that.
 
         A dataset of ``pyarrow.dataset``, whose files are checked as if they were given by their paths, or a scanner,
-        which is read once. Datasets of CSV and JSON, whose types depend on the first rows, are refused.
+        which is read once, with the memory that its own options take. Datasets of CSV and JSON, whose types depend on
+        the first rows, are refused.
 
         Anything with ``__arrow_c_stream__`` (readers of DuckDB and ADBC, cuDF): it is opened here, its rows are read
         when the plan runs, and once: where they are needed a second time, as for keys that are selected, those columns

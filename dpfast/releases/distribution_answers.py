@@ -97,6 +97,7 @@ def answer_distribution(
     return shown, *_distribution_function(part, noisy, miss)
 
 
+@np.errstate(all="ignore")
 def _distribution_function(part: NoisyMeasure, noisy: NDArray[np.int64], miss: float) -> Sequence[pl.Series | Any]:
     """Return parts of all values up to each edge: C / n, C and n being counts that follow from what was measured.
 

@@ -112,7 +112,7 @@ class Layout:
 def layouts(measures: Mapping[str, Sequence[Measure]]) -> list[Layout]:
     """Return the ways to measure what queries are answered from: the first shares nothing but equal measures."""
     asked = list(dict.fromkeys(measure for some in measures.values() for measure in some if not measure.selects))
-    summed = {measure.column for measure in asked if measure.kind == "sum"}
+    summed = {measure.column for measure in asked if measure.kind in ("sum", "matches")}
     counted = [
         measure.column
         for measure in asked

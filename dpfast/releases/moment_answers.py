@@ -35,6 +35,7 @@ class _Noisy:
         return self.values + self.reach
 
 
+@np.errstate(all="ignore")
 def answer_spread(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]], miss: float) -> tuple[NDArray[Any], ...]:
     """Return a variance, a standard deviation or a covariance, its scale, and both ends of its interval.
 

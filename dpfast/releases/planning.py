@@ -145,9 +145,10 @@ def plan(
         `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
     **queries
-        `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
-        names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
-        Float64 beyond, like every other sum.
+        `dpf.count`, `dpf.units`, `dpf.sum`, `dpf.mean`, `dpf.proportion`, `dpf.variance`, `dpf.std`, `dpf.covariance`,
+        `dpf.histogram`, `dpf.cdf`, `dpf.quantile`, `dpf.minimum`, `dpf.maximum`, `dpf.mode`, `dpf.top_k` and
+        `dpf.count_distinct` by the name that they get in the release; the names of the other parameters are taken. A
+        sum of integers is Int64 as long as the bounds stay below 2**24, and Float64 beyond, like every other sum.
 
     Returns
     -------

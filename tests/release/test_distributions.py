@@ -156,7 +156,7 @@ def test_intervals_hold_the_truth(size, epsilon, mechanism, many, released):
 
 def test_blocks_are_measured_where_they_pay():
     assert best_blocks(10, gaussian=False) == ((1, 1),)
-    plan = dpf.plan(data_of(3, 3), c=dpf.cdf("x", np.arange(900.0).tolist()), rho=0.5)
+    plan = dpf.plan(data_of(3, 3), c=dpf.cdf("x", np.arange(900.0).tolist()), privacy_unit="row", rho=0.5)
     assert "and of blocks of 8, 64" in plan.explain()
     for gaussian in (False, True):
         sizes = [len(best_blocks(bins, gaussian=gaussian)) for bins in (3, 30, 300, 1000)]
@@ -173,12 +173,12 @@ def test_edges_that_do_not_serve_are_refused(ask, edges):
 def test_a_column_that_has_no_numbers_is_refused_by_the_plan():
     for ask in (dpf.histogram, dpf.cdf):
         with pytest.raises(ColumnError, match="cannot bin the column 't'"):
-            dpf.plan(frame_of(5, 0), q=ask("t", [0, 1]), epsilon=1.0)
+            dpf.plan(frame_of(5, 0), q=ask("t", [0, 1]), privacy_unit="row", epsilon=1.0)
 
 
 def test_names_of_the_lists_may_not_collide():
     with pytest.raises(ParameterError, match="h_bin"):
-        dpf.plan(frame_of(5, 0), h=dpf.histogram("x", [0, 1]), h_bin=dpf.count(), epsilon=1.0)
+        dpf.plan(frame_of(5, 0), h=dpf.histogram("x", [0, 1]), h_bin=dpf.count(), privacy_unit="row", epsilon=1.0)
 
 
 def test_what_is_asked_of_engines_and_charts(tmp_path, released):

@@ -129,7 +129,11 @@ def test_intervals_hold_the_truth(size, epsilon, mechanism, released):
 def test_extremes_are_quantiles_and_say_which(released):
     data = pl.DataFrame({"x": np.arange(100_000) / 100_000})
     plan = dpf.plan(
-        data, low=dpf.minimum("x", bounds=(-5, 5)), high=dpf.maximum("x", bounds=(-5, 5), q=0.999), epsilon=2
+        data,
+        low=dpf.minimum("x", bounds=(-5, 5)),
+        high=dpf.maximum("x", bounds=(-5, 5), q=0.999),
+        privacy_unit="row",
+        epsilon=2,
     )
     assert "minimum, as the 0.01-quantile, of x" in plan.explain()
     assert "maximum, as the 0.999-quantile, of x" in plan.explain()

@@ -236,7 +236,7 @@ def sizes(measure):
 )
 def test_conditions_that_do_not_suit_a_column_are_refused_by_the_plan(column, condition, message):
     with pytest.raises((ColumnError, ParameterError), match=message):
-        dpf.plan(frame_of(5, 0), p=dpf.proportion(column, **condition), epsilon=1.0)
+        dpf.plan(frame_of(5, 0), p=dpf.proportion(column, **condition), privacy_unit="row", epsilon=1.0)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_bounds_of_moments_of_every_size_leave_floats(bounds):
     frame = pl.DataFrame({"x": [float(bounds[0]), float(bounds[1]), None, INF, NAN]})
     released = dpf.release(
         frame, v=dpf.variance("x", bounds=bounds), c=dpf.covariance("x", "x", bounds=bounds, other_bounds=bounds),
-        s=dpf.std("x", bounds=bounds), epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0),
+        s=dpf.std("x", bounds=bounds), privacy_unit="row", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0),
     ).frame  # fmt: skip
     assert all(math.isfinite(value) for value in released.row(0))
     assert released["v"].item() >= 0

@@ -87,7 +87,7 @@ def test_times_and_durations_have_values_and_lists_have_none():
     for name, expected in (("t", 2), ("m", 1), ("e", 2)):
         assert aggregate(frame, Grouping(()), [Measure("distinct", name)], seeded_words(0)).measures[0] == [expected]
     with pytest.raises(ColumnError, match="cannot tell the values of the column 'l'"):
-        dpf.plan(frame, d=dpf.count_distinct("l"), epsilon=1.0)
+        dpf.plan(frame, d=dpf.count_distinct("l"), privacy_unit="row", epsilon=1.0)
 
 
 def test_a_number_of_different_values_has_the_noise_of_a_count(released):
@@ -165,7 +165,7 @@ def test_engines_refuse_what_takes_all_values_of_a_group():
     connection.execute("CREATE TABLE t (x REAL)")
     for query in (dpf.count_distinct("x"), dpf.top_k("x", 1, candidates=[1])):
         with pytest.raises(ParameterError, match="SQLite cannot compute"):
-            dpf.plan(dpf.sql(connection, "t"), q=query, epsilon=1.0, engine="sql")
+            dpf.plan(dpf.sql(connection, "t"), q=query, privacy_unit="row", epsilon=1.0, engine="sql")
 
 
 def test_units_are_the_test_of_private_keys():

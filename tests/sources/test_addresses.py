@@ -171,18 +171,19 @@ def test_no_credential_of_an_address_is_shown(address):
 @pytest.mark.parametrize("address", [address for address in ADDRESSES if SECRET in address])
 @pytest.mark.parametrize("suffix", ["", ".csv", ".arrow", ".txt", ".avro", "*.parquet"])
 def test_no_error_shows_a_credential(address, suffix, monkeypatch):
-    """Where nothing answers: no address here leads off this machine."""
+    """Nothing is asked: what would read raises an error that quotes the address."""
     if suffix and "a.parquet" in address:
         address = address.replace("a.parquet", f"a{suffix}")
     monkeypatch.setattr(pl, "scan_parquet", fails)
     monkeypatch.setattr(pl, "scan_ipc", fails)
     monkeypatch.setattr(pl, "scan_csv", fails)
     monkeypatch.setattr("dpfast.aggregation.scans._READERS", {"parquet": fails, "ipc": fails})
+    monkeypatch.setattr("dpfast.aggregation.lake_tables._read_delta", fails)
     for data in (address, [address], [address, address]):
         ledger = dpf.Ledger(epsilon=1.0)
         with pytest.raises(DpfastError) as caught:
             dpf.release(
-                data, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, ledger=ledger,
+                data, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger,
                 schema=SCHEMA if ".csv" in address else None,
             )  # fmt: skip
         assert SECRET not in "".join(traceback.format_exception_only(caught.value))
@@ -205,5 +206,7 @@ def test_file_addresses_are_paths(tmp_path):
     frame().write_parquet(tmp_path / "a b%.parquet")
     address = (tmp_path / "a b%.parquet").as_uri()
     for form in (address, address.replace("file:///", "file://localhost/"), "FILE" + address.removeprefix("file")):
-        released = dpf.release(form, n=dpf.count(), epsilon=100.0, dataset="d", ledger=dpf.Ledger(epsilon=100.0))
+        released = dpf.release(
+            form, n=dpf.count(), privacy_unit="row", epsilon=100.0, dataset="d", ledger=dpf.Ledger(epsilon=100.0)
+        )
         assert released.frame["n"].item() == 40

@@ -88,7 +88,7 @@ def test_a_pipe_that_breaks_is_told_in_fixed_words():
     source = CsvStream(Broken(b"k,x,s\na,1,c\n"), DTYPES)
     ledger = dpf.Ledger(epsilon=1.0)
     with pytest.raises(DpfastError, match="cannot be read to its end") as caught:
-        dpf.release(source, n=dpf.count(), epsilon=0.5, dataset="d", ledger=ledger)
+        dpf.release(source, n=dpf.count(), privacy_unit="row", epsilon=0.5, dataset="d", ledger=ledger)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
     assert ledger.spent.epsilon == 0.5
 

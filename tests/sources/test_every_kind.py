@@ -85,7 +85,9 @@ def test_a_file_that_lacks_a_column_is_refused(tmp_path, kind, place):
     assert "'x'" in refused(data, kind)
     # Of what is not used nothing is said.
     if not kind.startswith("csv"):
-        dpf.plan(data, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, dataset="d").run(dpf.Ledger(epsilon=1.0))
+        dpf.plan(data, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, dataset="d").run(
+            dpf.Ledger(epsilon=1.0)
+        )
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OF_FILES if not kind.startswith("csv")])

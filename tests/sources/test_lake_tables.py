@@ -46,7 +46,7 @@ def data_files(folder: Path) -> list[Path]:
 def test_the_snapshot_is_that_of_the_plan(tmp_path, kind):
     """What is appended between plan and release is not read, and is no error."""
     table = MAKERS[kind](tmp_path, [frame()])
-    plan = dpf.plan(table, "k", keys=KEYS, n=dpf.count(), epsilon=100.0, dataset="d")
+    plan = dpf.plan(table, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=100.0, dataset="d")
     if kind == "delta":
         delta(tmp_path, [frame()])
         assert rows(table) == [80]
@@ -58,7 +58,7 @@ def test_the_snapshot_is_that_of_the_plan(tmp_path, kind):
 @pytest.mark.parametrize("damage", ["gone", "cut", "empty"])
 def test_a_file_of_the_snapshot_that_cannot_be_read_is_refused(tmp_path, kind, damage):
     table = MAKERS[kind](tmp_path, [frame(), frame()])
-    plan = dpf.plan(table, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, dataset="d")
+    plan = dpf.plan(table, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, dataset="d")
     path = data_files(tmp_path)[1]
     if damage == "gone":
         path.unlink()

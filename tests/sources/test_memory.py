@@ -32,7 +32,6 @@ RUN = """
     dtypes = {"k": pl.Int64, "x": pl.Float64}
     opened = {
         "dataset": ds.dataset,
-        "scanner": lambda path: ds.dataset(path).scanner(),
         "avro": str,
         "standard input": lambda path: CsvStream(open(path, "rb"), dtypes),
     }[kind]
@@ -53,7 +52,7 @@ def frame(seed: int) -> pl.DataFrame:
 
 def write(kind: str, path: Path, parts: int) -> None:
     """Write files of the same rows again and again, in parts of 3 MB."""
-    if kind in ("dataset", "scanner"):
+    if kind == "dataset":
         table = frame(1).to_arrow()
         with pq.ParquetWriter(path, table.schema, compression="none", use_dictionary=False) as writer:
             for _ in range(parts):
@@ -76,13 +75,13 @@ def write(kind: str, path: Path, parts: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="the peak is read from /proc")
-@pytest.mark.parametrize("kind", ["dataset", "scanner", "avro", "standard input"])
+@pytest.mark.parametrize("kind", ["dataset", "avro", "standard input"])
 def test_the_peak_does_not_grow_with_the_rows(tmp_path, kind):
-    suffix = "parquet" if kind in ("dataset", "scanner") else kind.split()[0]
+    suffix = "parquet" if kind == "dataset" else kind.split()[0]
     small, large = tmp_path / f"small.{suffix}", tmp_path / f"large.{suffix}"
     write(kind, small, 1)
     write(kind, large, 320)
-    assert large.stat().st_size > 10**9
+    assert large.stat().st_size > 7 * 10**8
     command = [sys.executable, "-c", textwrap.dedent(RUN), kind, str(small), str(large)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
