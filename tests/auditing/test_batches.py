@@ -57,7 +57,7 @@ def test_one_output_of_another_form_is_no_false_alarm(name, place):
     def mechanism(x, n):
         rows = [usual] * n
         if x and n > 1:
-            rows[place] = other
+            rows[place % n] = other
         return make(rows)
 
     for x, neighbour in ((0, 1), (1, 0)):
