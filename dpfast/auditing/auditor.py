@@ -145,8 +145,8 @@ def audit(
     inputs, told = (x, neighbour), read_progress(progress)
     centres = tuple(number for number in map(_as_float, inputs) if math.isfinite(number))
     if not at_once:
-        test = _taught(draw_outputs(mechanism, inputs, size, told), size, centres, allowed, 1 - sure)
-        return _measured(test, claimed, allowed, sure)
+        only = _taught(draw_outputs(mechanism, inputs, size, told), size, centres, allowed, 1 - sure)
+        return _measured(only, claimed, allowed, sure)
     halves = draw_batches(mechanism, inputs, size, told)
     drawn = joined(*halves)
     test = None if drawn is None else _taught(drawn, size, centres, allowed, (1 - sure) * (1 - _OF_ONE))

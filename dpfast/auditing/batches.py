@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -99,9 +100,8 @@ def _end_to_end(choose: Any, measure: Any) -> Any:
     if frame_columns(choose) is None:
         return [*rows_of_batch(choose), *rows_of_batch(measure)]
     if type(choose).__module__.startswith("pandas"):
-        import pandas as pd
-
-        return pd.concat([choose, measure], ignore_index=True)
+        pandas: Any = sys.modules["pandas"]
+        return pandas.concat([choose, measure], ignore_index=True)
     import polars as pl
 
     return pl.concat([pl.DataFrame(choose), pl.DataFrame(measure)])
