@@ -7,7 +7,7 @@
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
 #
 # With DPFAST_TEST_VERSIONS=lowest the packages are of the lowest versions that pyproject.toml allows, in a virtual
-# environment of their own, and pytest runs what reads data and releases; this is one of the steps of the whole.
+# environment of their own, and pytest runs what reads data and releases. The whole does not do this by itself yet.
 #
 # Ledgers in PostgreSQL are tested against a real server, and releases by Spark with a real Spark, which needs Java.
 # Where they are missing, root and apt-get install them; DPFAST_TEST_POSTGRESQL=0 and DPFAST_TEST_SPARK=0 turn off both
@@ -75,5 +75,4 @@ step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$check
     tests/noise/test_bad_input.py tests/test_aggregation.py
 # A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
 step "tests" $bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
-step "tests on the lowest versions" env DPFAST_TEST_VERSIONS=lowest sh scripts/test.sh
 [ -z "$failed" ] || { echo "failed: ${failed#, }"; exit 1; }

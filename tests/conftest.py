@@ -23,11 +23,6 @@ def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="also run the tests that take minutes")
 
 
-def pytest_configure(config):
-    # Whose data a unit is, is said in every test that is not about saying nothing.
-    config.addinivalue_line("filterwarnings", "error::dpfast.errors.PrivacyUnitWarning")
-
-
 def pytest_collection_modifyitems(config, items):
     # First, since it compiles most kernels anew whatever the cache has, and leaves them there for all that follows.
     items.sort(key=lambda item: item.path.name != "test_compiled_code.py")

@@ -61,6 +61,8 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     limits = np.iinfo(np.int64)
+    # Of a norm that was chosen very large the noise may reach beyond every int64.
+    move = max(min(move, limits.max), -limits.max)
     if move >= 0:
         return np.minimum(values, limits.max - move) + move
     return np.maximum(values, limits.min - move) + move

@@ -37,6 +37,7 @@ from dpfast.releases.planned_queries import (
     PlannedQuery,
     drawn_parts,
     exact_measures,
+    exact_of,
 )
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
@@ -85,19 +86,11 @@ def draw(
         drawn = {place: noisy[order] for place, noisy in drawn.items()}
     for place, part in enumerate(parts):
         if place not in drawn:
-            drawn[place] = _drawn(_exact(part, figures), part, sources(str(place)))
+            drawn[place] = _drawn(exact_of(part.measure, figures), part, sources(str(place)))
     columns: list[pl.Series] = keys.get_columns()
     for planned in queries:
         columns.extend(answer(planned, [_taken(part, parts, drawn) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
-
-
-def _exact(part: DrawnPart, figures: Mapping[Measure, Any]) -> Any:
-    """Return the exact figures of a part: those missing are the rows less those with a value."""
-    measure = part.measure
-    if measure.kind == "missing":
-        return figures[Measure("rows")] - figures[Measure("values", measure.column)]
-    return figures[measure]
 
 
 def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -152,7 +145,7 @@ def _selected(
     if isinstance(rule, OneByOne):
         return select_keys(exact.units, rule.table, source), {}
     if isinstance(rule, ReleasedCount):
-        noisy = _drawn(_exact(parts[rule.place], figures), parts[rule.place], source)
+        noisy = _drawn(exact_of(parts[rule.place].measure, figures), parts[rule.place], source)
         return noisy >= rule.threshold, {rule.place: noisy}
     if isinstance(rule, NoisyUnits):
         return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
@@ -39,6 +39,7 @@ __all__ = [
     "describe",
     "drawn_parts",
     "exact_measures",
+    "exact_of",
 ]
 
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]
@@ -402,6 +403,13 @@ def exact_measures(measures: Iterable[Measure]) -> list[Measure]:
         else:
             found[measure] = None
     return list(found)
+
+
+def exact_of(measure: Measure, figures: Mapping[Measure, Any]) -> Any:
+    """Return a measure's exact figures, of those that `exact_measures` names."""
+    if measure.kind == "missing":
+        return figures[Measure("rows")] - figures[Measure("values", measure.column)]
+    return figures[measure]
 
 
 def columns_of(name: str, query: Query) -> tuple[str, ...]:

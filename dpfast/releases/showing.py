@@ -88,7 +88,10 @@ def _with_interval(value: Any, lower: Any, upper: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    # A list of a histogram, or of candidates, as Polars shows it.
+    return f"{value:,.6g}" if isinstance(value, float) else str(value.to_list() if hasattr(value, "to_list") else value)
 
 
 def _cell(value: Any) -> str:

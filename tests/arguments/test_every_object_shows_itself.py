@@ -50,6 +50,8 @@ def objects():
         held_by([getattr(call.function, "__self__", None), *given.values()], found)
         unnamed = [one.name for one in call.signature.parameters.values() if one.kind is one.VAR_POSITIONAL]
         listed = [given.pop(name) for name in unnamed]
+        if call.name == "ContinualCounter.save":
+            continue  # it is kept in one file for good, and another test calls it
         held_by(call.function(*listed, **given), found)
     return found
 

@@ -28,7 +28,7 @@ MISTAKES = [
     ([*BASE, *LEDGER], 2, "missing option '--out'"),
     (["release", "trips.parquet", "--count", *LEDGER, *OUT], 2, "missing option '--epsilon'"),
     ([*FULL, "--epsilon", "much"], 2, "'much' is not a valid float"),
-    ([*FULL, "--max-groups", "2.5"], 2, "'2.5' is not a valid integer"),
+    ([*FULL, "--max-groups", "2.5"], 2, "'2.5' is no whole number, and not auto"),
     ([*FULL, "--neighbors", "swap"], 2, "'add_remove', 'replace'"),
     ([*FULL, "--mechanism", "magic"], 2, "'auto', 'laplace', 'gaussian'"),
     ([*FULL, "--split", "fair"], 2, "--split fair cannot be read; write even, optimal"),

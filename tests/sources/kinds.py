@@ -198,7 +198,7 @@ def refused(data: Any, kind: str = "", **asked: Any) -> str:
     with pytest.raises((ParameterError, ColumnError)) as caught:
         dpf.release(
             data, "k", keys=KEYS, s=query, epsilon=0.5, dataset="d", ledger=ledger,
-            **{"schema": dtypes(kind), **asked},
+            **{"privacy_unit": "row", "schema": dtypes(kind), **asked},
         )  # fmt: skip
     assert ledger.spent.epsilon == 0
     assert caught.value.__context__ is None

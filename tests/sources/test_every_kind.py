@@ -117,7 +117,7 @@ def test_a_dataset_casts_no_value_that_might_not_fit(tmp_path, kind, order):
 def test_a_file_that_changes_between_plan_and_release_is_refused(tmp_path, kind):
     data = KINDS[kind](tmp_path, [frame(), frame(30, 40)])
     asked = {"n": dpf.count(), "epsilon": 0.5, "dataset": "d", "schema": dtypes(kind)}
-    plan = dpf.plan(data, "k", keys=KEYS, **asked)
+    plan = dpf.plan(data, "k", keys=KEYS, **{"privacy_unit": "row", **asked})
     changed = max(path for path in tmp_path.rglob("*") if path.is_file())
     changed.write_bytes(changed.read_bytes() + b"\n")
     ledger = dpf.Ledger(epsilon=1.0)

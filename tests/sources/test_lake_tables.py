@@ -31,7 +31,7 @@ def refused(data: object, **asked: object) -> str:
     ledger = dpf.Ledger(epsilon=1.0)
     asked = {"s": dpf.sum("x", bounds=(0, 9)), "keys": KEYS, "epsilon": 0.5, "dataset": "d"} | asked
     with pytest.raises((ParameterError, ColumnError)) as caught:
-        dpf.release(data, "k", ledger=ledger, **asked)
+        dpf.release(data, "k", ledger=ledger, **{"privacy_unit": "row", **asked})
     assert ledger.spent.epsilon == 0
     assert caught.value.__context__ is None
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
