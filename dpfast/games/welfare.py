@@ -36,7 +36,7 @@ __all__ = [
 
 #: What a utility of 1 counts: utilities are rounded to multiples of 2**-30, and add up exactly in 64 bits.
 UTILITY_UNITS = 2**30
-OUTCOMES = Whole(1, 2**24, mend="write for example {name}=3, or leave it out")
+OUTCOMES = Whole(1, 2**24, optional=True, mend="write for example {name}=3, or leave it out")
 _SELECTION = Choice(("exponential", "permute_and_flip"))
 Rule: TypeAlias = Literal["exponential", "permute_and_flip"]
 _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
@@ -44,7 +44,7 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 def _no_utilities() -> Iterator[object]:
     yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, np.zeros(17), np.zeros((2, 0)))
-    yield from ([[]], np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
+    yield from (np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
 
 
 #: A row for each agent, and in it a number from 0 to 1 for each outcome; what lies outside is clamped.

@@ -29,12 +29,12 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 
 def _no_predictions() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", object(), len, [], [0.5] * 17, np.zeros(17), np.zeros((0, 2)), np.zeros((2, 17)))
-    yield from ([[0.5], [0.5, 0.5]], np.zeros((2, 2, 2)), np.zeros((2, 2), object), np.ma.zeros((2, 2)))
+    yield from (1, 0.5, True, "0", object(), len, [], np.zeros(17), np.zeros((0, 2)), np.zeros((2, 17)))
+    yield from (np.zeros((2, 2, 2)), np.zeros((2, 2), object), np.ma.zeros((2, 2)))
 
 
 def _no_labels() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", object(), len, [0] * 17, np.zeros(17), [[0, 1]], np.zeros(2, object))
+    yield from (1, 0.5, True, "0", object(), len, np.zeros((2, 2)), np.zeros(2, object))
 
 
 #: A row for each concept, and in it a label for each example.

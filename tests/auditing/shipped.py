@@ -62,7 +62,11 @@ def blocks(rows, size, columns=None):
 
 def release_count(rows, size, **given):
     data, keys = blocks(rows, size)
-    return dpf.release(data, "k", keys=keys, n=dpf.count(), ledger=ledger(), privacy_unit="row", **given).frame["n"].to_numpy()
+    return (
+        dpf.release(data, "k", keys=keys, n=dpf.count(), ledger=ledger(), privacy_unit="row", **given)
+        .frame["n"]
+        .to_numpy()
+    )
 
 
 def release_sum_and_mean(value, size):
@@ -72,7 +76,9 @@ def release_sum_and_mean(value, size):
         more = pl.DataFrame({"k": np.arange(size), "x": np.full(size, value)})
         data = pl.concat([data, more.cast(data.schema)])
     asked = {"s": dpf.sum("x", bounds=(0, 10)), "m": dpf.mean("x", bounds=(0, 10))}
-    return dpf.release(data, "k", keys=keys, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select("s", "m")
+    return dpf.release(data, "k", keys=keys, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select(
+        "s", "m"
+    )
 
 
 def release_keys(rows):
