@@ -21,6 +21,8 @@ from dpfast.releases.splitting import Split
 from dpfast.releases.wished_planning import _Problem
 from dpfast.releases.wishes import half_range, read_wishes
 
+from .charge_checks import check_charges
+
 FRAME = pl.DataFrame(
     {"k": ["a", "b"] * 300, "u": range(600), "v": [float(i % 60) for i in range(600)], "i": [i % 7 for i in range(600)]}
 )
@@ -318,3 +320,19 @@ def test_databases_have_the_same_plan_and_the_intervals_of_a_population(engine):
         for data, beside in ((FRAME, {}), (dpf.sql(connection, "rides"), {"engine": engine}))
     )
     assert here.equals(there)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("keys", [KEYS, None])
+@pytest.mark.parametrize("queries", ["count and mean", "two means", "a sum of integers", "a small count"])
+def test_events_of_wishes_are_true_and_charges_what_the_plan_says(mechanism, neighbors, unit, keys, queries):
+    """Soundness rules 10, 14, 18 and 21: shares that follow from errors buy no less noise than any others."""
+    asked, error = QUERIES[queries]
+    plan = a_plan(asked, error, unit, keys, mechanism=mechanism, neighbors=neighbors, delta=1e-6)
+    charges = plan._blueprint.charges
+    check_charges(plan, *(sum(getattr(charge, name) * charge.count for charge in charges) for name in UNITS_OF))
+
+
+UNITS_OF = ("epsilon_units", "delta_units")
