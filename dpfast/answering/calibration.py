@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import LARGEST_RHO, delta_beside_rho, kind_of_budget
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Pure
+from dpfast.answering.wished import epsilons_of, rhos_of
 from dpfast.arguments import Real, Special, no_numbers
 from dpfast.columns import borrow_scale
 from dpfast.columns.dtypes import dtype_name
@@ -91,6 +92,7 @@ class Rows:
     sensitivity: PerQuery = 1.0
     epsilon: OwnAmount = None
     rho: OwnAmount = None
+    error: OwnAmount = None
     delta: OwnDelta = None
     weight: OwnColumnName = None
     mechanism: str = "auto"
@@ -136,12 +138,36 @@ class Rows:
 
     def planned(self) -> list[Part]:
         """Return the noise and the charges of the parts that the rows fall into."""
+        if self.error is not None:
+            return self._wished()
         amounts = self.amounts()
         deltas = None if _is_none(self.delta) else self.spread(self.numbers(self.delta, "delta"))
         if deltas is not None and not deltas.max() < 1.0:
             raise ParameterError("delta", float(deltas.max()), "below 1")
         chosen = self._mechanisms(self.mechanism)
         return self._by_rho(amounts, chosen) if self.rho is not None else self._by_epsilon(amounts, deltas, chosen)
+
+    def _wished(self) -> list[Part]:
+        """Return the noise of the least charges at which every answer's interval is within its error."""
+        for name, given in (
+            ("epsilon", self.epsilon),
+            ("rho", self.rho),
+            ("delta", self.delta),
+            ("weight", self.weight),
+        ):
+            if given is not None and not (name == "delta" and _is_none(given)):
+                raise ParameterError(name, given, "left out where error is given, which decides what rows are charged")
+        errors, chosen = self.spread(self.numbers(self.error, "error")), self._mechanisms(self.mechanism)
+        if self.accountant != "basic":
+            rhos, gaussians = rhos_of(errors, self.width, chosen, whole=self.whole)
+            _check_range(rhos, LARGEST_RHO, "rho")
+            return self._by_rho(rhos, gaussians)
+        if not isinstance(chosen, str) or chosen == "gaussian":
+            allowed = '"auto" or "laplace" where error is given and the ledger adds up epsilon'
+            raise ParameterError("mechanism", self.mechanism, allowed, 'a ledger with accountant="zcdp" has both')
+        epsilons = epsilons_of(errors, self.width, whole=self.whole)
+        _check_range(epsilons, 1e6, "epsilon")
+        return self._by_epsilon(epsilons, None, "laplace")
 
     def amounts(self) -> Floats:
         """Return each row's epsilon or rho, whichever was given."""

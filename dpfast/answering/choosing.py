@@ -69,6 +69,8 @@ def is_list(dtype: pl.DataType) -> bool:
 
 def choices(rows: Rows, *, monotonic: bool, candidates: str | None, k: int | None) -> Choice:
     """Return how the rows' winners are selected and charged, from public columns and shapes alone; see `answer`."""
+    if rows.error is not None:
+        raise ParameterError("error", rows.error, "left out for selections, whose error depends on the scores")
     if rows.delta is not None:
         raise ParameterError("delta", rows.delta, "left out for selections, which need none")
     frame, value, rho = rows.frame, rows.value, rows.rho

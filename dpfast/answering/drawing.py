@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,16 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.answering.calibration import Part
+from dpfast.answering.wished import reach_of
 from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.amounts.calibrating import intervals_of_floats, intervals_of_integers
 from dpfast.mechanisms.noise.gaussian import gaussian
 from dpfast.mechanisms.noise.laplace import laplace
 
 __all__ = ["cleaned", "cleaned_lists", "drawn", "series_of"]
-
-_MISS = 0.05
-_WIDENED = 1.0 + 2.0**-18
-
 
 _TAKEN = (pl.Int64, pl.Int32, pl.UInt32)  # the integers that kernels take as they are
 
@@ -60,11 +55,10 @@ def cleaned_lists(values: pl.Series, missing: Fraction) -> pl.Series:
 
 def drawn(values: pl.Series, parts: Sequence[Part], threads: int | None) -> tuple[NDArray[Any], ...]:
     """Return answers, scales and bounds, in the rows' order."""
-    normal = NormalDist().inv_cdf(1 - _MISS / 2)
     answers = scales = lower = upper = np.empty(0)
     for part in parts:
         draw = laplace if part.mechanism == "laplace" else gaussian
-        reach = (math.log(1 / _MISS) if part.mechanism == "laplace" else normal) * _WIDENED
+        reach = reach_of(part.mechanism)
         mine = values.to_numpy() if part.rows is None else values.gather(part.rows).to_numpy()
         drawn = draw(mine, part.scale, threads=threads)
         whole = drawn.dtype.kind == "i"

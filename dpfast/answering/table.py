@@ -51,6 +51,7 @@ def answer(
     sensitivity: PerQuery = 1.0,
     epsilon: OwnAmount = None,
     rho: OwnAmount = None,
+    error: OwnAmount = None,
     delta: OwnDelta = None,
     weight: OwnColumnName = None,
     mechanism: OwnMechanism = "auto",
@@ -91,6 +92,11 @@ def answer(
         What a row is charged, one of the two: a number, or a column's name. With ``weight`` the total for all
         rows. Epsilons from 1e-18 to 1e6 are charged as written, so that ten rows of 0.1 fit into 1. A rho
         needs a ledger that adds up rho (accountant "zcdp" or "rdp").
+    error
+        In place of both: half of the width of the intervals that answers may have, a number or a column's name. A row
+        is charged the least at which its interval from ``name_lower`` to ``name_upper`` is no wider: Laplace noise by
+        epsilon, and where the ledger adds up rho what costs less. All rows at once, in closed form. Of integers it is
+        at least 1.
     delta
         For Gaussian noise by epsilon: a number, or a column's name.
     weight
@@ -154,6 +160,11 @@ def answer(
     [10.0, 5.0, 1.428571]
     >>> ledger.remaining.epsilon
     0.0
+    >>> within = dpf.Ledger(epsilon=1)
+    >>> answer(queries, value="count", error=30, ledger=within)["answer_scale"].round(2).to_list()
+    [10.01, 10.01, 10.01]
+    >>> round(within.remaining.epsilon, 4)
+    0.7004
     >>> wards = pl.DataFrame({"ward": ["a", "b"], "cases": [[90, 300], [700, 20]], "illness": [["flu", "gout"]] * 2})
     >>> answer(wards, value="cases", candidates="illness", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).rows()
     [('a', 'gout'), ('b', 'flu')]
@@ -185,6 +196,7 @@ def answer(
         sensitivity=sensitivity,
         epsilon=epsilon,
         rho=rho,
+        error=error,
         delta=delta,
         weight=weight,
         mechanism=mechanism,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["OWN_TOP", "draw_groups"]
+__all__ = ["OWN_TOP", "draw_groups", "dress", "group_height", "group_label"]
 
 _LONGEST_LABEL = 42
 _LONGEST_ROW_OF_NAMES = 90
@@ -92,8 +92,7 @@ def draw_groups(
     shown = frame.sort(scale, maintain_order=True) if varies else frame.sort(name, descending=True)
     shown = shown.head(top).sort(name, descending=candidates is None, maintain_order=candidates is not None)
 
-    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(shown.height, 3)
-    figure, axes = start_chart(_title(name, by), height, grid="x")
+    figure, axes = start_chart(_title(name, by), group_height(shown.height), grid="x")
     values = shown[name].to_numpy().astype(np.float64)
     # The interval of a clamped mean may leave its value outside by a rounding error; whiskers are never negative.
     reach = np.maximum(
@@ -106,7 +105,7 @@ def draw_groups(
         axes.errorbar(values, places, fmt="none", ecolor=WHISKER, elinewidth=1.1, **whiskers)
     else:
         axes.errorbar(values, places, fmt="o", color=DOT, markersize=5, elinewidth=1.2, **whiskers)
-    _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
+    dress(axes, [group_label(shown, by, row) for row in range(shown.height)])
     if places_of is None:
         axes.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
     else:
@@ -142,7 +141,12 @@ def _name_places(axes: Axes, names: list[str]) -> None:
     axes.set_xlim(-0.5, max(len(names), 2) - 0.5)
 
 
-def _dress(axes: Axes, labels: list[str]) -> None:
+def group_height(groups: int) -> float:
+    """Return how high a chart of so many groups is."""
+    return _MARGIN_HEIGHT + _ROW_HEIGHT * max(groups, 3)
+
+
+def dress(axes: Axes, labels: list[str]) -> None:
     """Set what does not depend on the values: labels and ticks."""
     from matplotlib.ticker import MaxNLocator
 
@@ -162,7 +166,8 @@ def _joined(parts: Sequence[str], last: str) -> str:
     return last.join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
-def _label(shown: pl.DataFrame, by: Sequence[str], row: int) -> str:
+def group_label(shown: pl.DataFrame, by: Sequence[str], row: int) -> str:
+    """Return what stands beside a group."""
     keys: list[Any] = [shown[column][row] for column in by]
     words = ["(null)" if key is None else " ".join(str(key).split()) or "(empty)" for key in keys]
     return _shortened((" → " if len(words) == 2 else ", ").join(words) or "all rows")

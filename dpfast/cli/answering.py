@@ -49,6 +49,7 @@ _AMOUNT: dict[str, Any] = {"metavar": "COLUMN|NUMBER", "type": _column_or_number
 @click.option("--sensitivity", default="1", show_default=True, **_AMOUNT)
 @click.option("--epsilon", **_AMOUNT, help="What a row is charged; with --weight the total.")
 @click.option("--rho", **_AMOUNT, help="The same in rho, for a ledger that adds up rho.")
+@click.option("--error", **_AMOUNT, help="In place of both: half of the width that an interval may have.")
 @click.option("--delta", **_AMOUNT, help="For Gaussian noise by epsilon.")
 @click.option("--weight", metavar="COLUMN", help="Rows share the total in proportion to it.")
 @click.option("--mechanism", default="auto", show_default=True, metavar="auto|laplace|gaussian|COLUMN")

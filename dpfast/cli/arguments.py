@@ -11,6 +11,7 @@ from dpfast.cli.errors import CommandError, shortened, tell
 from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
+from dpfast.cli.wishes import WISH_MEND, read_budget_limit, read_errors
 from dpfast.errors import ParameterError, PrivacyUnitWarning
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = ["draw_plan"]
 #: Options that `dpfast.plan` takes as they stand.
 _AS_WRITTEN = (
     "epsilon", "rho", "delta", "privacy_unit", "max_groups", "max_rows_per_group", "neighbors", "mechanism",
-    "key_selection", "population",
+    "key_selection", "population", "interval",
 )  # fmt: skip
 
 
@@ -36,12 +37,14 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
         Something on the command line does not serve.
 
     """
-    if given["epsilon"] is None and given["rho"] is None:
-        raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
+    if given["epsilon"] is None and given["rho"] is None and not given["errors"]:
+        raise CommandError("missing option '--epsilon'; write for example --epsilon 1, or --error count=50")
     schema = read_schema(given["schema"])
     by = _read_by(given["by"], given["bins"])
     dataset = dataset_name(given["files"], given["dataset"])
-    asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema)
+    queries = read_queries(given, schema)
+    asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | queries
+    asked |= {"error": read_errors(given["errors"], queries), "budget": read_budget_limit(given["budget"])}
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
     keys_use_schema = keys is not None and is_csv(given["keys"])
     declared = None if keys_use_schema and not any(map(is_csv, given["files"])) else schema
@@ -59,6 +62,9 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
     except ParameterError as error:
         if error.argument == "candidates":
             raise CommandError(f"--mode does not serve: {error}") from None
+        if error.argument.startswith("error") and "error={" in str(error):
+            # What the library would have written instead is no option of a shell.
+            raise CommandError(f"--{str(error).partition('; write')[0]}; {WISH_MEND}") from None
         if error.argument != "split":
             raise
         # What the library would have written instead is no option of a shell.

@@ -36,10 +36,12 @@ from dpfast.cli.options import (
     destination_options,
 )
 from dpfast.cli.output import Outputs
+from dpfast.cli.previewing import preview_options, preview_to
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
 from dpfast.cli.terminal import replace_closed_streams, until_readers_leave
+from dpfast.cli.wishes import wish_options
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
@@ -142,6 +144,7 @@ _release_options = combined(
     ),
     EPSILON,
     RHO,
+    wish_options,
     click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
     click.option("--keys", metavar="FILE", help="Public keys, all shown; by default, keys are selected privately."),
     NEIGHBORS,
@@ -163,6 +166,12 @@ _release_options = combined(
         show_default=True,
         metavar="RULE",
         help="How epsilon is shared: even, optimal (least total variance), NAME=WEIGHT,... or optimal:NAME=WEIGHT,...",
+    ),
+    choice(
+        "--interval",
+        "noise",
+        "population",
+        text="What intervals cover; population adds those for units that were drawn from a population.",
     ),
     click.option(
         "--plot-groups",
@@ -217,6 +226,24 @@ def explain(**given: Any) -> None:
     """
     Destination.taken(given)
     show_plan(draw_plan(given))
+
+
+@main.command(
+    short_help="Draw what noise would do to public or made-up rows; charges nothing.",
+    epilog="\b\nExample:\n"
+    "  dpfast preview flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
+    "    --epsilon 1 --delta 1e-7 --rows 300000 --groups 400 --units 4000",
+)
+@_release_options
+@preview_options
+@JSON
+def preview(**given: Any) -> None:
+    """Show what noise, clipping and the selection of keys would do to rows of the shape of FILES.
+
+    Of FILES it reads the schema, no row. The rows are made up, or those of --sample, which must be public. It charges
+    nothing, and what it shows is no release.
+    """
+    preview_to(given)
 
 
 @main.command(

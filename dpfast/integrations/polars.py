@@ -47,6 +47,7 @@ from dpfast.mechanisms.parameters import Monotonic
 from dpfast.queries import Query
 from dpfast.releases.plan import Plan
 from dpfast.releases.planning import plan, release
+from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.release import Release
 from dpfast.releases.request import (
     AskedMechanism,
@@ -58,6 +59,7 @@ from dpfast.releases.request import (
     Population,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.wishes import Limit, Wishes
 from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
@@ -116,7 +118,10 @@ class Frames(Generic[_Frame]):
         epsilon: Epsilon = None,
         delta: Delta = 0.0,
         rho: Rho = None,
+        error: Wishes = None,
+        budget: Limit = None,
         split: Splitting = "even",
+        interval: AskedInterval = "noise",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
         max_groups: AskedBound = None,
@@ -153,7 +158,10 @@ class Frames(Generic[_Frame]):
         epsilon: Epsilon = None,
         delta: Delta = 0.0,
         rho: Rho = None,
+        error: Wishes = None,
+        budget: Limit = None,
         split: Splitting = "even",
+        interval: AskedInterval = "noise",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
         max_groups: AskedBound = None,
@@ -189,6 +197,7 @@ class Frames(Generic[_Frame]):
         sensitivity: PerQuery = 1.0,
         epsilon: OwnAmount = None,
         rho: OwnAmount = None,
+        error: OwnAmount = None,
         delta: OwnDelta = None,
         weight: OwnColumnName = None,
         mechanism: OwnMechanism = "auto",

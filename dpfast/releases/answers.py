@@ -56,6 +56,8 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
         step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
         scale = np.full(total.size, part.scale * part.step)
         columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
+    if planned.sampled is not None:
+        columns = *columns, *planned.sampled.interval(planned.query, planned.parts, noisy)
     return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
 
 

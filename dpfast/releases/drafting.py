@@ -26,7 +26,7 @@ from dpfast.releases.query_measures import importance_of, said_of
 from dpfast.releases.request import AskedMechanism
 from dpfast.releases.splitting import Split, Stake, portions, weights_of
 
-__all__ = ["Asked", "counts_rows", "plan_noise"]
+__all__ = ["Asked", "Draft", "Given", "counts_rows", "draft_with", "plan_noise", "possible_kinds", "select_apart"]
 
 #: A selection apart from the count is taken where it needs fewer than this part of the units.
 _WORTH = 2 / 3
@@ -94,7 +94,27 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class _Draft:
+class Given:
+    """Shares of the budget that are known already, in its units: nothing is left to divide.
+
+    Attributes
+    ----------
+    figures
+        Of every measure that is paid for, block by block.
+    selected
+        Of every quantile and mode.
+    keys
+        Of the selection of keys.
+
+    """
+
+    figures: Sequence[int]
+    selected: Sequence[int]
+    keys: int = 0
+
+
+@dataclass(frozen=True)
+class Draft:
     """One way to plan it: what every query is answered from, and the selection of keys.
 
     ``selection`` is the selection's share of the budget, ``tested`` the selection by a released count, which has none.
@@ -116,6 +136,37 @@ def counts_rows(query: Query) -> bool:
 
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
     """Return what every query is answered from with the least noise, and the selection of keys of the fewest units."""
+    kinds = possible_kinds(asked)
+    ways = layouts(asked.measures)
+    draft = _least(asked, ways, kinds)
+    if draft.selection is None:
+        return draft.parts, None
+    apart = select_apart(asked, draft.selection)
+    if asked.count is None or asked.key_selection not in ("auto", "count"):
+        assert apart is not None
+        return draft.parts, apart
+    # The count's noise is chosen with its threshold, that of the others as if there were none.
+    layout = _least(asked, [way for way in ways if asked.counted in way.measured], [draft.kind]).layout
+    tested = min(
+        (draft_with(asked, layout, draft.kind, test) for test in kinds),
+        key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
+    )
+    assert tested.tested is not None
+    # A count that is its own test has the selection's budget too, and about half the noise: worth some units.
+    if apart is not None and apart.needed.typical < _WORTH * tested.tested.needed.typical:
+        return draft.parts, apart
+    return tested.parts, tested.tested
+
+
+def select_apart(asked: Asked, share: Budget) -> KeyShare | None:
+    """Return the selection of keys apart from the count, at a share of the budget; None where the count is to test."""
+    description = f"selection of keys by {asked.by}"
+    rule, mechanism, lists = asked.key_selection, asked.mechanism, asked.lists_groups
+    return best_apart(asked.unit, share, rule, mechanism, description, lists_groups=lists)
+
+
+def possible_kinds(asked: Asked) -> list[Mechanism]:
+    """Return the kinds of noise that the budget allows, of those that are asked for."""
     mechanism, budget = asked.mechanism, asked.budget
     # What a budget is split into at most: each share may be divided for a mean.
     pieces = 4 * (len(asked.queries) + asked.selects)
@@ -128,40 +179,19 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
         allowed = few if budget.delta_units else "above 0 for Gaussian noise"
         raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
     possible: tuple[Mechanism, ...] = ("laplace", "gaussian") if is_split else ("laplace",)
-    kinds = [kind for kind in possible if mechanism in ("auto", kind)]
-    ways = layouts(asked.measures)
-    draft = _least(asked, ways, kinds)
-    if draft.selection is None:
-        return draft.parts, None
-    description = f"selection of keys by {asked.by}"
-    unit, rule = asked.unit, asked.key_selection
-    apart = best_apart(unit, draft.selection, rule, mechanism, description, lists_groups=asked.lists_groups)
-    if asked.count is None or asked.key_selection not in ("auto", "count"):
-        assert apart is not None
-        return draft.parts, apart
-    # The count's noise is chosen with its threshold, that of the others as if there were none.
-    layout = _least(asked, [way for way in ways if asked.counted in way.measured], [draft.kind]).layout
-    tested = min(
-        (_draft(asked, layout, draft.kind, test) for test in kinds),
-        key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
-    )
-    assert tested.tested is not None
-    # A count that is its own test has the selection's budget too, and about half the noise: worth some units.
-    if apart is not None and apart.needed.typical < _WORTH * tested.tested.needed.typical:
-        return draft.parts, apart
-    return tested.parts, tested.tested
+    return [kind for kind in possible if mechanism in ("auto", kind)]
 
 
-def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> _Draft:
+def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> Draft:
     """Return the plan of least noise, of these ways to measure with these kinds of noise."""
-    drafts: list[_Draft] = []
+    drafts: list[Draft] = []
     refused: list[ParameterError] = []
     for layout, kind in product(ways, kinds):
         # By rho, Laplace noise on some measures has no room for missing values.
         if kind == "laplace" and asked.budget.kind == "rho" and any(block.missing for block in layout.blocks):
             continue
         try:
-            drafts.append(_draft(asked, layout, kind))
+            drafts.append(draft_with(asked, layout, kind))
         except ParameterError as error:
             refused.append(error)
     if not drafts:
@@ -169,36 +199,23 @@ def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> 
     return min(drafts, key=lambda draft: draft.error)
 
 
-def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
+def draft_with(
+    asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism | None = None, given: Given | None = None
+) -> Draft:
     """Return the plan with one kind of noise for all measures.
 
-    With ``test``, the count has this kind of noise and the selection's share, and is the test of its group.
+    With ``test``, the count has this kind of noise and the selection's share, and is the test of its group. With
+    ``given``, shares are these, and not those of the split.
     """
-    budget, rule, blocks = asked.budget, asked.split, layout.blocks
+    budget, blocks = asked.budget, layout.blocks
     kinds = [test if test is not None and asked.counted in block.uses else mechanism for block in blocks]
     paying = [(place, measure) for place, block in enumerate(blocks) for measure in block.uses]
     selecting = [(name, some[0]) for name, some in asked.measures.items() if some[0].selects]
-    stakes = [[_stake(asked, use, kinds[place]) for use in blocks[place].uses[measure]] for place, measure in paying]
-    free = [
-        (
-            [of for of, (home, _) in enumerate(paying) if home == place],
-            [_stake(asked, use, kind) for use in block.missed],
-        )
-        for place, (block, kind) in enumerate(zip(blocks, kinds, strict=True))
-        if block.missing is not None
-    ]
-    adds: Literal["scales", "squares"] = "scales" if budget.kind == "epsilon" and mechanism == "laplace" else "squares"
-    weights = weights_of(rule, [*stakes, *([Stake(name)] for name, _ in selecting)], free, adds=adds)
-    selection = [sum(weights, Fraction(0)) / len(asked.queries) if rule.keys is None else rule.keys] * asked.selects
     tested = None if test is None else next(of for of, (_, measure) in enumerate(paying) if measure == asked.counted)
-    if tested is not None:
-        weights[tested] += selection.pop()
-    shares = portions(budget.units, [*selection, *weights])
-    if not all(shares):
-        raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
-    of_keys = shares.pop(0) if selection else 0
+    if given is None:
+        given = _shares(asked, layout, kinds, [name for name, _ in selecting], mechanism, tested)
     parts: list[list[int]] = [[] for _ in blocks]
-    for (place, _), units in zip(paying, shares, strict=False):
+    for (place, _), units in zip(paying, given.figures, strict=True):
         parts[place].append(units)
 
     drawn: dict[Measure, NoisyMeasure] = {}
@@ -211,11 +228,11 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
         drawn |= {part.measure: part for part in found}
     for block, some_units, kind in zip(blocks, parts, kinds, strict=True):
         if kind == "laplace":
-            given = [Budget(budget.kind, units) for units in some_units]
-            found = laplace_block(given, block, asked.unit, [asked.description(uses) for uses in block.uses.values()])
+            each = [Budget(budget.kind, units) for units in some_units]
+            found = laplace_block(each, block, asked.unit, [asked.description(uses) for uses in block.uses.values()])
             drawn |= {part.measure: part for part in found}
     selected: dict[str, DrawnPart] = {}
-    for (name, measure), units in zip(selecting, shares[len(paying) :], strict=True):
+    for (name, measure), units in zip(selecting, given.selected, strict=True):
         query, share, description = asked.queries[name], Budget(budget.kind, units), asked.described(name)
         if isinstance(query, QuantileQuery):
             selected[name] = quantiles_of(query, measure, asked.unit, asked.groups, share, description)
@@ -227,8 +244,8 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
     }
     error = _error(asked, layout, answers)
     if tested is None:
-        return _Draft(
-            answers, layout, mechanism, Budget(budget.kind, of_keys, left) if selection else None, None, error
+        return Draft(
+            answers, layout, mechanism, Budget(budget.kind, given.keys, left) if asked.selects else None, None, error
         )
     assert asked.count is not None
     assert asked.counted is not None
@@ -236,7 +253,39 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
     rule_of_keys = tested_count(
         asked.count, order.index(rows), rows, asked.unit, left, f"selection of keys by {asked.by}"
     )
-    return _Draft(answers, layout, mechanism, None, rule_of_keys, error)
+    return Draft(answers, layout, mechanism, None, rule_of_keys, error)
+
+
+def _shares(
+    asked: Asked,
+    layout: Layout,
+    kinds: Sequence[Mechanism],
+    selecting: Sequence[str],
+    mechanism: Mechanism,
+    tested: int | None,
+) -> Given:
+    """Return the budget divided by the split; ``tested`` is the place of the count that gets the selection's share."""
+    budget, rule, blocks = asked.budget, asked.split, layout.blocks
+    paying = [(place, measure) for place, block in enumerate(blocks) for measure in block.uses]
+    stakes = [[_stake(asked, use, kinds[place]) for use in blocks[place].uses[measure]] for place, measure in paying]
+    free = [
+        (
+            [of for of, (home, _) in enumerate(paying) if home == place],
+            [_stake(asked, use, kind) for use in block.missed],
+        )
+        for place, (block, kind) in enumerate(zip(blocks, kinds, strict=True))
+        if block.missing is not None
+    ]
+    adds: Literal["scales", "squares"] = "scales" if budget.kind == "epsilon" and mechanism == "laplace" else "squares"
+    weights = weights_of(rule, [*stakes, *([Stake(name)] for name in selecting)], free, adds=adds)
+    selection = [sum(weights, Fraction(0)) / len(asked.queries) if rule.keys is None else rule.keys] * asked.selects
+    if tested is not None:
+        weights[tested] += selection.pop()
+    shares = portions(budget.units, [*selection, *weights])
+    if not all(shares):
+        raise ParameterError("split", str(rule), "less uneven: a share would be below 1e-18", "give weights nearer")
+    of_keys = shares.pop(0) if selection else 0
+    return Given(shares[: len(paying)], shares[len(paying) :], of_keys)
 
 
 def _divided(asked: Asked, units: int, tested: bool) -> tuple[int, int]:

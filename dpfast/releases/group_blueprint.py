@@ -43,12 +43,15 @@ class GroupBlueprint(Blueprint):
         How keys are selected; None where they are public.
     split
         In words, how the budget was split.
+    wished
+        Which errors were wished, and which are reached; empty where a budget was given.
 
     """
 
     queries: tuple[PlannedQuery, ...]
     key_share: KeyShare | None
     split: str
+    wished: str = ""
 
     @property
     def parts(self) -> tuple[DrawnPart, ...]:
@@ -81,8 +84,11 @@ class GroupBlueprint(Blueprint):
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about keys, the split of the budget and all queries."""
         split = [f"  split         {self.split}"] if len(self.parts) > 1 or self.key_share is not None else []
+        wished = [f"  wished        95% within {self.wished}"] * bool(self.wished)
         queries = explain_queries(self.queries, measures=measures)
-        return [f"  keys          {self.explain_keys()}", *split, *queries]
+        sampled = ", ".join(planned.name for planned in self.queries if planned.sampled is not None)
+        population = [f"  population    intervals of {sampled}, for units drawn independently"] * bool(sampled)
+        return [f"  keys          {self.explain_keys()}", *wished, *split, *population, *queries]
 
     def explain_keys(self) -> str:
         """Return in words which keys are shown."""

@@ -15,9 +15,12 @@ from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import Policy, Weights
 from dpfast.releases.planned_queries import PlannedQuery, columns_of, drawn_parts, exact_measures
+from dpfast.releases.population_intervals import has_population_interval, read_sampled
 from dpfast.releases.query_measures import is_whole, measures_of
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
+from dpfast.releases.wished_planning import fulfil
+from dpfast.releases.wishes import read_limit, read_wishes
 
 __all__ = ["check_names", "draw_up_groups"]
 
@@ -38,8 +41,10 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
-    check_names(queries, list(map(name_of, entries)))
+    sampled = read_sampled(request.interval, queries, unit.max_rows_per_group)
+    check_names(queries, list(map(name_of, entries)), population=sampled is not None)
     budget = request.read_budget(selects_keys=selects)
+    wishes = None if request.error is None else read_wishes(request.error, queries)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
@@ -57,9 +62,14 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
     by = ", ".join(map(name_of, entries)) or "nothing"
     lists = not is_engine(source)
-    planned, key_share = plan_noise(
-        Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
-    )
+    asked = Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
+    wished = ""
+    if wishes is None:
+        planned, key_share = plan_noise(asked)
+    else:
+        met = fulfil(asked, wishes, read_limit(request.budget)[1])
+        budget, planned, key_share = met.budget, met.parts, met.key_share
+        wished = ", ".join(wish.said(planned[name]) for name, wish in wishes.items())
     grouping = Grouping(entries, keys, unit.column, *request.limits, request.population)
     drawn = drawn_parts(planned.values())
     aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
@@ -67,7 +77,10 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
-        PlannedQuery(name, query, planned[name], is_whole(query, columns)) for name, query in queries.items()
+        PlannedQuery(
+            name, query, planned[name], is_whole(query, columns), sampled if has_population_interval(query) else None
+        )
+        for name, query in queries.items()
     )
     blueprint = GroupBlueprint(
         aggregation=aggregation,
@@ -76,12 +89,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         concentrated=budget.kind == "rho",
         queries=answers,
         key_share=key_share,
-        split=str(split),
+        split=str(split) if wishes is None else "the least that meets the wished errors",
+        wished=wished,
     )
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
-def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
+def check_names(queries: Mapping[str, Query], by: Sequence[str], *, population: bool = False) -> None:
     """Refuse what is no query, and names that are taken."""
     if not queries:
         raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
@@ -94,7 +108,7 @@ def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
-        columns = set(columns_of(name, query))
+        columns = set(columns_of(name, query, population=population))
         if columns & taken:
             allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
             raise ParameterError("the query's name", name, allowed, "rename the query")

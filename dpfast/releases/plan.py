@@ -24,9 +24,10 @@ from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
 from dpfast.releases.release import Release
+from dpfast.releases.request import Request
 from dpfast.releases.showing import html_plan, shown_plan
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "bounding_words"]
 
 MEASURES = Flag()
 Progress: TypeAlias = Annotated[
@@ -37,8 +38,9 @@ Progress: TypeAlias = Annotated[
 class Plan:
     """A release that can be run, once: made by `plan`, without looking at the data."""
 
-    def __init__(self, blueprint: Blueprint) -> None:
+    def __init__(self, blueprint: Blueprint, request: Request | None = None) -> None:
         self._blueprint = blueprint
+        self._request = request
         self._lock = threading.RLock()
         self._running = False
         self._ledger: Ledger | None = None
@@ -245,7 +247,7 @@ class Plan:
         assert entry is not None
         progress("reading and aggregating")
         _refuse_fork(process)  # the engine's threads are not in a fork
-        exact = blueprint.aggregation.run(_bounding_words)
+        exact = blueprint.aggregation.run(bounding_words)
         progress("drawing the noise")
         _refuse_fork(process)
         release = blueprint.draw(exact, entry)
@@ -292,7 +294,7 @@ def _silent(stage: str) -> None:
     pass
 
 
-def _bounding_words(count: int) -> NDArray[np.uint64]:
+def bounding_words(count: int) -> NDArray[np.uint64]:
     """Return fresh words for choosing what a privacy unit keeps."""
     words = np.empty(count, np.uint64)
     Keystream(SystemRandom().key()).words(Purpose.BOUNDING).fill(0, words)

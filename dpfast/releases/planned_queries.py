@@ -20,6 +20,7 @@ from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
 from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query
+from dpfast.releases.population_intervals import POPULATION, Sampled, has_population_interval
 
 __all__ = [
     "RANKS",
@@ -366,11 +367,12 @@ class PlannedQuery:
     query: Query
     parts: tuple[Part, ...]
     whole: bool
+    sampled: Sampled | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of its columns in a release."""
-        return columns_of(self.name, self.query)
+        return columns_of(self.name, self.query, population=self.sampled is not None)
 
 
 def drawn_parts(answers: Iterable[Sequence[Part]]) -> list[DrawnPart]:
@@ -412,15 +414,16 @@ def exact_of(measure: Measure, figures: Mapping[Measure, Any]) -> Any:
     return figures[measure]
 
 
-def columns_of(name: str, query: Query) -> tuple[str, ...]:
-    """Return the names of a query's columns in a release."""
+def columns_of(name: str, query: Query, *, population: bool = False) -> tuple[str, ...]:
+    """Return the names of a query's columns in a release; with intervals for a population where they are known."""
     if isinstance(query, QuantileQuery):
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
     if isinstance(query, DistributionQuery):
         return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))
-    return tuple(name + suffix for suffix in SUFFIXES)
+    more = POPULATION if population and has_population_interval(query) else ()
+    return tuple(name + suffix for suffix in (*SUFFIXES, *more))
 
 
 def describe(query: Query) -> str:

@@ -17,6 +17,7 @@ from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_planning import draw_up_clipped
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
+from dpfast.releases.population_intervals import AskedInterval, refuse_population
 from dpfast.releases.release import Release
 from dpfast.releases.request import (
     AskedMechanism,
@@ -29,10 +30,11 @@ from dpfast.releases.request import (
     Request,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
 from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["plan", "release"]
+__all__ = ["draw_up", "plan", "release"]
 
 
 def plan(
@@ -42,7 +44,10 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    error: Wishes = None,
+    budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: AskedBound = None,
@@ -87,6 +92,17 @@ def plan(
     rho
         The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
         "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+    error
+        In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it,
+        by which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`.
+        A mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes
+        (in ranks, and in rows) a number; for a mean or a proportion, whose error depends on the size of the group,
+        such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What clipping and bounds on a
+        unit's rows lose is not in it. The selection of keys gets as much as a query does on average, and nothing but
+        delta where a count is the test.
+    budget
+        What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
+        epsilon without limit, and for `release` what its ledger adds up.
     split
         How epsilon or rho is divided between the queries. ``"even"``: equal shares. A mapping such as
         ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
@@ -95,6 +111,12 @@ def plan(
         sum that it is made of. What several queries need is measured once, with the shares of all of them. The
         selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
         between the selection of keys and all Gaussian noise together, not by queries.
+    interval
+        ``"population"`` adds columns ``q_population_lower`` and ``q_population_upper`` to counts, sums, means and
+        proportions: 95% intervals of noise and sample together, where the privacy units are drawn from a larger
+        population, independently of each other. Of a count or a sum they hold its mean over all such samples, of a
+        mean or a proportion that of the population's rows, of what bounds keep; by bounds that are declared, and
+        for groups of any size, so that they are wide where a unit may have many rows. They cost nothing.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
@@ -192,7 +214,8 @@ def plan(
 
     """
     # A request has these arguments as its fields.
-    return Plan(_draw_up(Request(**locals())))
+    request = Request(**locals())
+    return Plan(draw_up(request), request)
 
 
 def release(
@@ -203,7 +226,10 @@ def release(
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    error: Wishes = None,
+    budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: AskedBound = None,
@@ -240,15 +266,24 @@ def release(
 
     """
     asked = {name: given for name, given in locals().items() if name != "ledger"}
-    return Plan(_draw_up(Request(**asked))).run(ledger)
+    if error is not None:
+        asked["budget"] = limit_of(budget, LEDGER.read("ledger", ledger).accountant)
+    request = Request(**asked)
+    return Plan(draw_up(request), request).run(ledger)
 
 
-def _draw_up(request: Request) -> Blueprint:
+def draw_up(request: Request) -> Blueprint:
     """Return the blueprint of what is asked: queries by group, or a workload."""
     if request.workload is None:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
-        return draw_up_clipped(request) if request.clips else draw_up_groups(request)
+        if request.clips:
+            refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
+            refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')
+            return draw_up_clipped(request)
+        return draw_up_groups(request)
+    refuse_wishes(request.error, "with a workload, whose strategy depends on the budget")
+    refuse_population(request.interval, "with a workload, of which all answers follow from one histogram")
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
         raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)

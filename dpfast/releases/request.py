@@ -18,7 +18,9 @@ from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.asked_unit import ROW, check_row, read_unit
 from dpfast.releases.key_share import RuleName
+from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.wishes import Limit, Wishes, read_limit
 from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
 from dpfast.workloads.workload import OwnQueries
@@ -50,7 +52,10 @@ class Request:
     epsilon: Epsilon
     delta: Delta
     rho: Rho
+    error: Wishes
+    budget: Limit
     split: Splitting
+    interval: AskedInterval
     keys: Keys
     privacy_unit: OwnColumn
     max_groups: AskedBound
@@ -96,8 +101,19 @@ class Request:
         return self.max_groups == "auto" and self.max_rows_per_group == "auto"
 
     def read_budget(self, *, selects_keys: bool = False) -> Budget:
-        """Return the budget of the whole release."""
-        return read_budget(self.epsilon, self.delta, self.rho, selects_keys=selects_keys)
+        """Return the budget of the whole release; of wished errors 1 in place of what is not known yet."""
+        if self.error is None:
+            if self.budget is not None:
+                raise ParameterError("budget", self.budget, "left out without error, whose cost it limits")
+            return read_budget(self.epsilon, self.delta, self.rho, selects_keys=selects_keys)
+        for name, given in (("epsilon", self.epsilon), ("rho", self.rho)):
+            if given is not None:
+                raise ParameterError(name, given, "left out where error is given, which decides it", "give one of both")
+        if not isinstance(self.split, str) or self.split != "even":
+            raise ParameterError("split", self.split, '"even" where error is given, which decides it', "leave it out")
+        kind, _ = read_limit(self.budget)
+        amounts = (1, None) if kind == "epsilon" else (None, 1)
+        return read_budget(amounts[0], self.delta, amounts[1], selects_keys=selects_keys)
 
     @property
     def known_as(self) -> str | None:

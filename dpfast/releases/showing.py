@@ -13,7 +13,7 @@ from dpfast.showing import html_lines, html_table
 if TYPE_CHECKING:
     from dpfast.releases.blueprint import Blueprint
 
-__all__ = ["html_plan", "html_release", "shown_plan", "shown_release"]
+__all__ = ["html_plan", "html_release", "shown_plan", "shown_release", "shown_table"]
 
 _ROWS, _COLUMNS, _WIDTH = 10, 8, 32
 #: The columns of a plan's frame that are shown, where it has them: by group, and of a workload.
@@ -81,6 +81,12 @@ def _table(frame: pl.DataFrame, what: str, height: int | None = None) -> tuple[l
     if frame.width > _COLUMNS:
         more.append(f"and {frame.width - _COLUMNS:,} more columns: see the frame")
     return [_cell(name) for name in shown.columns], [[*map(_cell, row)] for row in shown.iter_rows()], more
+
+
+def shown_table(frame: pl.DataFrame, what: str) -> list[str]:
+    """Return the lines of a frame's first rows and columns, and of what is left out."""
+    headers, rows, more = _table(frame, what)
+    return [*_columns(headers, rows), *more]
 
 
 def _with_interval(value: Any, lower: Any, upper: Any) -> str:

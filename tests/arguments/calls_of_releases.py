@@ -57,6 +57,8 @@ def of_plan(name: str, **given: Any) -> Call:
 
 RELEASE = dpf.release(**ASKED["public groups"], ledger=a_ledger())
 WORKLOAD = dpf.release(**ASKED["a workload"], ledger=a_ledger())
+WISHED = {"epsilon": None, "error": {"n": 50, "m": ("mean", 0.1, 500)}, "budget": 10.0}
+PREVIEW = dpf.preview(dpf.plan(**ASKED["public groups"]), repeats=2)
 RELEASES = [
     *(of(f"plan of {kind}", dpf.plan, **asked) for kind, asked in ASKED.items()),
     *(
@@ -64,6 +66,16 @@ RELEASES = [
         for kind, asked in ASKED.items()
         if "rho" not in asked
     ),
+    of("plan by its error", dpf.plan, **{**ASKED["public groups"], **WISHED}),
+    Call(
+        "release by its error",
+        dpf.release,
+        lambda: {**ASKED["public groups"], **WISHED, "ledger": a_ledger()},
+    ),
+    of("preview", dpf.preview, plan=dpf.plan(**ASKED["groups"]), rows=200, groups=3, units=40, repeats=2),
+    of("preview of sizes", dpf.preview, plan=dpf.plan(**ASKED["groups"]), sizes=[50, 5], repeats=2),
+    of("preview of a sample", dpf.preview, plan=dpf.plan(**ASKED["groups"]), sample=FRAME.head(50), repeats=2),
+    of("Preview.plot", PREVIEW.plot, query="m", top=3),
     of_plan("error"),
     of_plan("explain"),
     Call("Plan.run", type(dpf.plan(**ASKED["groups"])).run, lambda: {**of_plan("run").given(), "ledger": a_ledger()}),
@@ -77,6 +89,7 @@ ANSWERS = [
         "numbers": {"table": NUMBERS, "epsilon": "epsilon", "delta": 1e-6},
         "an Arrow table": {"table": NUMBERS.to_arrow(), "epsilon": 0.1},
         "by weight": {"table": NUMBERS, "epsilon": 0.1, "weight": "epsilon"},
+        "by errors": {"table": NUMBERS, "error": 30},
         "lists": {"table": LISTS, "epsilon": "epsilon", "candidates": "names", "k": 2},
     }.items()
 ]

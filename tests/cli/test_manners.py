@@ -53,6 +53,10 @@ COMMANDS = {
         {"out", "plot", "rows", "columns", "why_empty", "warnings", "ledger"},
     ),
     "explain": (["explain", *RELEASE[1:]], 0, {"epsilon", "delta", "rho", "warnings", "measures", "text"}),
+    "preview": (
+        ["preview", *RELEASE[1:]], 0,
+        {"preview", "of", "repeats", "keys_lost", "rows_cut", "figures", "out", "plot"},
+    ),
     "ledger create": (["ledger", "create", "new.db", "--epsilon", "1"], 0, {"ledger"}),
     "ledger show": (["ledger", "show", "ledger.db"], 0, {"ledger", "dataset", "privacy_unit", "neighbors", "entries"}),
     "ledger report": (["ledger", "report", "ledger.db"], 0, {"ledger", "allotment", "figures"}),

@@ -19,8 +19,10 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
+from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.request import AskedMechanism, AskedRule, By, Keys, OwnColumn, Population
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.wishes import Limit, Wishes, limit_of
 
 __all__ = ["FILES", "OutputPath", "SparkData", "plan", "release"]
 
@@ -43,7 +45,10 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    error: Wishes = None,
+    budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: OwnBound = None,
@@ -87,7 +92,7 @@ def plan(
         encrypted, in a folder beside it whose name begins with ``_dpfast-sealed``.
     by, keys, privacy_unit, max_groups, max_rows_per_group, neighbors
         As of `dpfast.plan`. Public keys are a Polars frame.
-    epsilon, delta, rho, split, mechanism, population, dataset
+    epsilon, delta, rho, error, budget, split, interval, mechanism, population, dataset
         As of `dpfast.plan`.
     files
         In how many Parquet files at most: groups are dealt out by a hash of their keys.
@@ -134,7 +139,10 @@ def release(
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    error: Wishes = None,
+    budget: Limit = None,
     split: Splitting = "even",
+    interval: AskedInterval = "noise",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
     max_groups: OwnBound = None,
@@ -163,7 +171,10 @@ def release(
     >>> done.frame.orderBy("n").show()  # doctest: +SKIP
 
     """
-    return _plan({name: given for name, given in locals().items() if name != "ledger"}).run(ledger)
+    asked = {name: given for name, given in locals().items() if name != "ledger"}
+    if error is not None:
+        asked["budget"] = limit_of(budget, LEDGER.read("ledger", ledger).accountant)
+    return _plan(asked).run(ledger)
 
 
 def _plan(asked: dict[str, Any]) -> SparkPlan:

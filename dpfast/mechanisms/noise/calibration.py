@@ -11,9 +11,11 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
+from dpfast.exact.amounts import LARGEST_EPSILON_UNITS, UNITS_PER_ONE
 from dpfast.exact.balls import ball, round_up, working_precision
 
 __all__ = [
+    "analytic_gaussian_epsilon",
     "analytic_gaussian_ratios",
     "analytic_gaussian_scale",
     "laplace_scale",
@@ -112,6 +114,47 @@ def analytic_gaussian_scale(sensitivity: Fraction | float, epsilon: Fraction | f
         raise ParameterError("delta", delta, "between 0 and 1 for Gaussian noise", "write for example delta=1e-6")
     ratio = _analytic_ratio(Fraction(epsilon), Fraction(delta))
     return round_up(Fraction(ratio) * Fraction(sensitivity))
+
+
+def analytic_gaussian_epsilon(ratio: Fraction, delta: Fraction) -> int | None:
+    """Return the least epsilon at which Gaussian noise of scale ratio * sensitivity is (epsilon, delta)-private.
+
+    Guarantee
+        It suffices: proved in ball arithmetic. In whole units of 1e-18, the least that does.
+
+    Parameters
+    ----------
+    ratio
+        Above 0.
+    delta
+        Between 0 and 1, both excluded.
+
+    Returns
+    -------
+    int or None
+        At least 1; None if it is above 10**6.
+
+    Examples
+    --------
+    >>> analytic_gaussian_epsilon(Fraction("3.7306316"), Fraction("1e-5")) / 10**18
+    1.0000000092989047
+
+    """
+    with working_precision(_BITS):
+        target, width = ball(delta), ball(ratio)
+
+        def suffices(units: int) -> bool:
+            return bool(_delta_ball(width, ball(Fraction(units, UNITS_PER_ONE))) <= target)
+
+        low, high = 0, 1
+        while not suffices(high):
+            low, high = high, 2 * high
+            if low > LARGEST_EPSILON_UNITS:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high if high <= LARGEST_EPSILON_UNITS else None
 
 
 def analytic_gaussian_ratios(epsilon: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:

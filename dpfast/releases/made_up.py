@@ -1,0 +1,133 @@
+"""Made-up rows for a plan: of its schema, in groups of given sizes, with no word of randomness in them.
+
+Group i of a Zipf distribution has a share in proportion to 1 / i. Values are spread evenly over the bounds of what is
+asked of their column, and units over the rows, by multiples of the golden ratio, which never cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.queries import Bins, Measure, ModeQuery, Query
+
+__all__ = ["made_up", "zipf_sizes"]
+
+_GOLDEN = 0.6180339887498949
+_SILVER = 0.4142135623730951
+
+
+def zipf_sizes(rows: int, groups: int) -> list[int]:
+    """Return group sizes in proportion to 1, 1/2, 1/3 and so on, that add up to the rows.
+
+    Examples
+    --------
+    >>> zipf_sizes(100, 4)
+    [48, 24, 16, 12]
+
+    """
+    weights = 1.0 / np.arange(1, groups + 1)
+    ends = np.rint(np.cumsum(weights) / weights.sum() * rows).astype(np.int64)
+    sizes: list[int] = np.diff(ends, prepend=0).tolist()
+    return sizes
+
+
+def made_up(
+    schema: Mapping[str, pl.DataType],
+    by: Sequence[str | Bins],
+    keys: pl.DataFrame | None,
+    unit: str | None,
+    queries: Iterable[tuple[Query, Sequence[Measure]]],
+    sizes: Sequence[int],
+    units: int,
+) -> pl.DataFrame:
+    """Return rows of a schema: group i has as many as ``sizes[i]``, of one of so many units each.
+
+    Parameters
+    ----------
+    schema
+        The names and dtypes of the columns.
+    by, keys, unit
+        What rows are grouped by, its public values, and whose rows they are.
+    queries
+        What is asked, with its measures: its columns hold values that count.
+    sizes
+        Of every group, in the order of the keys.
+    units
+        How many there are.
+
+    """
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    rows = np.arange(group.size)
+    columns = {name: _column(dtype, rows % 10) for name, dtype in schema.items() if not dtype.is_nested()}
+    for place, (query, measures) in enumerate(queries):
+        for measure in measures:
+            for one in (measure, *measure.factors):
+                if one.column in columns:
+                    spread = (rows * _GOLDEN + place * _SILVER) % 1.0
+                    columns[one.column] = _values(query, one, schema[one.column], spread, columns[one.column])
+    for entry in by:
+        name = entry.column if isinstance(entry, Bins) else entry
+        if isinstance(entry, Bins):
+            middles = [(low + high) / 2 for low, high in zip(entry.edges, entry.edges[1:], strict=False)]
+            labels = list(entry.labels)
+            known = None if keys is None else keys[name].to_list()
+            of = [middles[labels.index(one)] if one in labels else None for one in known] if known else middles
+            columns[name] = pl.Series([of[i % len(of)] for i in range(len(sizes))]).gather(group)
+        elif keys is not None:
+            columns[name] = keys[name].gather(group)
+        else:
+            columns[name] = _column(schema[name], np.arange(len(sizes))).gather(group)
+    if unit is not None:
+        columns[unit] = _column(schema[unit], (rows * _SILVER % 1.0 * units).astype(np.int64))
+    return pl.DataFrame(
+        {name: _cast(column, schema[name]) for name, column in columns.items()}, schema_overrides=dict(schema)
+    ).select(name for name in schema if name in columns)
+
+
+def _column(dtype: pl.DataType, numbers: NDArray[np.int64]) -> pl.Series:
+    """Return a value of the dtype for every number, another one for another number as far as there are such."""
+    series = pl.Series(numbers)
+    if isinstance(dtype, pl.Enum):
+        categories = dtype.categories
+        return categories.gather(numbers % max(len(categories), 1)).cast(dtype)
+    if dtype == pl.String or isinstance(dtype, pl.Categorical) or dtype == pl.Binary:
+        return pl.select(pl.format("made up {}", series)).to_series()
+    if dtype == pl.Boolean:
+        return series % 2 == 1
+    return series
+
+
+def _values(
+    query: Query, measure: Measure, dtype: pl.DataType, spread: NDArray[np.floating[Any]], column: pl.Series
+) -> pl.Series:
+    """Return values that a measure counts, between the least and the largest of them; else the column as it is."""
+    if isinstance(query, ModeQuery):
+        places = (spread**2 * len(query.candidates)).astype(np.int64)
+        return pl.Series(query.candidates).gather(places)
+    if measure.condition is not None and measure.condition.among:
+        listed = [*measure.condition.among, None]
+        return pl.Series(listed).gather((spread * len(listed)).astype(np.int64))
+    ends: Sequence[float] = [edge for edge in measure.edges if np.isfinite(edge)] or query.bounds or ()
+    if len(ends) == 1:
+        ends = (ends[0] - 1, ends[0] + 1)
+    if measure.condition is not None:
+        limits = [float(limit) for limit in (measure.condition.least, measure.condition.most) if limit is not None]
+        ends = (min(limits) - 1, max(limits) + 1) if limits else ()
+    if not ends or not (dtype.is_numeric() or dtype == pl.Boolean):
+        return column
+    low, high = float(ends[0]), float(ends[-1])
+    if measure.column != query.column and hasattr(query, "other_bounds"):
+        low, high = query.other_bounds
+    numbers: Any = low + spread * (high - low)
+    if dtype == pl.Boolean:
+        return pl.Series(numbers > (low + high) / 2)
+    return pl.Series(np.rint(numbers) if dtype.is_integer() else numbers)
+
+
+def _cast(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    return column if column.dtype == dtype else column.cast(dtype, strict=False)

@@ -1,0 +1,187 @@
+"""Errors that are wished for: how they are written, and how far answers are off by what is planned for them.
+
+An error is what `Plan.to_frame` calls ``error95``: the noise exceeds it with probability 0.05 at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from dpfast.accounting.budget import LARGEST_RHO, Kind
+from dpfast.arguments import Number, Real, Special, Whole
+from dpfast.errors import ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
+from dpfast.queries import Query
+from dpfast.releases.planned_queries import Combined, NoisyMeasure, Part
+
+__all__ = ["MISS", "Limit", "Wish", "Wishes", "half_range", "limit_of", "read_limit", "read_wishes", "refuse_wishes"]
+
+#: The probability with which an error that is wished may be exceeded.
+MISS = 0.05
+_ERROR = Number(0, above=True)
+_ROWS = Whole(1, 2**38)
+_PLAIN = ("count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode", "top_k")
+_DIVIDED = ("mean", "proportion")
+_WRITTEN = "write for example error={'n': 50, 'late': ('mean', 2.0, 200)}"
+
+
+def _no_wishes() -> Iterator[object]:
+    yield from (1, 0.5, True, "", "even", b"n", ["n"], ("n", 1), {}, {"none such": 1}, {1: 1}, object())
+
+
+def _no_limits() -> Iterator[object]:
+    yield from (0, -1, True, "", "delta", "EPSILON", ("rho",), ("rho", 0), ("delta", 1), ("rho", None), [1], object())
+
+
+#: What is wished for each query by its name: an error, or for a mean that error in a group of so many rows.
+Wishes: TypeAlias = Annotated[
+    Mapping[str, Real | tuple[str, Real, int]] | None,
+    Special(_no_wishes, optional=True),
+]
+#: What wishes may cost at most, and whether that is counted in epsilon or in rho.
+Limit: TypeAlias = Annotated[
+    Real | Literal["epsilon", "rho"] | tuple[Literal["epsilon", "rho"], Real] | None,
+    Special(_no_limits, optional=True),
+]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wished for a query.
+
+    Attributes
+    ----------
+    name, query
+        Whose.
+    error
+        In the query's own unit; of quantiles in ranks, of modes in rows.
+    rows
+        In a group of how many rows; None where that does not matter.
+
+    """
+
+    name: str
+    query: Query
+    error: float
+    rows: int | None
+
+    def reached(self, parts: Sequence[Part]) -> float:
+        """Return the error of what is planned: exceeded with probability 0.05 at most.
+
+        A mean S / n of n rows shows (S + s) / (n + t), s and t being noise that stays within two bounds, each but with
+        probability 0.025. It is off by (s - (S / n) t) / (n + t) then, where S / n, as the difference to the middle of
+        the bounds, is at most half of their width.
+        """
+        if self.rows is None:
+            return parts[0].reach(MISS)
+        summed, counted = parts
+        assert isinstance(counted, (NoisyMeasure, Combined))
+        off = counted.reach(MISS / 2)
+        if off >= self.rows:
+            return math.inf
+        return (summed.reach(MISS / 2) + half_range(self.query) * off) / (self.rows - off)
+
+    def said(self, parts: Sequence[Part]) -> str:
+        """Return the wish in words, and what is reached."""
+        place = "" if self.rows is None else f" in groups of {self.rows} rows"
+        return f"{self.name} {self.error:g}{place} (is {self.reached(parts):g})"
+
+
+def half_range(query: Query) -> float:
+    """Return half of the width of a query's bounds; of a proportion's, 1/2."""
+    assert query.bounds is not None
+    return (query.bounds[1] - query.bounds[0]) / 2
+
+
+def read_wishes(given: object, queries: Mapping[str, Query]) -> dict[str, Wish]:
+    """Return what is wished for every query.
+
+    Raises
+    ------
+    ParameterError
+        A query is missing or not there, or a wish is none of its kind.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> read_wishes({"n": 50}, {"n": dpf.count(), "late": dpf.mean("delay", bounds=(0, 60))})
+    Traceback (most recent call last):
+    ...
+    dpfast.errors.ParameterError: error must be a mapping with a wish for every query, also for 'late', but was \
+{'n': 50}; write for example error={'n': 50, 'late': ('mean', 2.0, 200)}
+
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise ParameterError("error", given, "a mapping with a wish for every query", _WRITTEN)
+    for name in given:
+        if type(name) is not str or name not in queries:
+            raise ParameterError("error", name, f"made of {', '.join(map(repr, queries))}", _WRITTEN)
+    if missing := [name for name in queries if name not in given]:
+        allowed = f"a mapping with a wish for every query, also for {', '.join(map(repr, missing))}"
+        raise ParameterError("error", dict(given), allowed, _WRITTEN)
+    return {name: _read_wish(name, query, given[name]) for name, query in queries.items()}
+
+
+def _read_wish(name: str, query: Query, given: Any) -> Wish:
+    argument = f"error[{name!r}]"
+    if query.kind in _PLAIN:
+        return Wish(name, query, _ERROR.read(argument, given), None)
+    if query.kind not in _DIVIDED:
+        allowed = "left out: how far a variance, a covariance or a distribution function is off depends on the data"
+        raise ParameterError(argument, given, allowed, "plan it apart, with epsilon=")
+    if not isinstance(given, tuple) or len(given) != 3 or given[0] != query.kind:
+        allowed = f"({query.kind!r}, error, rows), as the error depends on how many rows a group has"
+        mend = f"write for example error={{{name!r}: ({query.kind!r}, {half_range(query) / 50:g}, 200)}}"
+        raise ParameterError(argument, given, allowed, mend)
+    error, rows = _ERROR.read(argument, given[1]), _ROWS.read(argument, given[2])
+    if error >= half_range(query):
+        allowed = f"below half of the width of the bounds, {half_range(query):g}: their middle is as near without data"
+        raise ParameterError(argument, given[1], allowed)
+    return Wish(name, query, error, rows)
+
+
+def read_limit(given: object) -> tuple[Kind, int | None]:
+    """Return whether a budget is counted in epsilon or rho, and how much of it there is, if that is limited.
+
+    Examples
+    --------
+    >>> read_limit(None), read_limit("rho"), read_limit(0.5), read_limit(("rho", 0.1))
+    (('epsilon', None), ('rho', None), ('epsilon', 500000000000000000), ('rho', 100000000000000000))
+
+    """
+    allowed = '"epsilon", "rho", a number for a largest epsilon, or ("rho", number)'
+    mend = 'write for example budget=1.0 or budget=("rho", 0.1)'
+    kind: object = "epsilon"
+    amount: object = given
+    if given is None:
+        return "epsilon", None
+    if isinstance(given, str):
+        kind, amount = given, None
+    elif isinstance(given, tuple) and len(given) == 2:
+        kind, amount = given
+    if type(kind) is not str or kind not in ("epsilon", "rho") or (amount is None and not isinstance(given, str)):
+        raise ParameterError("budget", given, allowed, mend)
+    read: Kind = "rho" if kind == "rho" else "epsilon"
+    if amount is None:
+        return read, None
+    try:
+        units = budget_units(amount, "epsilon", "budget")
+    except ParameterError:
+        raise ParameterError("budget", given, allowed, mend) from None
+    if read == "rho" and units > LARGEST_RHO * UNITS_PER_ONE:
+        raise ParameterError("budget", given, f"a rho of at most {LARGEST_RHO}", mend)
+    return read, units
+
+
+def limit_of(given: Limit, accountant: str) -> Limit:
+    """Return what limits a release that is charged to a ledger: where nothing is said, it counts as the ledger does."""
+    return "rho" if given is None and accountant != "basic" else given
+
+
+def refuse_wishes(error: object, why: str) -> None:
+    """Refuse wishes where the noise is not known beforehand."""
+    if error is not None:
+        raise ParameterError("error", error, f"left out {why}", "give epsilon= or rho= in its place")
