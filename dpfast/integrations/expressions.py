@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from textwrap import shorten
-from typing import Annotated
+from typing import Annotated, overload
 
 import polars as pl
 
 from dpfast import queries
-from dpfast.columns.candidates import Candidates
+from dpfast.columns.candidates import Candidates, OwnCandidates
 from dpfast.columns.grid import Bounds, Grid
 from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
@@ -22,6 +22,7 @@ from dpfast.queries import (
     DistributionQuery,
     Edges,
     Equal,
+    FoundQuery,
     Highest,
     Limit,
     Lowest,
@@ -226,7 +227,13 @@ class Expressions:
         """
         return queries.mode(self._column(), candidates=candidates)
 
-    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery:
+    @overload
+    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery: ...
+
+    @overload
+    def top_k(self, k: Winners, *, candidates: None = None) -> FoundQuery: ...
+
+    def top_k(self, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery | FoundQuery:
         """Return `dpfast.top_k` of the column, which has the parameters' documentation.
 
         Examples
@@ -235,6 +242,8 @@ class Expressions:
         1
 
         """
+        if candidates is None:
+            return queries.top_k(self._column(), k)
         return queries.top_k(self._column(), k, candidates=candidates)
 
     def count_distinct(self) -> Query:

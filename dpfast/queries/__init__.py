@@ -27,6 +27,7 @@ from dpfast.queries.measures import (
     Measure,
     bins_measure,
     choices_measure,
+    found_measure,
     matches_measure,
     points_measure,
     product_measure,
@@ -34,7 +35,7 @@ from dpfast.queries.measures import (
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
 from dpfast.queries.proportions import ProportionQuery, proportion
-from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
+from dpfast.queries.values import DistinctQuery, FoundQuery, RankedQuery, Winners, count_distinct, top_k
 
 __all__ = [
     "NAME",
@@ -46,6 +47,7 @@ __all__ = [
     "DistributionQuery",
     "Edges",
     "Equal",
+    "FoundQuery",
     "Highest",
     "Limit",
     "Lowest",
@@ -65,6 +67,7 @@ __all__ = [
     "count",
     "count_distinct",
     "covariance",
+    "found_measure",
     "histogram",
     "matches_measure",
     "maximum",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
-from dpfast.queries import Measure, QuantileQuery, Query
+from dpfast.queries import FoundQuery, Measure, QuantileQuery, Query
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.measure_noise import gaussian_blocks, laplace_block, modes_of, quantiles_of
@@ -25,8 +25,16 @@ from dpfast.releases.planned_queries import Combined, DrawnPart, Mechanism, Nois
 from dpfast.releases.query_measures import importance_of, said_of
 from dpfast.releases.request import AskedMechanism
 from dpfast.releases.splitting import Split, Stake, portions, weights_of
+from dpfast.releases.value_planning import values_of
 
 __all__ = ["Asked", "counts_rows", "plan_noise"]
+
+#: The noise that may be used.
+NOISES: dict[AskedMechanism, tuple[Mechanism, ...]] = {
+    "auto": ("laplace", "gaussian"),
+    "laplace": ("laplace",),
+    "gaussian": ("gaussian",),
+}
 
 #: A selection apart from the count is taken where it needs fewer than this part of the units.
 _WORTH = 2 / 3
@@ -63,6 +71,8 @@ class Asked:
     budget: Budget
     split: Split
     lists_groups: bool
+    #: What each query over values that are found in the data gets of delta; the budget's is without it.
+    delta_of_values: int = 0
 
     @property
     def count(self) -> str | None:
@@ -116,6 +126,7 @@ def counts_rows(query: Query) -> bool:
 
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
     """Return what every query is answered from with the least noise, and the selection of keys of the fewest units."""
+    asked = _apart_from_values(asked)
     mechanism, budget = asked.mechanism, asked.budget
     # What a budget is split into at most: each share may be divided for a mean.
     pieces = 4 * (len(asked.queries) + asked.selects)
@@ -150,6 +161,17 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
     if apart is not None and apart.needed.typical < _WORTH * tested.tested.needed.typical:
         return draft.parts, apart
     return tested.parts, tested.tested
+
+
+def _apart_from_values(asked: Asked) -> Asked:
+    """Return what is asked with delta divided: an equal part for each query over found values, and one for the rest."""
+    found = [name for name, query in asked.queries.items() if isinstance(query, FoundQuery)]
+    if not found or not asked.budget.delta_units:
+        return asked
+    needs_more = asked.selects or any(not some[0].selects for some in asked.measures.values())
+    each, *_ = shares = portions(asked.budget.delta_units, [Fraction(1)] * (len(found) + needs_more))
+    rest = shares[-1] if needs_more else 0
+    return replace(asked, budget=replace(asked.budget, delta_units=rest), delta_of_values=each)
 
 
 def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> _Draft:
@@ -217,7 +239,10 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
     selected: dict[str, DrawnPart] = {}
     for (name, measure), units in zip(selecting, shares[len(paying) :], strict=True):
         query, share, description = asked.queries[name], Budget(budget.kind, units), asked.described(name)
-        if isinstance(query, QuantileQuery):
+        if isinstance(query, FoundQuery):
+            own, allowed = replace(share, delta_units=asked.delta_of_values), asked.mechanism
+            selected[name] = values_of(measure, asked.unit, own, NOISES[allowed], description, query.winners)
+        elif isinstance(query, QuantileQuery):
             selected[name] = quantiles_of(query, measure, asked.unit, asked.groups, share, description)
         else:
             selected[name] = modes_of(measure, asked.unit, share, description, getattr(query, "winners", 1))

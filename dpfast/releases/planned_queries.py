@@ -19,9 +19,12 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import DistributionQuery, FoundQuery, Measure, ModeQuery, QuantileQuery, Query
+from dpfast.releases.charged import Charged
+from dpfast.releases.found_values import DrawnValues
 
 __all__ = [
+    "COUNT",
     "RANKS",
     "ROWS",
     "SUFFIXES",
@@ -53,36 +56,12 @@ RANKS = "_ranks"
 #: What the name of a mode is followed by where its error in rows stands.
 ROWS = "_rows"
 
-
-class _Charged:
-    """A measure with a charge of its own."""
-
-    measure: Measure
-    charge: Charge
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs, in the order in which it is drawn."""
-        return (self.charge,)
-
-    @property
-    def step(self) -> float:
-        """What one step, or the distance between two points, is worth in the column's unit."""
-        return 2.0**self.measure.step_exponent
-
-    @property
-    def epsilon_units(self) -> int:
-        """Its share of epsilon."""
-        return sum(charge.epsilon_units * charge.count for charge in self.charges)
-
-    @property
-    def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
+#: What the name of values that are found is followed by where their numbers of rows stand.
+COUNT = "_count"
 
 
 @dataclass(frozen=True)
-class NoisyMeasure(_Charged):
+class NoisyMeasure(Charged):
     """One measure with its noise: everything in steps of the measure.
 
     Attributes
@@ -183,7 +162,7 @@ class Combined:
 
 
 @dataclass(frozen=True)
-class Drawn(_Charged):
+class Drawn(Charged):
     """What the exponential mechanism selects in every group.
 
     Attributes
@@ -349,7 +328,7 @@ class DrawnTogether(Drawn):
 
 
 #: What is drawn once for every group.
-DrawnPart: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes
+DrawnPart: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes | DrawnValues
 
 #: What a query is answered from.
 Part: TypeAlias = DrawnPart | Combined
@@ -418,6 +397,8 @@ def columns_of(name: str, query: Query) -> tuple[str, ...]:
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
+    if isinstance(query, FoundQuery):
+        return (name, name + COUNT, *(name + suffix for suffix in SUFFIXES[1:]))
     if isinstance(query, DistributionQuery):
         return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))
     return tuple(name + suffix for suffix in SUFFIXES)

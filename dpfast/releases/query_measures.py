@@ -10,6 +10,7 @@ import polars as pl
 from dpfast.queries import (
     CovarianceQuery,
     DistributionQuery,
+    FoundQuery,
     Measure,
     ModeQuery,
     ProportionQuery,
@@ -17,6 +18,7 @@ from dpfast.queries import (
     Query,
     bins_measure,
     choices_measure,
+    found_measure,
     matches_measure,
     points_measure,
     product_measure,
@@ -47,6 +49,8 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
         return _joint_moments(query)
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
+    if isinstance(query, FoundQuery):
+        return [found_measure(query, columns.get(str(query.column)))]
     if isinstance(query, QuantileQuery):
         return [points_measure(query, whole=is_whole(query, columns))]
     numerator = sum_measure(query, whole=is_whole(query, columns))
@@ -138,6 +142,7 @@ def explain_measure(measure: Measure) -> str:
         "distinct": "different values",
         "values": "values that are not missing",
         "missing": "missing values",
+        "found": "rows of each value",
     }[measure.kind] + beside
 
 
