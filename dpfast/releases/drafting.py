@@ -169,8 +169,8 @@ def _apart_from_values(asked: Asked) -> Asked:
     if not found or not asked.budget.delta_units:
         return asked
     needs_more = asked.selects or any(not some[0].selects for some in asked.measures.values())
-    each, *_ = shares = portions(asked.budget.delta_units, [Fraction(1)] * (len(found) + needs_more))
-    rest = shares[-1] if needs_more else 0
+    each = asked.budget.delta_units // (len(found) + needs_more)
+    rest = asked.budget.delta_units - each * len(found) if needs_more else 0
     return replace(asked, budget=replace(asked.budget, delta_units=rest), delta_of_values=each)
 
 

@@ -66,14 +66,16 @@ MISS = Number(1e-9, 1, below=True, mend="write for example {name}=0.05")
 _LEAST_EPSILON = Fraction(1, 10**6)
 _BLOCK_ROWS = 1 << 16
 #: What a file of one sketch has, one row of it for each.
-_SCHEMA = {
-    "kind": pl.String,
-    "buckets": pl.Int64,
-    "key": pl.UInt64,
-    "contrast": pl.Float64,
-    "sources": pl.List(pl.String),
-    "bits": pl.Binary,
-}
+_SCHEMA = pl.Schema(
+    {
+        "kind": pl.String(),
+        "buckets": pl.Int64(),
+        "key": pl.UInt64(),
+        "contrast": pl.Float64(),
+        "sources": pl.List(pl.String()),
+        "bits": pl.Binary(),
+    }
+)
 
 
 FRAME = Instance(pl.DataFrame, "a Polars DataFrame of sketches", mend="write pl.read_ipc(path)")
@@ -121,7 +123,8 @@ class DistinctSketch:
 
     @cached_property
     def _ones(self) -> NDArray[np.int64]:
-        return self.bits.reshape(self.buckets, LEVELS).sum(axis=0)
+        ones: NDArray[np.int64] = self.bits.reshape(self.buckets, LEVELS).sum(axis=0)
+        return ones
 
     def estimate(self) -> float:
         """Return about how many different values there are: the likeliest number."""
@@ -194,7 +197,7 @@ class DistinctSketch:
 
         """
         given = FRAME.read("frame", frame)
-        if dict(given.schema) != _SCHEMA or not given.height:
+        if given.schema != _SCHEMA or not given.height:
             raise ParameterError("frame", given.columns[:8], "made by DistinctSketch.to_frame, of a row or more")
         return reduce(DistinctSketch.merge, map(_read, given.iter_rows()))
 

@@ -261,6 +261,10 @@ def test_a_delta_is_needed_and_divided():
         plan = dpf.plan(frame, epsilon=1.0, delta=3e-6, mechanism="laplace", **asked, **more)
         lonely = [part.lonely.delta_units for part in plan._blueprint.parts if part.measure.kind == "found"]
         assert lonely == [3 * 10**12 // parts] * 2
+    # Shares that do not come out even fit into a ledger of just as much.
+    many = {f"t{place}": dpf.top_k("v", 1) for place in range(10)}
+    plan = dpf.plan(frame, "w", epsilon=1.0, delta=1e-6, privacy_unit="row", **many)
+    assert plan.run(dpf.Ledger(epsilon=1.0, delta=1e-6)).spent.delta <= 1e-6
     by_rho = dpf.plan(frame, rho=0.1, delta=1e-6, **asked)
     assert by_rho._blueprint.budget.delta <= 1e-6
     assert "a value is shown from a noisy count of" in by_rho.explain()
