@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from dpfast.queries import FoundQuery, Query
+from dpfast.queries import Query, RankedQuery
 
 _GROUPS, _ROWS, _EACH = 200, 1000, 5
 _VALUES, _MOST, _DELTA = 50, 5, 1e-6
@@ -38,7 +38,9 @@ def _data(seed: int) -> pl.DataFrame:
 def _released(frame: pl.DataFrame, epsilon: float, **queries: Query) -> pl.DataFrame:
     unit = {"privacy_unit": "unit", "max_groups": 1, "max_rows_per_group": _EACH}
     # Only what is found in the data needs a delta.
-    delta = _DELTA if any(isinstance(query, FoundQuery) for query in queries.values()) else 0.0
+    delta = (
+        _DELTA if any(isinstance(query, RankedQuery) and not query.candidates for query in queries.values()) else 0.0
+    )
     ledger = dpf.Ledger(epsilon=epsilon, delta=delta)
     return dpf.release(frame, "key", keys=_KEYS, epsilon=epsilon, delta=delta, ledger=ledger, **unit, **queries).frame
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import shorten
-from typing import Annotated, overload
+from typing import Annotated
 
 import polars as pl
 
@@ -22,7 +22,6 @@ from dpfast.queries import (
     DistributionQuery,
     Edges,
     Equal,
-    FoundQuery,
     Highest,
     Limit,
     Lowest,
@@ -227,13 +226,7 @@ class Expressions:
         """
         return queries.mode(self._column(), candidates=candidates)
 
-    @overload
-    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery: ...
-
-    @overload
-    def top_k(self, k: Winners, *, candidates: None = None) -> FoundQuery: ...
-
-    def top_k(self, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery | FoundQuery:
+    def top_k(self, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery:
         """Return `dpfast.top_k` of the column, which has the parameters' documentation.
 
         Examples
@@ -242,8 +235,6 @@ class Expressions:
         1
 
         """
-        if candidates is None:
-            return queries.top_k(self._column(), k)
         return queries.top_k(self._column(), k, candidates=candidates)
 
     def count_distinct(self) -> Query:

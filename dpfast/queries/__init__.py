@@ -27,15 +27,15 @@ from dpfast.queries.measures import (
     Measure,
     bins_measure,
     choices_measure,
-    found_measure,
     matches_measure,
     points_measure,
     product_measure,
+    ranked_measure,
     sum_measure,
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
 from dpfast.queries.proportions import ProportionQuery, proportion
-from dpfast.queries.values import DistinctQuery, FoundQuery, RankedQuery, Winners, count_distinct, top_k
+from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
 
 __all__ = [
     "NAME",
@@ -47,7 +47,6 @@ __all__ = [
     "DistributionQuery",
     "Edges",
     "Equal",
-    "FoundQuery",
     "Highest",
     "Limit",
     "Lowest",
@@ -67,7 +66,6 @@ __all__ = [
     "count",
     "count_distinct",
     "covariance",
-    "found_measure",
     "histogram",
     "matches_measure",
     "maximum",
@@ -78,6 +76,7 @@ __all__ = [
     "product_measure",
     "proportion",
     "quantile",
+    "ranked_measure",
     "std",
     "sum",
     "sum_measure",

@@ -15,16 +15,16 @@ from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
 from dpfast.queries.conditions import Condition
-from dpfast.queries.values import FoundQuery
+from dpfast.queries.values import RankedQuery
 
 __all__ = [
     "Measure",
     "bins_measure",
     "choices_measure",
-    "found_measure",
     "matches_measure",
     "points_measure",
     "product_measure",
+    "ranked_measure",
     "sum_measure",
 ]
 
@@ -236,18 +236,20 @@ def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
     return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
 
 
-def choices_measure(query: ModeQuery) -> Measure:
-    """Return the measure of a mode."""
+def choices_measure(query: ModeQuery | RankedQuery) -> Measure:
+    """Return the measure of a mode, or of the most common of public candidates."""
     return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
 
 
-def found_measure(query: FoundQuery, dtype: object) -> Measure:
-    """Return the measure of the most common values that the data hold, of a column of this dtype.
+def ranked_measure(query: RankedQuery, dtype: object) -> Measure:
+    """Return the measure of the most common values, of public candidates or of a column of this dtype.
 
     One row adds 1 to one value of its group, and so a unit's rows move the counts of all values of a group together no
     further than they could move one: `Measure.sensitivity` is that of a count, whose entries of replaced units are at
     most orthogonal too.
     """
+    if query.candidates:
+        return choices_measure(query)
     return Measure("found", query.column, lower=1, dtype=dtype)
 
 

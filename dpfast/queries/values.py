@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias, overload
+from typing import Annotated, Any, TypeAlias
 
 from dpfast.arguments import Whole
-from dpfast.columns.candidates import LARGEST_NUMBER, Candidates, OwnCandidates, read_candidates
+from dpfast.columns.candidates import LARGEST_NUMBER, OwnCandidates, read_candidates
 from dpfast.errors import ParameterError
-from dpfast.queries.basic import NAME, ModeQuery, Name, Query
+from dpfast.queries.basic import NAME, Name, Query
+from dpfast.showing import shown_fields
 
-__all__ = ["DistinctQuery", "FoundQuery", "RankedQuery", "Winners", "count_distinct", "top_k"]
+__all__ = ["DistinctQuery", "RankedQuery", "Winners", "count_distinct", "top_k"]
 
 WINNERS = Whole(1, LARGEST_NUMBER)
 #: How many values are answered.
@@ -18,26 +19,28 @@ Winners: TypeAlias = Annotated[int, WINNERS]
 
 
 @dataclass(frozen=True)
-class RankedQuery(ModeQuery):
-    """The most common values in every group, of public candidates: what `top_k` returns."""
+class RankedQuery(Query):
+    """The most common values in every group: what `top_k` returns.
+
+    Attributes
+    ----------
+    winners
+        How many are asked for.
+    candidates
+        Public values among which they are; none where values are found in the data.
+
+    """
 
     winners: int = 1
+    candidates: tuple[Any, ...] = ()
+
+    __repr__ = shown_fields
 
     @property
     def in_words(self) -> str:
         """What is asked."""
-        return f"the {self.winners} most common of {len(self.candidates)} candidates in {self.column}"
-
-
-@dataclass(frozen=True)
-class FoundQuery(Query):
-    """The most common values in every group, of those that the data hold: what `top_k` returns without candidates."""
-
-    winners: int = 1
-
-    @property
-    def in_words(self) -> str:
-        """What is asked."""
+        if self.candidates:
+            return f"the {self.winners} most common of {len(self.candidates)} candidates in {self.column}"
         return f"the {self.winners} most common values of {self.column}, found in the data"
 
 
@@ -77,20 +80,12 @@ class DistinctQuery(Query):
         return f"number of different values of {self.column}"
 
 
-@overload
-def top_k(column: Name, k: Winners, *, candidates: Candidates) -> RankedQuery: ...
+def top_k(column: Name, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery:
+    """Ask for the most common values of a column in every group, the most common first, with their numbers of rows.
 
-
-@overload
-def top_k(column: Name, k: Winners, *, candidates: None = None) -> FoundQuery: ...
-
-
-def top_k(column: Name, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery | FoundQuery:
-    """Ask for the most common values of a column in every group, the most common first.
-
-    Of public candidates each answer is drawn as a `mode` of those that are left, and costs as much. Without candidates
-    the values are found in the data: each value of each group is counted with noise, those of a large enough noisy
-    count are shown, and of them the k largest, with their counts. Then a delta is needed, and k costs nothing.
+    Every value of every group is counted with noise, and the k largest noisy counts are shown: k costs nothing, and
+    all of it costs as much as one `count`. Values that are not public are found in the data, and shown only where the
+    noisy count is large enough to hide what one unit alone has: then a delta is needed.
 
     Parameters
     ----------
@@ -104,16 +99,12 @@ def top_k(column: Name, k: Winners, *, candidates: OwnCandidates = None) -> Rank
 
     Notes
     -----
-    Of public candidates, a release has a list ``name`` for each group, and a column ``name_rows``: with probability
-    0.95 each of the answers has at most so many rows fewer than the most common candidate that was left, of those kept
-    of each privacy unit.
-
-    Of values that are found it has a list ``name`` for each group, the largest noisy count first, and ``name_count``,
-    ``name_lower`` and ``name_upper``, lists beside it: the noisy numbers of rows, and their intervals. Each interval
-    holds with probability 0.95, for every value of the data, whether it is shown or not; the few values that are shown
-    just because their noise was large lie above it more often. Equal counts are in the order of values. Categories
-    come out as strings. `Plan.explain` has the count from which a value is shown. `dpfast.releases.found_values` has
-    the proof.
+    A release has a list ``name`` for each group, the largest noisy count first, and ``name_count``, ``name_lower`` and
+    ``name_upper``, lists beside it: the noisy numbers of rows, of those kept of each privacy unit, and their intervals.
+    Each interval holds with probability 0.95, for every value, whether it is shown or not; values that are shown just
+    because their noise was large lie above it more often. Equal counts are in the order of candidates, or of values.
+    Categories come out as strings. `Plan.explain` has the count from which a value that is found is shown.
+    `dpfast.releases.ranked_values` has the proof.
 
     Examples
     --------
@@ -124,9 +115,7 @@ def top_k(column: Name, k: Winners, *, candidates: OwnCandidates = None) -> Rank
 
     """
     winners = WINNERS.read("k", k)
-    if candidates is None:
-        return FoundQuery("top_k", NAME.read("column", column), winners=winners)
-    read = read_candidates(candidates)
-    if winners > len(read):
+    read = () if candidates is None else read_candidates(candidates)
+    if read and winners > len(read):
         raise ParameterError("k", k, f"at most {len(read)}, the number of candidates")
-    return RankedQuery("top_k", NAME.read("column", column), candidates=read, winners=winners)
+    return RankedQuery("top_k", NAME.read("column", column), winners=winners, candidates=read)

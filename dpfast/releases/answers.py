@@ -10,9 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
-from dpfast.queries import DistributionQuery, QuantileQuery, RankedQuery
-from dpfast.releases.distribution_answers import answer_distribution, as_lists
-from dpfast.releases.found_values import DrawnValues, ShownValues
+from dpfast.queries import DistributionQuery, QuantileQuery
+from dpfast.releases.distribution_answers import answer_distribution
 from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import (
     Combined,
@@ -22,6 +21,7 @@ from dpfast.releases.planned_queries import (
     NoisyMeasure,
     PlannedQuery,
 )
+from dpfast.releases.ranked_values import DrawnValues, ShownValues
 
 __all__ = ["answer"]
 
@@ -36,9 +36,8 @@ def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
     if isinstance(part, DrawnValues):
         columns = _values(part, total)
     elif isinstance(part, DrawnModes):
-        winners = as_series(part.measure.candidates).gather(total.ravel())
-        ranked = isinstance(planned.query, RankedQuery)
-        columns = as_lists(winners, part.winners) if ranked else winners, np.full(len(total), part.reach(_MISS))
+        winners = as_series(part.measure.candidates).gather(total)
+        columns = winners, np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0

@@ -16,7 +16,7 @@ from typing import Literal
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
-from dpfast.queries import FoundQuery, Measure, QuantileQuery, Query
+from dpfast.queries import Measure, QuantileQuery, Query, RankedQuery
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.measure_noise import gaussian_blocks, laplace_block, modes_of, quantiles_of
@@ -71,7 +71,7 @@ class Asked:
     budget: Budget
     split: Split
     lists_groups: bool
-    #: What each query over values that are found in the data gets of delta; the budget's is without it.
+    #: What each query for the most common values gets of delta; the budget's is without it.
     delta_of_values: int = 0
 
     @property
@@ -126,7 +126,6 @@ def counts_rows(query: Query) -> bool:
 
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
     """Return what every query is answered from with the least noise, and the selection of keys of the fewest units."""
-    asked = _apart_from_values(asked)
     mechanism, budget = asked.mechanism, asked.budget
     # What a budget is split into at most: each share may be divided for a mean.
     pieces = 4 * (len(asked.queries) + asked.selects)
@@ -140,6 +139,7 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
         raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
     possible: tuple[Mechanism, ...] = ("laplace", "gaussian") if is_split else ("laplace",)
     kinds = [kind for kind in possible if mechanism in ("auto", kind)]
+    asked = _apart_from_values(asked)
     ways = layouts(asked.measures)
     draft = _least(asked, ways, kinds)
     if draft.selection is None:
@@ -164,8 +164,16 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
 
 
 def _apart_from_values(asked: Asked) -> Asked:
-    """Return what is asked with delta divided: an equal part for each query over found values, and one for the rest."""
-    found = [name for name, query in asked.queries.items() if isinstance(query, FoundQuery)]
+    """Return what is asked with delta divided: an equal part for each query that ranks values, and one for the rest.
+
+    Public candidates need one for Gaussian noise by epsilon alone.
+    """
+    may_be_gaussian = asked.budget.kind == "epsilon" and asked.mechanism != "laplace"
+    found = [
+        name
+        for name, query in asked.queries.items()
+        if isinstance(query, RankedQuery) and (may_be_gaussian or not query.candidates)
+    ]
     if not found or not asked.budget.delta_units:
         return asked
     needs_more = asked.selects or any(not some[0].selects for some in asked.measures.values())
@@ -239,13 +247,13 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
     selected: dict[str, DrawnPart] = {}
     for (name, measure), units in zip(selecting, shares[len(paying) :], strict=True):
         query, share, description = asked.queries[name], Budget(budget.kind, units), asked.described(name)
-        if isinstance(query, FoundQuery):
+        if isinstance(query, RankedQuery):
             own, allowed = replace(share, delta_units=asked.delta_of_values), asked.mechanism
             selected[name] = values_of(measure, asked.unit, own, NOISES[allowed], description, query.winners)
         elif isinstance(query, QuantileQuery):
             selected[name] = quantiles_of(query, measure, asked.unit, asked.groups, share, description)
         else:
-            selected[name] = modes_of(measure, asked.unit, share, description, getattr(query, "winners", 1))
+            selected[name] = modes_of(measure, asked.unit, share, description)
     answers: dict[str, tuple[Part, ...]] = {
         name: (selected[name],) if name in selected else tuple(_part(figure, drawn) for figure in layout.figures[name])
         for name in asked.queries

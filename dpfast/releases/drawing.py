@@ -21,12 +21,11 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
-from dpfast.mechanisms.selection.modes import draw_modes, draw_ranked
+from dpfast.mechanisms.selection.modes import draw_modes
 from dpfast.queries import Measure
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
 from dpfast.releases.distribution_answers import block_sums
-from dpfast.releases.found_values import DrawnValues, largest_values, no_values
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
     Combined,
@@ -40,6 +39,7 @@ from dpfast.releases.planned_queries import (
     exact_measures,
     exact_of,
 )
+from dpfast.releases.ranked_values import DrawnValues, largest_values, no_values
 from dpfast.releases.rebuilding import as_shown, rebuilt
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
@@ -131,8 +131,6 @@ def _no_figures(part: Part) -> Any:
         return np.empty((0, len(part.calibration.parts)), np.int64)
     if part.measure.kind == "bins":
         return np.empty((0, part.measure.figures), np.int64)
-    if isinstance(part, DrawnModes) and part.winners > 1:
-        return np.empty((0, part.winners), np.int64)
     return np.empty(0, np.int64)
 
 
@@ -199,8 +197,6 @@ def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> Any:
     if isinstance(part, DrawnValues):
         return largest_values(exact, part, lambda rows: _noisy(rows, part.mechanism, part.scale, source))
     if isinstance(part, DrawnModes):
-        if part.winners > 1:
-            return draw_ranked(exact, part.measure.points, part.slope, part.winners, source)
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)

@@ -12,7 +12,6 @@ from dpfast.arguments import Number
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.queries import Measure
-from dpfast.releases.found_values import DrawnValues
 from dpfast.releases.planned_queries import (
     Combined,
     DrawnModes,
@@ -27,6 +26,7 @@ from dpfast.releases.planned_queries import (
     drawn_parts,
 )
 from dpfast.releases.query_measures import explain_measure
+from dpfast.releases.ranked_values import DrawnValues
 
 __all__ = ["ALPHA", "MEASURE_SCHEMA", "error_frame", "explain_queries", "measure_frame"]
 
@@ -137,12 +137,14 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: floa
     rows = []
     for planned in queries:
         for part in planned.parts:
-            together = (groups or 0) * part.measure.figures
+            figures = part.measure.points if isinstance(part, DrawnValues) else part.measure.figures
+            together = (groups or 0) * figures
             miss = alpha if not together else -math.expm1(math.log1p(-alpha) / together)
             if miss < ALPHA.least:
                 raise ParameterError("alpha", alpha, f"at least {ALPHA.least * together:g} for {groups} keys")
             # How many values are found is private.
-            all_of_them = None if groups is None or isinstance(part, DrawnValues) else part.reach(miss)
+            private = groups is None or (isinstance(part, DrawnValues) and part.threshold is not None)
+            all_of_them = None if private else part.reach(miss)
             rows.append((planned.name, _measure(part), part.reach(alpha), groups, all_of_them))
     return pl.DataFrame(rows, schema=_ERROR_SCHEMA, orient="row")
 
@@ -187,7 +189,7 @@ def _explain_part(part: DrawnPart) -> str:
         f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}"
     )
     if isinstance(part, DrawnValues):
-        return f"{noise}; {part.explain()}"
+        return noise if part.threshold is None else f"{noise}; {part.explain()}"
     if not isinstance(part, NoisyMeasure):
         what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (

@@ -14,7 +14,7 @@ from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.queries import FoundQuery, ModeQuery, QuantileQuery
+from dpfast.queries import ModeQuery, QuantileQuery, RankedQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
@@ -141,7 +141,7 @@ def released_by_group(
     for planned in queries:
         if isinstance(planned.query, ModeQuery):
             candidates[planned.name] = planned.query.candidates
-        if isinstance(planned.query, FoundQuery):
+        if isinstance(planned.query, RankedQuery):
             values[planned.name] = planned.name + COUNT
         if isinstance(planned.query, QuantileQuery):
             *columns, _ = planned.columns

@@ -13,7 +13,7 @@ from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError
-from dpfast.queries import FoundQuery, Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.caveats import caveats
 from dpfast.releases.distribution_answers import spread_of
 from dpfast.releases.drafting import Asked, counts_rows, plan_noise
@@ -52,10 +52,10 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
     check_names(queries, list(map(name_of, entries)))
-    finds = any(isinstance(query, FoundQuery) for query in queries.values())
+    finds = any(isinstance(query, RankedQuery) and not query.candidates for query in queries.values())
     budget = request.read_budget(selects_keys=selects or finds)
     split = read_split(request.split, list(queries), selects=selects)
-    drawn_alone = (QuantileQuery, ModeQuery, FoundQuery)
+    drawn_alone = (QuantileQuery, ModeQuery, RankedQuery)
     if split.rule == "optimal" and any(isinstance(query, drawn_alone) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles, modes or values, whose error is not known beforehand'
         raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')

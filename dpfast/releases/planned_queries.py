@@ -19,9 +19,9 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import DistributionQuery, FoundQuery, Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.charged import Charged
-from dpfast.releases.found_values import DrawnValues
+from dpfast.releases.ranked_values import DrawnValues
 
 __all__ = [
     "COUNT",
@@ -56,7 +56,7 @@ RANKS = "_ranks"
 #: What the name of a mode is followed by where its error in rows stands.
 ROWS = "_rows"
 
-#: What the name of values that are found is followed by where their numbers of rows stand.
+#: What the name of ranked values is followed by where their numbers of rows stand.
 COUNT = "_count"
 
 
@@ -191,16 +191,7 @@ class Drawn(Charged):
 
 @dataclass(frozen=True)
 class DrawnModes(Drawn):
-    """Counts of rows by candidate, of which the most common is selected, or so many in order.
-
-    Attributes
-    ----------
-    winners
-        How many are selected, each of those that are left.
-
-    """
-
-    winners: int = 1
+    """Counts of rows by candidate, of which the most common is selected."""
 
     @property
     def kernel(self) -> str:
@@ -228,8 +219,7 @@ class DrawnModes(Drawn):
         The bound holds with probability at least 1 - ``miss``.
         """
         unit = self.unit
-        each = miss / self.winners
-        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, each)
+        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
 
 
 @dataclass(frozen=True)
@@ -397,7 +387,7 @@ def columns_of(name: str, query: Query) -> tuple[str, ...]:
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
-    if isinstance(query, FoundQuery):
+    if isinstance(query, RankedQuery):
         return (name, name + COUNT, *(name + suffix for suffix in SUFFIXES[1:]))
     if isinstance(query, DistributionQuery):
         return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))

@@ -10,18 +10,18 @@ import polars as pl
 from dpfast.queries import (
     CovarianceQuery,
     DistributionQuery,
-    FoundQuery,
     Measure,
     ModeQuery,
     ProportionQuery,
     QuantileQuery,
     Query,
+    RankedQuery,
     bins_measure,
     choices_measure,
-    found_measure,
     matches_measure,
     points_measure,
     product_measure,
+    ranked_measure,
     sum_measure,
 )
 from dpfast.releases.distribution_answers import best_blocks
@@ -49,8 +49,8 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
         return _joint_moments(query)
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
-    if isinstance(query, FoundQuery):
-        return [found_measure(query, columns.get(str(query.column)))]
+    if isinstance(query, RankedQuery):
+        return [ranked_measure(query, columns.get(str(query.column)))]
     if isinstance(query, QuantileQuery):
         return [points_measure(query, whole=is_whole(query, columns))]
     numerator = sum_measure(query, whole=is_whole(query, columns))
@@ -143,6 +143,7 @@ def explain_measure(measure: Measure) -> str:
         "values": "values that are not missing",
         "missing": "missing values",
         "found": "rows of each value",
+        "choices": f"rows of each of {measure.points} candidates",
     }[measure.kind] + beside
 
 

@@ -1,13 +1,15 @@
-"""Values that are found in the data: their numbers of rows with noise, and of these the largest of every group.
+"""The most common values of every group: the numbers of rows of all values with noise, and the largest of these.
 
-A pair of a group and a value that some row holds has a number of rows, which gets noise, and is shown where the noisy
-number reaches a threshold. Of the pairs that are shown each group keeps the k largest numbers: post-processing, so that
-k costs nothing. All pairs together cost what one noisy count by group costs, as a row adds 1 to one pair only, and the
-delta of the threshold; k draws by the exponential mechanism over a known domain, or over the observed values (Durfee,
-Rogers 2019), have noise k times as wide for the same epsilon, and show no counts.
+Every pair of a group and a value has a number of rows, which gets noise; of each group the k largest noisy numbers are
+shown, which is post-processing, so that k costs nothing. All pairs together cost what one noisy count by group costs,
+as a row adds 1 to one pair only. k draws by the exponential mechanism, over public candidates or over the observed
+values (Durfee, Rogers 2019), have noise about k times as wide for the same epsilon, and show no counts. Public
+candidates are all counted, those without a row too. Of values that are found in the data, those pairs are counted that
+some row holds, and shown where the noisy number reaches a threshold.
 
-Proof. That pairs are the keys of `dpfast.mechanisms.keys.thresholds`, which has the proof that the noise's event and a
-delta are true of what is shown, needs two facts.
+Proof, of public candidates by the first fact alone. That pairs found in the data are the keys of
+`dpfast.mechanisms.keys.thresholds`, which has the proof that the noise's event and a delta are true of what is shown,
+needs both.
 
 The numbers move no further than the sensitivity. In a group the rows of a unit, at most R, make a vector a >= 0 over
 values, with L1 norm R at most, and so with L2 norm R at most; over G groups G R and sqrt(G) R. A replaced unit moves
@@ -36,6 +38,9 @@ from numpy.typing import NDArray
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.aggregation.found_values import FoundValues
+from dpfast.aggregation.grouped_points import GroupedPoints
+from dpfast.columns.candidates import as_series
+from dpfast.kernels.grouping.by_group import count_points
 from dpfast.ledger import Charge
 from dpfast.mechanisms.keys.thresholds import Lonely
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
@@ -55,6 +60,10 @@ def lonely_pairs(unit: PrivacyUnit) -> list[Lonely]:
     return [Lonely(groups, rows), Lonely(groups * rows, 1)]
 
 
+#: Candidates are counted and get noise in stretches of so many numbers.
+_STRETCH_CELLS = 1 << 22
+
+
 @dataclass(frozen=True)
 class DrawnValues(Charged):
     """Numbers of rows by value with noise, of which the largest are shown.
@@ -65,29 +74,27 @@ class DrawnValues(Charged):
         What is counted.
     unit
         It fixes the sensitivity.
-    noise, threshold
-        What every number gets, and what it must reach then.
-    charge
-        What the noise costs.
-    lonely
-        What the threshold costs.
+    noise, charge
+        What every number gets, and what that costs.
     winners
         How many values of a group are shown at most.
+    threshold, lonely
+        What a noisy number must reach where values are found in the data, and what that costs; else None.
 
     """
 
     measure: Measure
     unit: PrivacyUnit
     noise: IntegerNoise
-    threshold: int
     charge: Charge
-    lonely: Charge
     winners: int
+    threshold: int | None = None
+    lonely: Charge | None = None
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """What it costs: the noise, then the threshold."""
-        return self.charge, self.lonely
+        return (self.charge,) if self.lonely is None else (self.charge, self.lonely)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -124,7 +131,7 @@ class DrawnValues(Charged):
 
 @dataclass(frozen=True)
 class ShownValues:
-    """What is shown of found values, group by group.
+    """What is shown of values, group by group.
 
     Attributes
     ----------
@@ -150,40 +157,71 @@ class ShownValues:
 
 
 def largest_values(
-    found: FoundValues, part: DrawnValues, add_noise: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+    exact: FoundValues | GroupedPoints | NDArray[np.int64],
+    part: DrawnValues,
+    add_noise: Callable[[NDArray[np.int64]], NDArray[np.int64]],
 ) -> ShownValues:
-    """Return the values of every group whose noisy numbers of rows reach the threshold, the k largest in order.
+    """Return the values of every group with the k largest noisy numbers of rows, in order.
 
     Guarantee
-        Every pair of a group and a value that some row holds gets noise once. What is returned has no byte of a value
-        that is not shown (Soundness rule 20), and depends on the values and their noisy numbers alone: equal numbers
-        are in the order of values, and not in that in which the data have them.
+        Every public candidate of every group gets noise once, or every pair of a group and a value that some row holds,
+        of which those below the threshold are left out. What is returned has no byte of a value that is not shown
+        (Soundness rule 20), and depends on the values and their noisy numbers alone: equal numbers are in the order of
+        candidates or of values, and not in that in which the data have them.
 
     Parameters
     ----------
-    found
-        The exact numbers of rows.
+    exact
+        The exact numbers of rows: of public candidates a row of numbers for each group, or each row's candidate.
     part
-        The threshold, and how many are shown.
+        How many are shown, and the threshold.
     add_noise
         Returns whole numbers with fresh noise.
 
     """
-    owners, places, rows = found.pairs()
+    if not isinstance(exact, FoundValues):
+        return _largest_candidates(exact, part, add_noise)
+    owners, places, rows = exact.pairs()
     noisy = add_noise(rows)
+    assert part.threshold is not None
     shown = np.flatnonzero(noisy >= part.threshold)
-    shown = shown[np.lexsort((places[shown], -noisy[shown], owners[shown]))]
-    owners = owners[shown]
+    # The complement turns the order round, and no number leaves int64.
+    order = shown[np.lexsort((places[shown], ~noisy[shown], owners[shown]))]
+    owners = owners[order]
     # The place of each among those of its group, which stand together.
-    ranks = np.arange(owners.size) - np.searchsorted(owners, owners)
-    chosen = ranks < part.winners
-    kept, owners = shown[chosen], owners[chosen]
-    values = rebuilt(as_shown(found.values[places[kept]].to_frame()).to_series())
-    return ShownValues(values, noisy[kept], owners, len(found))
+    chosen = np.arange(owners.size) - np.searchsorted(owners, owners) < part.winners
+    kept = order[chosen]
+    values = rebuilt(as_shown(exact.values[places[kept]].to_frame()).to_series())
+    return ShownValues(values, noisy[kept], owners[chosen], len(exact))
+
+
+def _largest_candidates(
+    exact: GroupedPoints | NDArray[np.int64],
+    part: DrawnValues,
+    add_noise: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> ShownValues:
+    """Return the candidates of every group with the k largest noisy numbers of rows, so many groups at a time."""
+    candidates, groups = part.measure.points, len(exact)
+    places, rows = np.empty((2, groups, part.winners), np.int64)
+    step = max(_STRETCH_CELLS // candidates, 1)
+    for first in range(0, groups, step):
+        stretch = slice(first, first + step)
+        some = exact[stretch]
+        if isinstance(some, GroupedPoints):
+            table = np.zeros((len(some), candidates), np.int64)
+            count_points(some.points, some.starts, some.stops, table)
+            some = table
+        noisy = add_noise(np.ascontiguousarray(some).ravel()).reshape(some.shape)
+        places[stretch] = np.argsort(~noisy, axis=1, kind="stable")[:, : part.winners]
+        rows[stretch] = np.take_along_axis(noisy, places[stretch], axis=1)
+    owners = np.repeat(np.arange(groups), part.winners)
+    return ShownValues(as_series(part.measure.candidates)[places.ravel()], rows.ravel(), owners, groups)
 
 
 def no_values(part: DrawnValues) -> ShownValues:
     """Return what is shown of no groups."""
-    values = as_shown(pl.Series("value", [], dtype=part.measure.dtype).to_frame()).to_series()
+    candidates = part.measure.candidates
+    values = as_series(candidates).clear() if candidates else pl.Series("value", [], dtype=part.measure.dtype)
+    values = as_shown(values.to_frame()).to_series()
     nothing = np.empty(0, np.int64)
     return ShownValues(values, nothing, nothing, 0)

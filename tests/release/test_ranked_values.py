@@ -17,7 +17,7 @@ from dpfast.aggregation import memory, scatter
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Measure, found_measure
-from dpfast.releases.found_values import lonely_pairs
+from dpfast.releases.ranked_values import lonely_pairs
 
 from . import key_laws
 from .oracles import exported_bytes, largest_moves
