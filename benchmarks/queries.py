@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import dpfast as dpf
 from benchmarks.prepared import Prepared
 from dpfast.queries import Query
 
-__all__ = ["ASKED", "statistic"]
+__all__ = ["ASKED", "sketch", "statistic"]
 
 _GROUPS = 100
 _X = pl.col("x")
@@ -28,12 +29,14 @@ ASKED: dict[str, tuple[Query, pl.Expr]] = {
     ),
     "histogram": (
         dpf.histogram("x", _EDGES),
-        _X.cut(_EDGES, left_closed=True).value_counts(),
+        pl.concat_list(((low <= _X) & (high > _X)).sum() for low, high in pairwise(_EDGES)),
     ),
     "distribution function": (dpf.cdf("x", _EDGES), pl.concat_list((edge >= _X).mean() for edge in _EDGES)),
     "minimum": (dpf.minimum("x", bounds=(-10, 10)), _X.quantile(0.01)),
     "different values": (dpf.count_distinct("y"), pl.col("y").n_unique()),
     "most common": (dpf.top_k("y", 3, candidates=list(range(20))), pl.col("y").value_counts(sort=True).head(3)),
+    "most common, found in the data": (dpf.top_k("y", 3), pl.col("y").value_counts(sort=True).head(3)),
+    "most common texts, found in the data": (dpf.top_k("z", 3), pl.col("z").value_counts(sort=True).head(3)),
     "units": (dpf.units(), pl.col("unit").n_unique()),
 }
 
@@ -51,18 +54,44 @@ def statistic(kind: str) -> Callable[[int], Prepared]:
                 "y": generator.integers(0, 1000, size),
             }
         )
+        if "texts" in kind:
+            frame = frame.with_columns(z="place " + pl.col("y").cast(pl.String))
         keys = pl.DataFrame({"key": np.arange(_GROUPS)})
         query, expression = ASKED[kind]
-        bounded = {"privacy_unit": "unit", "max_groups": 10, "max_rows_per_group": 1} if kind == "units" else {}
+        asked: dict[str, Any] = {"privacy_unit": "row"}
+        if kind == "units":
+            asked = {"privacy_unit": "unit", "max_groups": 10, "max_rows_per_group": 1}
+        if kind.endswith("found in the data"):
+            asked["delta"] = 1e-6
 
         def ours() -> Any:
-            plan = dpf.plan(frame, "key", keys=keys, answer=query, epsilon=0.5, **bounded)
-            return plan.run(dpf.Ledger(epsilon=1.0)).frame
+            plan = dpf.plan(frame, "key", keys=keys, answer=query, epsilon=0.5, **asked)
+            return plan.run(dpf.Ledger(epsilon=1.0, delta=1e-6)).frame
 
         def baseline() -> Any:
             return frame.group_by("key").agg(expression.alias("exact"))
 
         return Prepared(ours, baseline, agree=_agree)
+
+    return prepare
+
+
+def sketch(texts: bool) -> Callable[[int], Prepared]:
+    """Return the row of a sketch of different values, nearly all of which are different, numbers or texts."""
+
+    def prepare(size: int) -> Prepared:
+        values = pl.Series("v", np.random.default_rng(20_261_123).integers(0, 2**40, size))
+        frame = values.to_frame().with_columns(v="visitor " + pl.col("v").cast(pl.String) if texts else pl.col("v"))
+
+        def ours() -> Any:
+            ledger = dpf.Ledger(epsilon=1.0)
+            return dpf.distinct_sketch(frame, "v", epsilon=1.0, privacy_unit="row", ledger=ledger)
+
+        def agree(mine: Any, theirs: int) -> bool:
+            low, high = mine.interval(miss=1e-9)
+            return bool(low <= theirs <= high)
+
+        return Prepared(ours, frame["v"].n_unique, agree=agree)
 
     return prepare
 

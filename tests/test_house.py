@@ -39,7 +39,7 @@ FLOORS = [
     ("synthesis",),
     ("releases", "answering"),
     # The rest of the book, one room each.
-    ("stability", "streaming", "local", "learning", "games", "attacks"),
+    ("stability", "streaming", "sketches", "local", "learning", "games", "attacks"),
     ("theory",),
     ("auditing",),
     ("integrations",),

@@ -18,6 +18,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.conditions import is_present, native_bins, native_codes, native_matches
+from dpfast.aggregation.keys import plan_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
@@ -149,6 +150,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return Contribution(measure, native, column, "bins", edges=np.array(measure.edges))
     if measure.kind == "distinct":
         return _ready(measure, native_codes(measure, dtype))
+    if measure.kind == "found":
+        return Contribution(measure, None, _listed(measure.column, dtype), "choices")
     if measure.kind == "choices":
         candidates, fitted = plan_candidates(measure.column, measure.candidates, dtype)
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
@@ -175,6 +178,18 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if measure.step_exponent == 0 and dtype != pl.UInt64:
         return Contribution(measure, native, column, "integers")
     return _ready(measure, native)
+
+
+def _listed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column whose values are to be shown, where these are of a dtype that keys may have."""
+    try:
+        (column,) = plan_keys((name,), pl.Schema({name: dtype}))
+    except ColumnError:
+        raise ColumnError(
+            f"cannot list the values of the column {name!r} of dtype {dtype_name(dtype)}; cast it to a string, an "
+            "integer, a Boolean, a date or a categorical"
+        ) from None
+    return column.native
 
 
 def _matches(measure: Measure, dtype: pl.DataType) -> Contribution:

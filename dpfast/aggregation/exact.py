@@ -20,6 +20,7 @@ import polars as pl
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
+from dpfast.aggregation.found_values import FoundValues, with_values
 from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of
@@ -166,7 +167,7 @@ class Aggregation(Private):
         cells = (contribution.measure for contribution in self.contributions)
         tables = groups * (8 * sum(one.points if one.kind == "bins" else 1 for one in cells) + 48) + 4 * slots
         check_memory(tables)
-        lists = sum(contribution.measure.kind in ("points", "distinct") for contribution in self.contributions)
+        lists = sum(contribution.measure.kind in ("points", "distinct", "found") for contribution in self.contributions)
         if lists:
             check_memory(tables + _BYTES_PER_POINT * lists * self._most_rows_kept(), "points of quantiles")
         size = sum(pin.size for pin in self.source.pins)
@@ -220,9 +221,18 @@ class Aggregation(Private):
     def _reads_twice(self) -> bool:
         """Whether rows are read a second time, or may be: to find their keys, or where they outgrow memory."""
         lists = any(contribution.measure.has_cells for contribution in self.contributions)
-        return self.unit is not None or (self.public is None and lists)
+        found = any(contribution.measure.kind == "found" for contribution in self.contributions)
+        return self.unit is not None or found or (self.public is None and lists)
 
     def _run(self, words: Words) -> Aggregates:
+        contributions, values = with_values(self.source.frame, self.contributions)
+        exact = replace(self, contributions=contributions)._run_known(words)
+        for place, known in values.items():
+            exact.measures[place] = FoundValues(known, exact.measures[place])
+        return exact
+
+    def _run_known(self, words: Words) -> Aggregates:
+        """Return the aggregates, contributions knowing the values that they count."""
         if self.grouping.by_unit:
             return self._sum_by_unit()
         if self.unit is not None:

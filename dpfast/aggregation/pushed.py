@@ -31,7 +31,10 @@ def push_down(engine: Engine, grouping: Grouping, measures: Sequence[Measure]) -
     mend = 'ask for counts, sums and means, or let rows be read: engine="rows"'
     if any(measure.selects for measure in measures):
         raise ParameterError(
-            "queries", Shown("with quantiles or modes"), f"none that {engine.name} cannot compute", mend
+            "queries",
+            Shown("with quantiles, modes or values found in the data"),
+            f"none that {engine.name} cannot compute",
+            mend,
         )
     if any(measure.kind == "distinct" for measure in measures):
         raise ParameterError(

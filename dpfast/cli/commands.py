@@ -116,7 +116,7 @@ _release_options = combined(
         "Booleans, COLUMN alone asks for those that are true",
     ),
     _query("count-distinct", "", "the number of different values"),
-    _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
+    _query("top-k", "K[:CANDIDATE,...]", "the K most common values, or public candidates, in order"),
     _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
     _query("cdf", "POINT,...", "the part of values at or below each point"),
     _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),

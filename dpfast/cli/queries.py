@@ -16,7 +16,7 @@ from dpfast.errors import ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpfast.queries import Bins, ModeQuery, QuantileQuery, Query
+    from dpfast.queries import Bins, QuantileQuery, Query
 
 __all__ = ["read_bins", "read_queries", "read_value", "split_values"]
 
@@ -34,7 +34,8 @@ _MENDS = {
     "histogram": "write [NAME=]COLUMN:EDGE,EDGE,..., for example --histogram dep_delay:-60,0,15,60,600",
     "cdf": "write [NAME=]COLUMN:POINT,POINT,..., for example --cdf dep_delay:0,15,60,600",
     "count_distinct": "write [NAME=]COLUMN, for example --count-distinct dest",
-    "top_k": "write [NAME=]COLUMN:K:CANDIDATE,..., for example --top-k dest:2:ATL,IAH,MIA",
+    "top_k": "write [NAME=]COLUMN:K for values found in the data, or [NAME=]COLUMN:K:CANDIDATE,..., for example "
+    "--top-k dest:2:ATL,IAH,MIA",
     "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
     "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
     "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
@@ -242,10 +243,10 @@ def _read_distinct(text: str) -> tuple[str, Query]:
     return name or f"{column}_distinct", dpf.count_distinct(column)
 
 
-def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = False) -> tuple[str, ModeQuery]:
+def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = False) -> tuple[str, Query]:
     """Read ``[NAME=]COLUMN:CANDIDATE,...``, candidates by the column's dtype, quoted as in a CSV file if need be.
 
-    Of ranked ones, ``K:`` stands before the candidates.
+    Of ranked ones, ``K:`` stands before the candidates; ``K`` alone is of values that are found in the data.
     """
     import dpfast as dpf
 
@@ -256,9 +257,12 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = F
     winners = 1
     if ranked and written:
         number, colon, first = written[0].partition(":")
-        if not colon or not number.isdecimal():
+        if not number.isdecimal() or (not colon and len(written) > 1):
             raise _unreadable(kind, text)
-        winners, written = int(number), [first, *written[1:]]
+        winners = int(number)
+        if column and not colon:
+            return _read_found(name or f"{column}_top_{winners}", column, winners, text)
+        written = [first, *written[1:]]
     if not column or not all(written) or not written:
         raise _unreadable(kind, text)
     # A column that is not there is the plan's to refuse.
@@ -276,6 +280,15 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = F
         return name or f"{column}_mode", dpf.mode(column, candidates=candidates)
     except ParameterError as error:
         raise CommandError(f"--{option} {shortened(text)} does not serve: {error}") from None
+
+
+def _read_found(name: str, column: str, winners: int, text: str) -> tuple[str, Query]:
+    import dpfast as dpf
+
+    try:
+        return name, dpf.top_k(column, winners)
+    except ParameterError as error:
+        raise CommandError(f"--top-k {shortened(text)} does not serve: {error}") from None
 
 
 def split_values(text: str, columns: Iterable[str]) -> tuple[str, list[str]]:

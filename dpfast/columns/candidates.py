@@ -13,7 +13,7 @@ from dpfast.arguments import Special
 from dpfast.columns.declarations import TypedColumn
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["LARGEST_NUMBER", "Candidates", "as_series", "read_candidates"]
+__all__ = ["LARGEST_NUMBER", "Candidates", "OwnCandidates", "as_series", "read_candidates"]
 
 #: More candidates than this are no list that anybody wrote down.
 LARGEST_NUMBER = 2**16
@@ -30,6 +30,8 @@ def _no_candidates() -> Iterator[object]:
 
 #: Values of one kind, each once.
 Candidates: TypeAlias = Annotated[Sequence[Any] | TypedColumn, Special(_no_candidates)]
+#: The same, or None.
+OwnCandidates: TypeAlias = Annotated[Sequence[Any] | TypedColumn | None, Special(_no_candidates, optional=True)]
 
 
 def read_candidates(candidates: Candidates, argument: str = "candidates") -> tuple[Any, ...]:

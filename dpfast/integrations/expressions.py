@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 
 from dpfast import queries
-from dpfast.columns.candidates import Candidates
+from dpfast.columns.candidates import Candidates, OwnCandidates
 from dpfast.columns.grid import Bounds, Grid
 from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
@@ -226,7 +226,7 @@ class Expressions:
         """
         return queries.mode(self._column(), candidates=candidates)
 
-    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery:
+    def top_k(self, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery:
         """Return `dpfast.top_k` of the column, which has the parameters' documentation.
 
         Examples

@@ -30,6 +30,7 @@ from dpfast.queries.measures import (
     matches_measure,
     points_measure,
     product_measure,
+    ranked_measure,
     sum_measure,
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
@@ -75,6 +76,7 @@ __all__ = [
     "product_measure",
     "proportion",
     "quantile",
+    "ranked_measure",
     "std",
     "sum",
     "sum_measure",

@@ -15,6 +15,7 @@ from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
 from dpfast.queries.conditions import Condition
+from dpfast.queries.values import RankedQuery
 
 __all__ = [
     "Measure",
@@ -23,6 +24,7 @@ __all__ = [
     "matches_measure",
     "points_measure",
     "product_measure",
+    "ranked_measure",
     "sum_measure",
 ]
 
@@ -48,7 +50,8 @@ class Measure:
     - ``"distinct"``: its value, of which each different one of a group adds 1; null and NaN are none;
     - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
-    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
+    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them;
+    - ``"found"``: the same, candidates being all values of the column of ``dtype``, which are found in the data.
 
     Of values, sums and products, rows contribute 0 too where a column of ``given`` is null or NaN.
 
@@ -57,7 +60,18 @@ class Measure:
     """
 
     kind: Literal[
-        "rows", "units", "values", "missing", "sum", "matches", "product", "bins", "distinct", "points", "choices"
+        "rows",
+        "units",
+        "values",
+        "missing",
+        "sum",
+        "matches",
+        "product",
+        "bins",
+        "distinct",
+        "points",
+        "choices",
+        "found",
     ]
     column: str | None = None
     step_exponent: int = 0
@@ -71,6 +85,7 @@ class Measure:
     given: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
     blocks: tuple[tuple[int, int], ...] = ((1, 1),)
+    dtype: Any = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,8 +116,8 @@ class Measure:
 
     @property
     def selects(self) -> bool:
-        """Whether answers are selected, by the exponential mechanism, and not sums with noise."""
-        return self.kind in ("points", "choices")
+        """Whether one query has it for itself, and which answers are shown is drawn; else it is a sum with noise."""
+        return self.kind in ("points", "choices", "found")
 
     @property
     def has_cells(self) -> bool:
@@ -221,9 +236,21 @@ def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
     return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
 
 
-def choices_measure(query: ModeQuery) -> Measure:
-    """Return the measure of a mode."""
+def choices_measure(query: ModeQuery | RankedQuery) -> Measure:
+    """Return the measure of a mode, or of the most common of public candidates."""
     return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
+
+
+def ranked_measure(query: RankedQuery, dtype: object) -> Measure:
+    """Return the measure of the most common values, of public candidates or of a column of this dtype.
+
+    One row adds 1 to one value of its group, and so a unit's rows move the counts of all values of a group together no
+    further than they could move one: `Measure.sensitivity` is that of a count, whose entries of replaced units are at
+    most orthogonal too.
+    """
+    if query.candidates:
+        return choices_measure(query)
+    return Measure("found", query.column, lower=1, dtype=dtype)
 
 
 def matches_measure(column: str, condition: Condition) -> Measure:

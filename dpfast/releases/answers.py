@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
-from dpfast.queries import DistributionQuery, QuantileQuery, RankedQuery
-from dpfast.releases.distribution_answers import answer_distribution, as_lists
+from dpfast.queries import DistributionQuery, QuantileQuery
+from dpfast.releases.distribution_answers import answer_distribution
 from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import (
     Combined,
@@ -21,6 +21,7 @@ from dpfast.releases.planned_queries import (
     NoisyMeasure,
     PlannedQuery,
 )
+from dpfast.releases.ranked_values import DrawnValues, ShownValues
 
 __all__ = ["answer"]
 
@@ -28,14 +29,15 @@ __all__ = ["answer"]
 _MISS = 0.05
 
 
-def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
+def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
     """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
     part, total = planned.parts[0], noisy[0]
     columns: tuple[pl.Series | NDArray[Any], ...]
-    if isinstance(part, DrawnModes):
-        winners = as_series(part.measure.candidates).gather(total.ravel())
-        ranked = isinstance(planned.query, RankedQuery)
-        columns = as_lists(winners, part.winners) if ranked else winners, np.full(len(total), part.reach(_MISS))
+    if isinstance(part, DrawnValues):
+        columns = _values(part, total)
+    elif isinstance(part, DrawnModes):
+        winners = as_series(part.measure.candidates).gather(total)
+        columns = winners, np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0
@@ -59,6 +61,13 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
     if planned.sampled is not None:
         columns = *columns, *planned.sampled.interval(planned.query, planned.parts, noisy)
     return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
+
+
+def _values(part: DrawnValues, shown: ShownValues) -> tuple[pl.Series | NDArray[Any], ...]:
+    """Return lists of values, of their noisy numbers of rows, the scale, and lists of both ends of intervals."""
+    reach, rows = part.steps(_MISS), shown.rows
+    counts, low, high = (shown.lists(pl.Series(_saturating(rows, move))) for move in (0, -reach, reach))
+    return shown.lists(shown.values), counts, np.full(shown.groups, part.scale), low, high
 
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:

@@ -15,11 +15,13 @@ from dpfast.queries import (
     ProportionQuery,
     QuantileQuery,
     Query,
+    RankedQuery,
     bins_measure,
     choices_measure,
     matches_measure,
     points_measure,
     product_measure,
+    ranked_measure,
     sum_measure,
 )
 from dpfast.releases.distribution_answers import best_blocks
@@ -47,6 +49,8 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
         return _joint_moments(query)
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
+    if isinstance(query, RankedQuery):
+        return [ranked_measure(query, columns.get(str(query.column)))]
     if isinstance(query, QuantileQuery):
         return [points_measure(query, whole=is_whole(query, columns))]
     numerator = sum_measure(query, whole=is_whole(query, columns))
@@ -138,6 +142,8 @@ def explain_measure(measure: Measure) -> str:
         "distinct": "different values",
         "values": "values that are not missing",
         "missing": "missing values",
+        "found": "rows of each value",
+        "choices": f"rows of each of {measure.points} candidates",
     }[measure.kind] + beside
 
 

@@ -23,7 +23,7 @@ __all__ = ["MISS", "Limit", "Wish", "Wishes", "half_range", "limit_of", "read_li
 MISS = 0.05
 _ERROR = Number(0, above=True)
 _ROWS = Whole(1, 2**38)
-_PLAIN = ("count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode", "top_k")
+_PLAIN = ("count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode")
 _DIVIDED = ("mean", "proportion")
 _WRITTEN = "write for example error={'n': 50, 'late': ('mean', 2.0, 200)}"
 
@@ -130,7 +130,7 @@ def _read_wish(name: str, query: Query, given: Any) -> Wish:
     if query.kind in _PLAIN:
         return Wish(name, query, _ERROR.read(argument, given), None)
     if query.kind not in _DIVIDED:
-        allowed = "left out: how far a variance, a covariance or a distribution function is off depends on the data"
+        allowed = "left out: how far a variance, a distribution function or a ranking is off depends on the data"
         raise ParameterError(argument, given, allowed, "plan it apart, with epsilon=")
     if not isinstance(given, tuple) or len(given) != 3 or given[0] != query.kind:
         allowed = f"({query.kind!r}, error, rows), as the error depends on how many rows a group has"

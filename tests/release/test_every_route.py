@@ -68,6 +68,8 @@ QUERIES = {
         "cd": dpf.count_distinct("c"),
         "cf": dpf.count_distinct("f"),
         "tk": dpf.top_k("c", 2, candidates=["x", "y", "z"]),
+        "tf": dpf.top_k("c", 2),
+        "ti": dpf.top_k("i", 3),
     },
     "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
@@ -171,7 +173,8 @@ def released(cell, folder):
     route, data, query, given, unit, source, neighbors, budget = cell
     rows, told = source_of(frame_of(route, data), source, folder)
     keys = keys_of(route) if given and ROUTES[route] else None
-    delta = 1e-6 if budget == "epsilon" or (keys is None and ROUTES[route]) else 0.0
+    needs_delta = (keys is None and ROUTES[route]) or query in ("values", "all")
+    delta = 1e-6 if budget == "epsilon" or needs_delta else 0.0
     arguments = {"rho": 0.5} if budget == "rho" else {"epsilon": 1.0}
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
