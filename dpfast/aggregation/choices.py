@@ -45,8 +45,7 @@ def plan_candidates(measure: Measure, dtype: pl.DataType) -> tuple[pl.Series, pl
         ) from None
     raise ColumnError(
         f"the column {measure.column!r} of dtype {dtype_name(dtype)} cannot be compared with candidates of dtype "
-        f"{dtype_name(given.dtype)}; a mode needs strings, categories, integers, Booleans or dates, and candidates of "
-        "the same kind"
+        f"{dtype_name(given.dtype)}; a mode needs a column that can be a key, and candidates of the same kind: cast one"
     )
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.sources import missing_column, refuse_pattern
+from dpfast.columns.comparable import narrowed
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
@@ -114,7 +115,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
         if coder is None:
             return Contribution(measure, native, native, "ready")
-        return Contribution(measure, native, fitted, "choices", coder)
+        return Contribution(measure, native, narrowed(fitted, candidates.dtype), "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
     if dtype == pl.Null:
