@@ -13,25 +13,22 @@ from numpy.typing import NDArray
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.columns import borrow
-from dpfast.columns.candidates import as_series
 from dpfast.mechanisms.keys.optimal import select_keys
 from dpfast.mechanisms.keys.policy import sums_by_policy
 from dpfast.mechanisms.keys.weights import select_by_weights
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
-from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.selection.modes import draw_modes
-from dpfast.queries import QuantileQuery
 from dpfast.randomness import RandomSource, SystemRandom
+from dpfast.releases.answers import answer
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
     DrawnModes,
     DrawnQuantiles,
     DrawnTogether,
-    NoisyMeasure,
     Part,
     PlannedQuery,
 )
@@ -41,9 +38,6 @@ __all__ = ["Sources", "draw", "frame_of_no_groups"]
 #: Gives what one measure of one query draws from, called once for each; of the selection of keys by itself the query
 #: is "", a name that no query has.
 Sources: TypeAlias = Callable[[str, str], RandomSource]
-
-#: An interval misses the true value with this probability.
-_MISS = 0.05
 
 
 def _fresh_keys(query: str, measure: str) -> RandomSource:
@@ -90,7 +84,7 @@ def draw(
             # What decided which keys are shown is itself released: no second draw.
             noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, sources(*names[place])))
             place += 1
-        columns.extend(_answer(planned, noisy))
+        columns.extend(answer(planned, noisy))
     return pl.DataFrame({column.name: column for column in columns})
 
 
@@ -109,7 +103,7 @@ def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, s
     """
     columns = (_as_shown(keys) if selected else keys).get_columns()
     for planned in queries:
-        columns.extend(_answer(planned, [_no_figures(part) for part in planned.parts]))
+        columns.extend(answer(planned, [_no_figures(part) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
 
 
@@ -212,56 +206,3 @@ def _noisy(values: NDArray[np.int64], mechanism: NoiseKind, scale: float, source
     draw = laplace_noise if mechanism == "laplace" else gaussian_noise
     noisy: NDArray[np.int64] = draw(borrow(values), scale, source)
     return noisy
-
-
-def _answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
-    """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
-    part, total = planned.parts[0], noisy[0]
-    columns: tuple[pl.Series | NDArray[Any], ...]
-    if isinstance(part, DrawnModes):
-        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
-    elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
-        assert isinstance(planned.query, QuantileQuery)
-        whole = planned.whole and part.measure.step_exponent >= 0
-        values = total * int(part.step) if whole else part.measure.grid.values(total)
-        columns = (
-            *(values[:, place] for place in planned.query.order),
-            np.full(len(total), part.reach(_MISS)),
-        )
-    elif planned.query.kind == "mean":
-        columns = _mean(planned, *noisy)
-    else:
-        reach = half_width(part.mechanism, part.scale, _MISS)
-        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
-        scale = np.full(total.size, part.scale * part.step)
-        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
-    return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
-
-
-def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
-    limits = np.iinfo(np.int64)
-    if move >= 0:
-        return np.minimum(values, limits.max - move) + move
-    return np.maximum(values, limits.min - move) + move
-
-
-def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
-
-    The interval combines those of sum and count, each missing with half the probability (a union bound).
-    """
-    summed, counted = planned.parts
-    assert isinstance(summed, NoisyMeasure)
-    assert isinstance(counted, NoisyMeasure)
-    assert planned.query.bounds is not None
-    low, high = planned.query.bounds
-    middle = summed.measure.centre * summed.step
-    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
-    reach_of_count = half_width(counted.mechanism, counted.scale, _MISS / 2)
-    sums = total * summed.step
-    rows = np.maximum(count, 1).astype(np.float64)
-    fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
-    value = np.clip(middle + sums / rows, low, high)
-    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
-    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)

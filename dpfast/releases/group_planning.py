@@ -7,28 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import polars as pl
-
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import ParameterError
-from dpfast.queries import (
-    Measure,
-    ModeQuery,
-    QuantileQuery,
-    Query,
-    choices_measure,
-    points_measure,
-    sum_measure,
-)
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
 from dpfast.releases.caveats import caveats
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.measure_noise import modes_of, noise_of, quantiles_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, PlannedQuery, columns_of, describe
+from dpfast.releases.query_measures import importance_of, is_whole, measures_of, said_of
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
 
@@ -69,8 +60,8 @@ class _Checked:
     def description(self, name: str, measure: Measure) -> str:
         """Return what a measure's charge is for."""
         query = self.queries[name]
-        what = f"{name}: {describe(query)} by {self.by}"
-        return what if query.kind != "mean" else f"{what} ({'sum' if measure.kind == 'sum' else 'number of values'})"
+        told = said_of(query, measure)
+        return f"{name}: {describe(query)} by {self.by}" + (f" ({told})" if told else "")
 
 
 @dataclass(frozen=True)
@@ -118,7 +109,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
     source = request.open()
     columns = source.schema()
-    measures = {name: _measures(query, columns) for name, query in queries.items()}
+    measures = {name: measures_of(query, columns) for name, query in queries.items()}
     grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
@@ -130,7 +121,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
-        PlannedQuery(name, query, parts, _is_whole(query, columns))
+        PlannedQuery(name, query, parts, is_whole(query, columns))
         for (name, query), parts in zip(queries.items(), planned, strict=True)
     )
     blueprint = GroupBlueprint(
@@ -260,9 +251,7 @@ def _deltas(checked: _Checked, kinds: Sequence[Mechanism]) -> tuple[int, list[in
 def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechanism) -> Stake:
     """Return a measure's part in the optimal split.
 
-    Counts and sums are in their own unit. A mean counts as the sum that it is made of, in the column's unit: its
-    error is, but for the number of values in a group, that of sum - (mean - middle) * count, and abs(mean - middle)
-    is at most half the width of the bounds, which so weighs the count.
+    Counts and sums are in their own unit, and the measures of any other query in that of its answer.
     """
     if measure.selects:
         # No stake in what only "optimal" splits look at.
@@ -270,11 +259,7 @@ def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechani
     sensitivity = measure.sensitivity(unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
     step = Fraction(2) ** measure.step_exponent
-    importance = Fraction(1)
-    if query.kind == "mean" and measure.kind == "values":
-        assert query.bounds is not None
-        importance = ((Fraction(query.bounds[1]) - Fraction(query.bounds[0])) / 2) ** 2
-    return Stake(size_squared * step**2, importance)
+    return Stake(size_squared * step**2, importance_of(query, measure))
 
 
 def _error(drawn: list[tuple[Part, ...]], stakes: Mapping[str, Sequence[Stake]], rule: Split) -> float:
@@ -319,20 +304,3 @@ def _check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
 
 def _counts_rows(query: Query) -> bool:
     return query.kind == "count" and query.column is None
-
-
-def _is_whole(query: Query, columns: pl.Schema) -> bool:
-    """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
-    dtype = pl.Int64() if query.kind == "count" else columns.get(str(query.column))
-    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
-
-
-def _measures(query: Query, columns: pl.Schema) -> list[Measure]:
-    if query.kind == "count":
-        return [Measure("rows") if query.column is None else Measure("values", query.column)]
-    if isinstance(query, ModeQuery):
-        return [choices_measure(query)]
-    if isinstance(query, QuantileQuery):
-        return [points_measure(query, whole=_is_whole(query, columns))]
-    numerator = sum_measure(query, whole=_is_whole(query, columns))
-    return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]

@@ -1,0 +1,57 @@
+"""Which exact figures a query is answered from: kind of query -> measures, and what each of them is to it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import polars as pl
+
+from dpfast.queries import (
+    Measure,
+    ModeQuery,
+    QuantileQuery,
+    Query,
+    choices_measure,
+    points_measure,
+    sum_measure,
+)
+
+__all__ = ["importance_of", "is_whole", "measures_of", "said_of"]
+
+
+def measures_of(query: Query, columns: pl.Schema) -> list[Measure]:
+    """Return the measures that a query is answered from, in the order in which its answer takes them."""
+    if query.kind == "count":
+        return [Measure("rows") if query.column is None else Measure("values", query.column)]
+    if isinstance(query, ModeQuery):
+        return [choices_measure(query)]
+    if isinstance(query, QuantileQuery):
+        return [points_measure(query, whole=is_whole(query, columns))]
+    numerator = sum_measure(query, whole=is_whole(query, columns))
+    return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]
+
+
+def is_whole(query: Query, columns: pl.Schema) -> bool:
+    """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
+    dtype = pl.Int64() if query.kind == "count" else columns.get(str(query.column))
+    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
+
+
+def said_of(query: Query, measure: Measure) -> str:
+    """Return which of its query's measures one is, for its charge; nothing of an only one."""
+    if query.kind == "mean":
+        return "sum" if measure.kind == "sum" else "number of values"
+    return ""
+
+
+def importance_of(query: Query, measure: Measure) -> Fraction:
+    """Return by how much an error of a measure, squared, counts in the answer's, for the optimal split.
+
+    A mean counts as the sum that it is made of, in the column's unit: its error is, but for the number of values in a
+    group, that of sum - (mean - middle) * count, and abs(mean - middle) is at most half the width of the bounds, which
+    so weighs the count.
+    """
+    if query.kind == "mean" and measure.kind == "values":
+        assert query.bounds is not None
+        return ((Fraction(query.bounds[1]) - Fraction(query.bounds[0])) / 2) ** 2
+    return Fraction(1)
