@@ -11,14 +11,17 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Numeric, Special, Text, is_real, no_numbers
+from dpfast.columns.bounds import AddedBounds, OrderedBounds, ReadBounds, ordered_bounds
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.declarations import TypedColumn
-from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid, read_grid
+from dpfast.columns.grid import Grid, PublicGrid, public_grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
+from dpfast.columns.values import NUMBERS, ValueKind, values_of
 from dpfast.errors import ParameterError
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "count",
     "mean",
     "mode",
+    "of_column",
     "points_measure",
     "quantile",
     "sum",
@@ -120,7 +124,8 @@ class Measure:
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
-    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
+    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62. Of decimals and times
+    x is a whole number (`dpfast.columns.values`), of which one is worth ``tick`` where figures are told.
     """
 
     kind: Literal["rows", "values", "sum", "points", "choices"]
@@ -131,6 +136,12 @@ class Measure:
     centre: int = 0
     candidates: tuple[Any, ...] = ()
     doublings: int = 0
+    tick: Fraction = Fraction(1)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step is worth where figures are told."""
+        return Fraction(2) ** self.step_exponent * self.tick
 
     @property
     def selects(self) -> bool:
@@ -158,7 +169,7 @@ class Measure:
         low, high = (self.lower - self.centre, self.upper - self.centre) if self.kind == "sum" else (0, 1)
         largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
         groups, rows = unit.max_groups, unit.max_rows_per_group
-        step = float(Fraction(2) ** self.step_exponent) if self.kind == "sum" else 1.0
+        step = float(self.step) if self.kind == "sum" else 1.0
         rows_reason = [f"{rows} rows"] * (rows > 1)
         row_reason = f"{largest * step:g} a row"
         l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
@@ -187,13 +198,23 @@ class Query:
         What is asked.
     computed
         Whether a bound was given as a NumPy number, as computations on arrays yield them: a plan warns of it.
+    values
+        How the column's values are measured and shown, once its dtype is known (`of_column`).
 
     """
 
     kind: Literal["count", "sum", "mean", "quantile", "mode"]
     column: str | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: ReadBounds | None = None
     computed: bool = field(default=False, repr=False, compare=False)
+    values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
+
+    @property
+    def limits(self) -> tuple[Fraction, Fraction]:
+        """The bounds as numbers of ticks; see `dpfast.columns.values`."""
+        assert self.bounds is not None
+        lower, upper = self.values.limits(self.bounds, str(self.column))
+        return Fraction(lower), Fraction(upper)
 
 
 @dataclass(frozen=True)
@@ -253,16 +274,17 @@ def count(column: OwnName = None) -> Query:
     return Query("count", None if column is None else NAME.read("column", column))
 
 
-def sum(column: Name, *, bounds: Bounds) -> Query:
+def sum(column: Name, *, bounds: AddedBounds) -> Query:
     """Ask for the sum of a column in every group, each value clipped to the bounds.
 
     Parameters
     ----------
     column
-        A column of integers, floats or Booleans. Null and NaN count as missing and add nothing; infinities
-        are clipped.
+        A column of integers, floats, decimals, Booleans or durations. Null and NaN count as missing and add nothing;
+        infinities are clipped. The sum of decimals is a decimal, that of durations a duration.
     bounds
-        The lowest and the highest value that counts in full: public, chosen without looking at the data.
+        The lowest and the highest value that counts in full: public, chosen without looking at the data. Two numbers,
+        or two timedeltas.
 
     Examples
     --------
@@ -270,10 +292,10 @@ def sum(column: Name, *, bounds: Bounds) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
+    return Query("sum", NAME.read("column", column), ordered_bounds(bounds), _are_computed(bounds))
 
 
-def mean(column: Name, *, bounds: Bounds) -> Query:
+def mean(column: Name, *, bounds: OrderedBounds) -> Query:
     """Ask for the mean of a column's values in every group, each value clipped to the bounds.
 
     It is made of two answers that share the query's budget: the sum of the differences to the middle of the
@@ -281,33 +303,40 @@ def mean(column: Name, *, bounds: Bounds) -> Query:
 
     Parameters
     ----------
-    column, bounds
-        As for `sum`.
+    column
+        As for `sum`, or a column of dates, datetimes or times of day: its mean is one of these, that of dates a
+        datetime, and the scale of its noise a duration.
+    bounds
+        As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one.
 
     Examples
     --------
     >>> mean("dep_delay", bounds=(-60, 600)).bounds
     (-60.0, 600.0)
+    >>> from datetime import datetime
+    >>> mean("departed", bounds=(datetime(2013, 1, 1), datetime(2014, 1, 1))).column
+    'departed'
 
     """
-    return Query("mean", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
+    return Query("mean", NAME.read("column", column), ordered_bounds(bounds), _are_computed(bounds))
 
 
-def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
+def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
     """Ask for quantiles of a column's values in every group.
 
     Parameters
     ----------
     column
-        A column of integers, floats or Booleans. Null and NaN count as missing and are dropped; infinities are
-        clipped.
+        A column of numbers, as for `sum`, or of dates, datetimes, durations or times. Null and NaN count as missing
+        and are dropped; infinities are clipped.
     q
         A number from 0 to 1, or several different ones; read to seven decimals.
     bounds
-        The lowest and the highest value that can be drawn; values beyond are clipped. Public, chosen without
-        looking at the data.
+        The lowest and the highest value that can be drawn, as for `mean`; values beyond are clipped. Public, chosen
+        without looking at the data.
     grid
-        The distance between the points that can be drawn, a power of two; see `dpf.quantiles`.
+        The distance between the points that can be drawn, a power of two; see `dpf.quantiles`. For columns of integers
+        and floats only.
 
     Notes
     -----
@@ -324,8 +353,9 @@ def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -
 
     """
     parts, order, single = read_quantiles(q)
-    checked = NAME.read("column", column), check_bounds(bounds), _are_computed(bounds)
-    return QuantileQuery("quantile", *checked, parts, tuple(order), single, None if grid is None else read_grid(grid))
+    checked = NAME.read("column", column), ordered_bounds(bounds), _are_computed(bounds)
+    step = None if grid is None else read_grid(grid)
+    return QuantileQuery("quantile", *checked, parts=parts, order=tuple(order), single=single, grid=step)
 
 
 def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
@@ -378,24 +408,43 @@ _LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
 _FINEST_EXPONENT = -960
 
 
-def sum_measure(query: Query, *, whole: bool) -> Measure:
-    """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
+def of_column(query: Query, dtype: pl.DataType | None) -> Query:
+    """Return a query of a column whose dtype is known: how its values are measured and shown.
 
-    Parameters
-    ----------
-    query
-        A sum or mean.
-    whole
-        Whether the column holds integers; then a sum's step is at least 1.
+    Raises
+    ------
+    ColumnError
+        There is no sum of such values.
+    ParameterError
+        The bounds are of another kind than the values.
 
     """
-    assert query.bounds is not None
-    lower, upper = (Fraction(bound) for bound in query.bounds)
+    if query.kind == "count":
+        return replace(query, values=ValueKind(whole=True))
+    if query.bounds is None:
+        return query
+    if dtype is None:
+        # Refused with the names of columns that are there, once its other parameters are read.
+        return replace(query, bounds=(0.0, 1.0))
+    known = replace(query, values=values_of(dtype))
+    if query.kind == "sum":
+        known.values.refuse_sum(str(query.column))
+    if isinstance(query, QuantileQuery):
+        known.values.refuse_grid(query.grid, str(query.column))
+    return known
+
+
+def sum_measure(query: Query) -> Measure:
+    """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
+
+    Of whole numbers a sum's step is at least 1.
+    """
+    lower, upper = query.limits
     centred = query.kind == "mean"
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
     exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
-    if whole and not centred:
+    if query.values.whole and not centred:
         exponent = max(exponent, 0)
     while True:
         step = Fraction(2) ** exponent
@@ -407,13 +456,15 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
         exponent += 1
     if low == high:
         raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
-    return Measure("sum", query.column, exponent, low, high, centre)
+    return Measure("sum", query.column, exponent, low, high, centre, tick=query.values.tick)
 
 
-def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
+def points_measure(query: QuantileQuery) -> Measure:
     """Return the measure of a quantile, whose points are numbered from 1."""
-    grid = public_grid(check_bounds(query.bounds), query.grid, whole=whole)
-    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
+    values = query.values
+    grid = public_grid(query.limits, query.grid, whole=values.whole, wide=values.is_wide)
+    placed = grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings
+    return Measure("points", query.column, *placed, tick=values.tick)
 
 
 def choices_measure(query: ModeQuery) -> Measure:

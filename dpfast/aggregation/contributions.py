@@ -16,7 +16,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.sources import missing_column, refuse_pattern
-from dpfast.columns.comparable import narrowed
+from dpfast.columns.comparable import is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
@@ -26,6 +26,7 @@ from dpfast.queries import Measure
 __all__ = ["ROWS", "Contribution", "plan_contributions"]
 
 _FAR = 2**62
+_FARTHEST = 2.0**126
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
 
 
@@ -126,12 +127,22 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return Contribution(measure, _number_floats(column, measure), column, "numbers")
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
-    if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+    if not dtype.is_integer() and not isinstance(dtype, (pl.Decimal, pl.Date, pl.Datetime, pl.Duration, pl.Time)):
         verb = "sum" if measure.kind == "sum" else "draw quantiles of"
         raise ColumnError(
             f"cannot {verb} the column {measure.column!r} of dtype {dtype_name(dtype)}; cast it to Float64 or Int64 "
             "first"
         )
+    if is_wide(dtype):
+        largest = max(abs(measure.lower), abs(measure.upper)) * 2.0**measure.step_exponent
+        if largest >= _FAR:
+            # Of integers beyond 128 bits there are none; what float64 rounds is far finer than these steps.
+            far = largest >= _FARTHEST and dtype.is_integer()
+            native = _sum_floats(column, measure) if far else _sum_wide(column, measure, dtype)
+            return Contribution(measure, native, native, "ready")
+        column, dtype = narrowed(column, dtype), pl.Int64()
+    elif dtype.is_temporal():
+        column, dtype = column.to_physical(), pl.Int64()
     native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
     if measure.step_exponent == 0 and dtype != pl.UInt64:
         return Contribution(measure, native, column, "integers")
@@ -208,3 +219,18 @@ def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Ex
     up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
     # Clipped before the rounding, since (2**64 - 1) / 2 rounds to 2**63, which Int64 lacks.
     return _clipped(floor.cast(pl.Int64).clip(upper_bound=_FAR) + up.cast(pl.Int64), measure)
+
+
+def _sum_wide(column: pl.Expr, measure: Measure, dtype: pl.DataType) -> pl.Expr:
+    """Return the contribution of integers of 128 bits, between bounds that int64 does not hold: steps are above 1."""
+    x = column.to_physical() if isinstance(dtype, pl.Decimal) else column
+    if dtype == pl.UInt128:
+        x = x.clip(upper_bound=pl.lit(2**127 - 1, pl.UInt128)).cast(pl.Int128)
+    step = 1 << measure.step_exponent
+    # What is far beyond the bounds is taken for a step beyond, which its rounding cannot make too large.
+    x = x.clip(pl.lit((measure.lower - 1) * step, pl.Int128), pl.lit((measure.upper + 1) * step, pl.Int128))
+    floor = x // pl.lit(step, pl.Int128)
+    rest = x - floor * pl.lit(step, pl.Int128)
+    tie = pl.lit(step >> 1, pl.Int128)
+    up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
+    return _clipped(floor.cast(pl.Int64) + up.cast(pl.Int64), measure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,19 +29,17 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
         columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
-        whole = planned.whole and part.measure.step_exponent >= 0
-        values = total * int(part.step) if whole else part.measure.grid.values(total)
-        columns = (
-            *(values[:, place] for place in planned.query.order),
-            np.full(len(total), part.reach(_MISS)),
-        )
+        grid = part.measure.grid
+        points = (planned.query.values.points(total[:, place], grid) for place in planned.query.order)
+        columns = (*points, np.full(len(total), part.reach(_MISS)))
     elif planned.query.kind == "mean":
         columns = _mean(planned, *noisy)
     else:
         reach = half_width(part.mechanism, part.scale, _MISS)
-        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
-        scale = np.full(total.size, part.scale * part.step)
-        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
+        values, exponent = planned.query.values, part.measure.step_exponent
+        scale = values.distances(np.full(total.size, part.scale * 2.0**exponent))
+        lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
+        columns = values.sums(total, exponent), scale, lower, upper
     return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
 
 
@@ -51,7 +50,9 @@ def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     return np.maximum(values, limits.min - move) + move
 
 
-def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _mean(
+    planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]
+) -> tuple[pl.Series | NDArray[Any], ...]:
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
     The interval combines those of sum and count, each missing with half the probability (a union bound).
@@ -59,15 +60,15 @@ def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int
     summed, counted = planned.parts
     assert isinstance(summed, NoisyMeasure)
     assert isinstance(counted, NoisyMeasure)
-    assert planned.query.bounds is not None
-    low, high = planned.query.bounds
-    middle = summed.measure.centre * summed.step
-    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
+    values, limits = planned.query.values, planned.query.limits
+    step = 2.0**summed.measure.step_exponent
+    middle = summed.measure.centre * Fraction(step)
+    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * step
     reach_of_count = half_width(counted.mechanism, counted.scale, _MISS / 2)
-    sums = total * summed.step
+    sums = total * step
     rows = np.maximum(count, 1).astype(np.float64)
     fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
-    value = np.clip(middle + sums / rows, low, high)
-    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
-    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)
+    lower = np.minimum((sums - reach) / fewest, (sums - reach) / most)
+    upper = np.maximum((sums + reach) / fewest, (sums + reach) / most)
+    value, low, high = (values.near(middle, beyond, *limits) for beyond in (sums / rows, lower, upper))
+    return value, values.distances(summed.scale * step / rows), low, high

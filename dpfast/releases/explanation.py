@@ -51,11 +51,15 @@ ALPHA = Number(1e-12, 1, below=True, mend="write for example {name}=0.05")
 
 def _measure(part: Part) -> str:
     if isinstance(part, (DrawnQuantiles, DrawnTogether)):
-        return part.measure.grid.describe()
+        return part.measure.grid.describe(float(part.measure.tick))
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
     what = _MEASURES[part.measure.kind]
-    return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
+    if not part.measure.centre:
+        return what
+    # Of times it would be a number of seconds since 1970.
+    middle = f"{part.measure.centre * part.step:g}" if part.measure.tick == 1 else "the middle of the bounds"
+    return f"{what} of differences to {middle}"
 
 
 def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:

@@ -12,14 +12,14 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import ParameterError
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, of_column
 from dpfast.releases.caveats import caveats
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.measure_noise import modes_of, noise_of, quantiles_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, PlannedQuery, columns_of, describe
-from dpfast.releases.query_measures import importance_of, is_whole, measures_of, said_of
+from dpfast.releases.query_measures import importance_of, measures_of, said_of
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
 
@@ -109,7 +109,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
     source = request.open()
     columns = source.schema()
-    measures = {name: measures_of(query, columns) for name, query in queries.items()}
+    queries = {name: of_column(query, columns.get(str(query.column))) for name, query in queries.items()}
+    measures = {name: measures_of(query) for name, query in queries.items()}
     grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
@@ -121,8 +122,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
-        PlannedQuery(name, query, parts, is_whole(query, columns))
-        for (name, query), parts in zip(queries.items(), planned, strict=True)
+        PlannedQuery(name, query, parts) for (name, query), parts in zip(queries.items(), planned, strict=True)
     )
     blueprint = GroupBlueprint(
         aggregation=aggregation,
@@ -258,8 +258,7 @@ def _stake(query: Query, measure: Measure, unit: PrivacyUnit, mechanism: Mechani
         return Stake(Fraction(1))
     sensitivity = measure.sensitivity(unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
-    step = Fraction(2) ** measure.step_exponent
-    return Stake(size_squared * step**2, importance_of(query, measure))
+    return Stake(size_squared * measure.step**2, importance_of(query, measure))
 
 
 def _error(drawn: list[tuple[Part, ...]], stakes: Mapping[str, Sequence[Stake]], rule: Split) -> float:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import polars as pl
-
 from dpfast.queries import (
     Measure,
     ModeQuery,
@@ -16,25 +14,19 @@ from dpfast.queries import (
     sum_measure,
 )
 
-__all__ = ["importance_of", "is_whole", "measures_of", "said_of"]
+__all__ = ["importance_of", "measures_of", "said_of"]
 
 
-def measures_of(query: Query, columns: pl.Schema) -> list[Measure]:
+def measures_of(query: Query) -> list[Measure]:
     """Return the measures that a query is answered from, in the order in which its answer takes them."""
     if query.kind == "count":
         return [Measure("rows") if query.column is None else Measure("values", query.column)]
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
     if isinstance(query, QuantileQuery):
-        return [points_measure(query, whole=is_whole(query, columns))]
-    numerator = sum_measure(query, whole=is_whole(query, columns))
+        return [points_measure(query)]
+    numerator = sum_measure(query)
     return [numerator] if query.kind == "sum" else [numerator, Measure("values", query.column)]
-
-
-def is_whole(query: Query, columns: pl.Schema) -> bool:
-    """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
-    dtype = pl.Int64() if query.kind == "count" else columns.get(str(query.column))
-    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
 
 
 def said_of(query: Query, measure: Measure) -> str:
@@ -52,6 +44,6 @@ def importance_of(query: Query, measure: Measure) -> Fraction:
     so weighs the count.
     """
     if query.kind == "mean" and measure.kind == "values":
-        assert query.bounds is not None
-        return ((Fraction(query.bounds[1]) - Fraction(query.bounds[0])) / 2) ** 2
+        lower, upper = query.limits
+        return ((upper - lower) * query.values.tick / 2) ** 2
     return Fraction(1)
