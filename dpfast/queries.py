@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
@@ -21,7 +20,7 @@ from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.declarations import TypedColumn
 from dpfast.columns.grid import Grid, PublicGrid, public_grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
-from dpfast.columns.values import NUMBERS, ValueKind, values_of
+from dpfast.columns.values import NUMBERS, ValueKind
 from dpfast.errors import ParameterError
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "count",
     "mean",
     "mode",
-    "of_column",
     "points_measure",
     "quantile",
     "sum",
@@ -406,32 +404,6 @@ def _are_computed(bounds: tuple[object, object]) -> bool:
 _LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
 # Steps and the scales in them stay normal floats.
 _FINEST_EXPONENT = -960
-
-
-def of_column(query: Query, dtype: pl.DataType | None) -> Query:
-    """Return a query of a column whose dtype is known: how its values are measured and shown.
-
-    Raises
-    ------
-    ColumnError
-        There is no sum of such values.
-    ParameterError
-        The bounds are of another kind than the values.
-
-    """
-    if query.kind == "count":
-        return replace(query, values=ValueKind(whole=True))
-    if query.bounds is None:
-        return query
-    if dtype is None:
-        # Refused with the names of columns that are there, once its other parameters are read.
-        return replace(query, bounds=(0.0, 1.0))
-    known = replace(query, values=values_of(dtype))
-    if query.kind == "sum":
-        known.values.refuse_sum(str(query.column))
-    if isinstance(query, QuantileQuery):
-        known.values.refuse_grid(query.grid, str(query.column))
-    return known
 
 
 def sum_measure(query: Query) -> Measure:

@@ -19,6 +19,7 @@ __all__ = ["LARGEST_NUMBER", "Candidates", "as_series", "read_candidates"]
 #: More candidates than this are no list that anybody wrote down.
 LARGEST_NUMBER = 2**16
 
+_PLAIN = "a list of different strings, integers, Booleans or dates, all of one kind, and None for null if it counts"
 _ALLOWED = (
     "a list of different strings, bytes, integers, decimals, Booleans, dates, datetimes, times or durations, all of "
     "one kind, and None for null if it counts"
@@ -41,12 +42,13 @@ _DTYPES: dict[type, pl.DataType] = {
     datetime.timedelta: pl.Duration("us"),
 }
 _KINDS = {*_DTYPES, int, Decimal, datetime.datetime}
+_PLAIN_KINDS = {str, int, bool, datetime.date}
 
 #: Values of one kind, each once.
 Candidates: TypeAlias = Annotated[Sequence[Any] | TypedColumn, Special(_no_candidates)]
 
 
-def read_candidates(candidates: Candidates, argument: str = "candidates") -> tuple[Any, ...]:
+def read_candidates(candidates: Candidates, argument: str = "candidates", *, plain: bool = False) -> tuple[Any, ...]:
     """Return candidates as plain Python values, checked.
 
     Parameters
@@ -55,6 +57,8 @@ def read_candidates(candidates: Candidates, argument: str = "candidates") -> tup
         A list, tuple, or one-dimensional array or Series.
     argument
         The name that an error gives to them.
+    plain
+        Whether they may be strings, integers, Booleans and dates only.
 
     Raises
     ------
@@ -69,12 +73,13 @@ def read_candidates(candidates: Candidates, argument: str = "candidates") -> tup
     """
     convert = getattr(candidates, "to_list", None) or getattr(candidates, "tolist", None)
     listed = convert() if callable(convert) else candidates
+    allowed, known = (_PLAIN, _PLAIN_KINDS) if plain else (_ALLOWED, _KINDS)
     if not isinstance(listed, (list, tuple)):
-        raise ParameterError(argument, candidates, _ALLOWED, _MEND.format(argument))
+        raise ParameterError(argument, candidates, allowed, _MEND.format(argument))
     values = [value.item() if isinstance(value, np.generic) else value for value in listed]
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) != 1 or not kinds <= _KINDS or not _of_one_type(values):
-        raise ParameterError(argument, values[:8], _ALLOWED, _MEND.format(argument))
+    if len(kinds) != 1 or not kinds <= known or not _of_one_type(values):
+        raise ParameterError(argument, values[:8], allowed, _MEND.format(argument))
     if len(set(values)) < len(values):
         raise ParameterError(argument, values[:8], "different from each other", "leave repeated ones out")
     if len(values) > LARGEST_NUMBER:

@@ -67,7 +67,7 @@ class ValueKind:
 
         """
         lower, upper = bounds
-        if isinstance(lower, (float, Decimal)) and isinstance(upper, (float, Decimal)):
+        if isinstance(lower, (int, float, Decimal)) and isinstance(upper, (int, float, Decimal)):
             return float(lower), float(upper)
         raise ParameterError("bounds", bounds, f"two numbers for the column {column!r}, which holds no times")
 
@@ -121,7 +121,7 @@ class Decimals(ValueKind):
     def limits(self, bounds: ReadBounds, column: str) -> tuple[int, int]:
         """Return bounds in last places."""
         lower, upper = bounds
-        if not isinstance(lower, (float, Decimal)) or not isinstance(upper, (float, Decimal)):
+        if not isinstance(lower, (int, float, Decimal)) or not isinstance(upper, (int, float, Decimal)):
             raise ParameterError("bounds", bounds, f"two numbers for the column {column!r} of decimals")
         most = Fraction(_MOST_DECIMAL)
         low, high = (round(min(max(Fraction(bound) / self.tick, -most), most)) for bound in (lower, upper))

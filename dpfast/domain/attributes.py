@@ -79,7 +79,7 @@ def read_attribute(name: object, values: Values, *, null: bool) -> Attribute:
         check_size(count, argument, "values")
         return Attribute(name, count, other=count if null else None)
     try:
-        series = as_series(read_candidates(values)).alias(name)
+        series = as_series(read_candidates(values, plain=True)).alias(name)
     except ParameterError:
         raise ParameterError(argument, values, _ALLOWED, f'write for example {{"{name}": ["a", "b"]}}') from None
     count = series.len()

@@ -7,8 +7,9 @@ from typing import Annotated
 import polars as pl
 
 from dpfast import queries
+from dpfast.columns.bounds import AddedBounds, OrderedBounds
 from dpfast.columns.candidates import Candidates
-from dpfast.columns.grid import Bounds, Grid
+from dpfast.columns.grid import Grid
 from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
 from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
@@ -66,7 +67,7 @@ class Expressions:
         """
         return queries.count(self._column())
 
-    def sum(self, *, bounds: Bounds) -> Query:
+    def sum(self, *, bounds: AddedBounds) -> Query:
         """Return `dpfast.sum` of the column, which has the parameter's documentation.
 
         Examples
@@ -77,7 +78,7 @@ class Expressions:
         """
         return queries.sum(self._column(), bounds=bounds)
 
-    def mean(self, *, bounds: Bounds) -> Query:
+    def mean(self, *, bounds: OrderedBounds) -> Query:
         """Return `dpfast.mean` of the column, which has the parameter's documentation.
 
         Examples
@@ -88,7 +89,7 @@ class Expressions:
         """
         return queries.mean(self._column(), bounds=bounds)
 
-    def quantile(self, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
+    def quantile(self, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.quantile` of the column, which has the parameters' documentation.
 
         Examples

@@ -12,14 +12,14 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.errors import ParameterError
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, of_column
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
 from dpfast.releases.caveats import caveats
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
 from dpfast.releases.measure_noise import modes_of, noise_of, quantiles_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, PlannedQuery, columns_of, describe
-from dpfast.releases.query_measures import importance_of, measures_of, said_of
+from dpfast.releases.query_measures import importance_of, measures_of, of_column, said_of
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
 

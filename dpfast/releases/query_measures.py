@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
+import polars as pl
+
+from dpfast.columns.values import ValueKind, values_of
 from dpfast.queries import (
     Measure,
     ModeQuery,
@@ -14,7 +18,33 @@ from dpfast.queries import (
     sum_measure,
 )
 
-__all__ = ["importance_of", "measures_of", "said_of"]
+__all__ = ["importance_of", "measures_of", "of_column", "said_of"]
+
+
+def of_column(query: Query, dtype: pl.DataType | None) -> Query:
+    """Return a query of a column whose dtype is known: how its values are measured and shown.
+
+    Raises
+    ------
+    ColumnError
+        There is no sum of such values.
+    ParameterError
+        The bounds are of another kind than the values.
+
+    """
+    if query.kind == "count":
+        return replace(query, values=ValueKind(whole=True))
+    if query.bounds is None:
+        return query
+    if dtype is None:
+        # Refused with the names of columns that are there, once its other parameters are read.
+        return replace(query, bounds=(0.0, 1.0))
+    known = replace(query, values=values_of(dtype))
+    if query.kind == "sum":
+        known.values.refuse_sum(str(query.column))
+    if isinstance(query, QuantileQuery):
+        known.values.refuse_grid(query.grid, str(query.column))
+    return known
 
 
 def measures_of(query: Query) -> list[Measure]:
