@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from dpfast.aggregation.fields import parse_text
 from dpfast.aggregation.footers import CommonColumns, find_partition, group_files, read_schemas, shorten_path
 from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
@@ -198,7 +199,7 @@ def _together(scans: list[pl.LazyFrame]) -> pl.LazyFrame:
 def _parse_folder(name: str, dtype: pl.DataType | type[pl.DataType] | None) -> pl.Expr:
     """Return the text of a folder's name as a dtype; null where it does not parse."""
     wanted = pl.String() if dtype is None else pl.Series(dtype=dtype).dtype
-    parsed = _parse_text(name, wanted)
+    parsed = parse_text(name, wanted)
     if parsed is not None:
         return parsed
     if wanted == pl.Boolean:
@@ -227,7 +228,7 @@ def _scan_csv(
             "the dtypes of a CSV file's columns, at least one",
             'write for example schema={"carrier": polars.String}',
         )
-    parsed = {name: _parse_text(name, dtype) for name, dtype in declared.items()}
+    parsed = {name: parse_text(name, dtype) for name, dtype in declared.items()}
 
     def scan(paths: str | list[str]) -> pl.LazyFrame:
         return pl.scan_csv(
@@ -254,35 +255,3 @@ def _scan_csv(
     parsing = [pl.col(name) if expr is None else expr for name, expr in parsed.items()]
     groups = group_files(files, headers, {}, strict=True)
     return _together([scan(paths).select(parsing) for paths, _ in groups]), scan
-
-
-def _parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:
-    """Return how a column of text becomes the dtype, field by field; None where Polars' reader does that.
-
-    The reader would take the format of all dates from the first, so that one row could change the others.
-    """
-    text = pl.col(name)
-    if dtype in (pl.String, pl.Boolean) or (dtype.is_numeric() and not dtype.is_decimal()):
-        return None
-    if isinstance(dtype, pl.Categorical) and dtype.categories.physical() != pl.UInt32:
-        raise ColumnError(
-            f"schema declares the column {name!r} as a Categorical with room for few categories, which the data "
-            "could exceed; declare it String"
-        )
-    if isinstance(dtype, (pl.Categorical, pl.Enum)):
-        return text.cast(dtype, strict=False)
-    if dtype == pl.Date:
-        return text.str.to_date("%Y-%m-%d", strict=False)
-    if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
-        spaced = text.str.replace("T", " ", literal=True)
-        coarse, moment = (
-            spaced.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit=unit, strict=False)
-            for unit in ("ms", dtype.time_unit)
-        )
-        # Polars wraps a moment that nanoseconds cannot hold into another year.
-        held = pl.when(coarse.cast(dtype, strict=False).is_not_null()).then(moment)
-        return pl.coalesce(held, text.str.to_date("%Y-%m-%d", strict=False).cast(dtype, strict=False)).alias(name)
-    raise ColumnError(
-        f"schema declares the column {name!r} with dtype {dtype}, which is not read from CSV: declare numbers, "
-        "Boolean, String, Categorical, Enum, Date or Datetime without a time zone"
-    )

@@ -138,7 +138,7 @@ class Decimals(ValueKind):
         most = _MOST_DECIMAL >> exponent
         wide = pl.col("x").cast(pl.Int128).clip(pl.lit(-most, pl.Int128), pl.lit(most, pl.Int128))
         places = pl.DataFrame({"x": steps}).select(wide * pl.lit(1 << exponent, pl.Int128)).to_series()
-        return self._of_places(places)
+        return self.of_places(places)
 
     def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> Shown:
         """Return decimals of 38 digits."""
@@ -156,7 +156,7 @@ class Decimals(ValueKind):
         """Return floats."""
         return ticks * float(self.tick)
 
-    def _of_places(self, places: pl.Series) -> pl.Series:
+    def of_places(self, places: pl.Series) -> pl.Series:
         """Return the decimals of so many last places: the same numbers, read with a decimal point."""
         import pyarrow as pa  # not at the top: it takes long to import
 

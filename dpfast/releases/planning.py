@@ -68,10 +68,10 @@ def plan(
     Parameters
     ----------
     data
-        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
-        columns, a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path, glob,
-        folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
-        must not change until the plan is run. The footers or headers of all files are read here: columns may come in
+        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame (its columns of ``object``
+        cannot be used), a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path,
+        glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must not change until
+        the plan is run. The footers or headers of all files are read here: columns may come in
         any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
         by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
         unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)

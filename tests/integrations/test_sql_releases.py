@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sqlite3
 import threading
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -422,9 +423,15 @@ def test_integers_beyond_int64_and_enumerations_of_duckdb(databases):
             assert frame["n"].to_list() == [1, 1, 1, 0 if unit else 1]
         keys = pl.DataFrame({"e": ["x", "y", None]})
         assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **asked).frame["n"].to_list() == [2, 1, 1]
-        for column in ("h", "d"):
+        summed = dpf.plan(database, s=dpf.sum("d", bounds=(0, 2)), epsilon=9e5, engine=engine)
+        assert summed.run(a_ledger()).frame["s"].to_list() == [Decimal(6)]
+        wide, ledger = dpf.plan(database, s=dpf.sum("h", bounds=(0, 1)), epsilon=1.0, engine=engine), a_ledger()
+        if engine == "sql":
             with pytest.raises(ColumnError, match="cast it"):
-                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, engine=engine)
+                wide.run(ledger)
+            assert ledger.spent.epsilon == 0
+        else:
+            assert wide.run(ledger).frame.schema["s"] == pl.Decimal(38, 0)
     measures = tuple(Measure("sum", "a", shift, 0, 2**23, 1) for shift in (-3, 0, 1, 41, 62, 63, 64, 65, 66))
     frame = pl.DataFrame({"a": given})
     ours = aggregate(frame, Grouping(()), measures, lambda number: None).measures

@@ -42,8 +42,8 @@ def contribution(measure: Measure, value: str, kind: Kind, dialect: Dialect, par
         missing += f" OR {dialect.is_nan.format(value)}"
     if measure.kind == "values":
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
-    if kind not in ("float", "integer", "unsigned", "boolean"):
-        raise ParameterError("measure", kind, "a sum of integers, floats or Booleans")
+    if kind == "string":
+        raise ParameterError("measure", kind, "a sum of numbers, dates or timestamps")
     if not -_LARGEST_STEPS <= measure.lower <= measure.upper <= _LARGEST_STEPS:
         raise ParameterError("measure", (measure.lower, measure.upper), "bounds of at most 2**53 steps")
     low, high = measure.lower - measure.centre, measure.upper - measure.centre

@@ -39,8 +39,8 @@ class Statement:
     parameters
         What is bound, in the order of the markers' numbers.
     kinds
-        What each key is: dates are days and timestamps microseconds since 1970, Booleans 0 and 1, strings text or
-        their UTF-8.
+        What each key is: dates are days and timestamps microseconds since 1970, decimals last places, Booleans 0 and
+        1, strings text or their UTF-8.
     figures
         How many columns follow the keys.
 
@@ -107,7 +107,8 @@ def write(
         if kind is None or kind not in dialect.values:
             raise ColumnError(
                 f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a "
-                "double precision number, a Boolean, text, a date or a timestamp of microseconds"
+                "double precision number, a decimal of up to 18 digits, a Boolean, text, a date or a timestamp of "
+                "microseconds"
             )
         values.setdefault(name, f"v{len(values)}")
         return values[name], kind
@@ -131,10 +132,7 @@ def write(
         column, unit_kind = use(query.unit)
         columns.append(f"{column} AS u")
         condition = f"\n  WHERE {column} IS NOT NULL"
-    inner = [
-        f"{dialect.values[use(name)[1]].format(f'dpf_source.{dialect.identifier(name)}')} AS {alias}"
-        for name, alias in values.items()
-    ]
+    inner = [f"{_value(dialect, use(name)[1], name, schema[name])} AS {alias}" for name, alias in values.items()]
     selected = ", ".join(inner) or "1 AS v0"
     values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
     dealt = "" if query.unit is None else dialect.by_unit.format(partitions)
@@ -148,6 +146,12 @@ def write(
     public = None if query.public is None else public_keys(query.public, kinds, dialect, parameters)
     tables = [("dpf_rows", rows, bool(sums)), *bounding.tables(public)]
     return _finish(dialect, query, parameters, kinds, tables, values_of_source)
+
+
+def _value(dialect: Dialect, kind: Kind, name: str, dtype: pl.DataType) -> str:
+    """Return the value of a column that is computed with."""
+    scale = dtype.scale if isinstance(dtype, pl.Decimal) else 0
+    return dialect.values[kind].format(f"dpf_source.{dialect.identifier(name)}", 10**scale, scale)
 
 
 def _group(keys: Sequence[str], sums: Sequence[str]) -> str:
