@@ -16,17 +16,25 @@ import polars as pl
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.sources import missing_column, refuse_pattern
-from dpfast.columns.comparable import is_wide, narrowed
+from dpfast.columns.comparable import as_read, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.grouping.counting import clip_integers, find_values, number_floats, round_floats
+from dpfast.kernels.grouping.counting import (
+    clip_integers,
+    find_values,
+    number_floats,
+    round_floats,
+    round_integers,
+    scale_integers,
+)
 from dpfast.queries import Measure
 
 __all__ = ["ROWS", "Contribution", "plan_contributions"]
 
 _FAR = 2**62
 _FARTHEST = 2.0**126
+_MOST_SHIFT = 62
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
 
 
@@ -66,7 +74,7 @@ class Contribution:
         elif self.coder is not None:
             self.coder.read(block, column, out)
         elif self.way == "integers":
-            clip_integers(block.integers(column), block.validity(column), *limits, out)
+            _fill_integers(block.integers(column), block.validity(column), measure.step_exponent, *limits, out)
         elif self.way == "present":
             find_values(block.floats(column), block.validity(column), out)
         elif self.way == "floats":
@@ -116,7 +124,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
         if coder is None:
             return Contribution(measure, native, native, "ready")
-        return Contribution(measure, native, narrowed(fitted, candidates.dtype), "choices", coder)
+        return Contribution(measure, native, as_read(fitted, candidates.dtype), "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
     if dtype == pl.Null:
@@ -140,13 +148,22 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
             far = largest >= _FARTHEST and dtype.is_integer()
             native = _sum_floats(column, measure) if far else _sum_wide(column, measure, dtype)
             return Contribution(measure, native, native, "ready")
-        column, dtype = narrowed(column, dtype), pl.Int64()
-    elif dtype.is_temporal():
-        column, dtype = column.to_physical(), pl.Int64()
-    native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
-    if measure.step_exponent == 0 and dtype != pl.UInt64:
-        return Contribution(measure, native, column, "integers")
+    native = _sum_integers(narrowed(column, dtype).to_physical(), measure, unsigned=dtype == pl.UInt64)
+    if measure.step_exponent <= _MOST_SHIFT and dtype != pl.UInt64:
+        return Contribution(measure, native, as_read(column, dtype), "integers")
     return Contribution(measure, native, native, "ready")
+
+
+def _fill_integers(
+    values: np.ndarray, valid: np.ndarray, exponent: int, lower: int, upper: int, centre: int, out: np.ndarray
+) -> None:
+    """Write the contributions of int64 values."""
+    if exponent == 0:
+        clip_integers(values, valid, lower, upper, centre, out)
+    elif exponent > 0:
+        round_integers(values, valid, np.int64(exponent), lower, upper, centre, out)
+    else:
+        scale_integers(values, valid, np.int64(min(-exponent, _MOST_SHIFT)), lower, upper, centre, out)
 
 
 def _check_bounds(measure: Measure) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 from dpfast.aggregation.coding import CodedKeys, duplicate_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
-from dpfast.columns.comparable import comparable, has_room, is_integer, is_wide, narrowed
+from dpfast.columns.comparable import as_read, comparable, has_room, is_integer, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
@@ -197,7 +197,7 @@ def _code_columns(
             coded_exprs.append(column.values)
         else:
             coded.append(code_keys(series))
-            coded_exprs.append(narrowed(native, series.dtype))
+            coded_exprs.append(as_read(native, series.dtype))
     complete = [codes for codes in coded if codes is not None]
     return PublicKeys(
         given,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["comparable", "has_room", "is_integer", "is_wide", "narrowed"]
+__all__ = ["as_read", "comparable", "has_room", "is_integer", "is_wide", "narrowed"]
 
 _LOWEST, _LARGEST = -(2**63), 2**63 - 1
 #: Decimals of no more digits are whole numbers of 64 bits.
@@ -50,6 +50,11 @@ def narrowed(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     if dtype == pl.Int128:
         return column.clip(_LOWEST, _LARGEST).cast(pl.Int64)
     return column.clip(upper_bound=_LARGEST).cast(pl.Int64) if dtype == pl.UInt128 else column
+
+
+def as_read(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return a column as blocks of rows read it: Arrow holds decimals, but no integers of 128 bits."""
+    return narrowed(column, dtype) if dtype.is_integer() else column
 
 
 def comparable(dtype: pl.DataType) -> object:

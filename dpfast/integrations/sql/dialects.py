@@ -51,9 +51,9 @@ class Dialect:
         The names of int64, float64 and of strings.
     values
         From a column to the value that is grouped, compared and computed with, by the column's kind: integers,
-        Booleans, dates (days since 1970), timestamps (microseconds since 1970) and decimals (last places, ``{2}``
-        after the point, of which ``{1}`` are 1) as int64, floats as float64, strings as what is compared by its bytes alone, whatever the
-        column's collation.
+        Booleans, dates (days since 1970), timestamps (microseconds since 1970) and decimals (last places, ``{2}`` after
+        the point, of which ``{1}`` are 1) as int64, floats as float64, strings as what is compared by its bytes alone,
+        whatever the column's collation.
     decoded
         From such a string to text that can be joined to other text.
     length
