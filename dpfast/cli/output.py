@@ -145,7 +145,7 @@ class Outputs:
         place = "standard output"
         try:
             if self.frame is None:
-                sys.stdout.write(frame.write_csv())
+                sys.stdout.write(_as_text(frame).write_csv())
                 sys.stdout.flush()
             else:
                 place = repr(str(self.frame.path))
@@ -177,7 +177,16 @@ class Outputs:
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""
-    getattr(frame, _WRITERS.get(path.suffix.lower(), "write_ipc"))(path)
+    suffix = path.suffix.lower()
+    written = _as_text(frame) if suffix in (".csv", ".json", ".ndjson") else frame
+    getattr(written, _WRITERS.get(suffix, "write_ipc"))(path)
+
+
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame that text can hold: durations as in ISO 8601, bytes in hexadecimal digits."""
+    import polars as pl
+
+    return frame.with_columns(pl.col(pl.Duration).dt.to_string("iso"), pl.col(pl.Binary).bin.encode("hex"))
 
 
 def _rescue(frame: pl.DataFrame) -> str:
@@ -191,6 +200,6 @@ def _rescue(frame: pl.DataFrame) -> str:
             os.close(descriptor)
             write_frame(frame, Path(name))
             return f"written to {os.path.abspath(name)}"
-    click.echo(frame.write_csv())
+    click.echo(_as_text(frame).write_csv())
     sys.stdout.flush()
     return "written to standard output"

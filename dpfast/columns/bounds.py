@@ -107,5 +107,11 @@ def show_bounds(bounds: ReadBounds) -> str:
     ('[0, 600]', '[2024-01-01, 2025-01-01]')
 
     """
-    lower, upper = (f"{bound:g}" if isinstance(bound, float) else str(bound) for bound in bounds)
+    lower, upper = map(_show, bounds)
     return f"[{lower}, {upper}]"
+
+
+def _show(bound: object) -> str:
+    if isinstance(bound, datetime.timedelta):
+        return f"{bound.total_seconds():.15g} s"
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)

@@ -80,9 +80,10 @@ class Plan:
         By group, one row for every noisy measure, a mean having two: its sum and its count. Columns: ``query``,
         ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and
         ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``,
-        the fact that the ledger keeps. Sensitivity, scale and error are in the unit of the column, or rows, and of
-        quantiles in ranks; the event counts steps, of which the column's unit has a power of two. A mode's error is
-        how many rows fewer its answer may have than the most common candidate.
+        the fact that the ledger keeps. Sensitivity, scale and error are in the unit of the column, which is a second
+        for dates and times, or rows, and of quantiles in ranks; the event counts steps, of which that unit has a power
+        of two, or the last place of a decimal. A mode's error is how many rows fewer its answer may have than the most
+        common candidate.
 
         Of a workload, one row for every strategy considered, that of the least predicted error first. Columns:
         ``strategy``; ``measurements``, how many numbers it measures; ``mechanism`` and ``scale`` of their noise;

@@ -79,8 +79,8 @@ def plan(
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
         expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
-        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
-        Null is a key like any other. None for one group of all rows.
+        The grouping columns: strings, bytes, categoricals, integers, decimals, Booleans, dates, datetimes, times and
+        durations; floats by way of `dpf.bins`. Null is a key like any other. None for one group of all rows.
     epsilon, delta
         The budget of the whole release; delta is needed to select keys and for Gaussian noise.
     rho
@@ -141,7 +141,9 @@ def plan(
     **queries
         `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
         names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
-        Float64 beyond, like every other sum.
+        Float64 beyond, like every other sum of numbers; one of decimals is a decimal, and one of durations a duration.
+        What a sum or mean is made of is rounded to steps, of which the bounds have 2**23 to 2**24: of a decimal's last
+        places, or of the units of times, a power of two.
 
     Returns
     -------

@@ -118,7 +118,7 @@ def test_names_of_columns_that_are_one(databases, name):
 
 def test_types_that_are_to_be_cast(databases):
     for name, query in (
-        ("DuckDB", "SELECT 1.5::DECIMAL(4, 1) AS a, 'x'::UUID AS b WHERE false"),
+        ("DuckDB", "SELECT 1.5::DECIMAL(19, 1) AS a, 'x'::UUID AS b WHERE false"),
         ("PostgreSQL", "SELECT 1.5 AS a, NULL::uuid AS b"),
         ("SQLite", "SELECT 1 + 1 AS a, x'00' AS b"),
     ):

@@ -15,6 +15,7 @@ import polars as pl
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
+from dpfast.columns.values import Decimals
 from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
@@ -85,6 +86,8 @@ class NoiseSpecification:
 def _shown(column: Any, field: KeyField) -> pl.Series:
     """Return a block's keys as they are shown: strings come as their bytes, all others as whole numbers."""
     keys = pl.Series(field.name, column)
+    if isinstance(field.dtype, pl.Decimal):
+        return Decimals(scale=field.dtype.scale).of_places(keys).alias(field.name).cast(field.dtype)
     if field.labels is None:
         return keys.cast(field.dtype)
     return pl.Series(field.name, field.labels, dtype=field.dtype).gather(keys)

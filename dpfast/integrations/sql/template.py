@@ -22,7 +22,7 @@ from dpfast.integrations.sql.encoding import public_keys
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins
 
-__all__ = ["Statement", "write"]
+__all__ = ["Statement", "kind_in", "write"]
 
 #: Stands for the source, while the names of tables are not chosen.
 _SOURCE = "dpf_values_of_source"
@@ -103,13 +103,7 @@ def write(
 
     def use(name: str) -> tuple[str, Kind]:
         """Return the column of values of this name, and what it holds."""
-        kind = kind_of(schema[name]) if name in schema else None
-        if kind is None or kind not in dialect.values:
-            raise ColumnError(
-                f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a "
-                "double precision number, a decimal of up to 18 digits, a Boolean, text, a date or a timestamp of "
-                "microseconds"
-            )
+        kind = kind_in(dialect, name, schema.get(name))
         values.setdefault(name, f"v{len(values)}")
         return values[name], kind
 
@@ -146,6 +140,24 @@ def write(
     public = None if query.public is None else public_keys(query.public, kinds, dialect, parameters)
     tables = [("dpf_rows", rows, bool(sums)), *bounding.tables(public)]
     return _finish(dialect, query, parameters, kinds, tables, values_of_source)
+
+
+def kind_in(dialect: Dialect, name: str, dtype: pl.DataType | None) -> Kind:
+    """Return what a column of this name and dtype holds.
+
+    Raises
+    ------
+    ColumnError
+        The engine cannot be asked about it.
+
+    """
+    kind = None if dtype is None else kind_of(dtype)
+    if kind is None or kind not in dialect.values:
+        raise ColumnError(
+            f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a double "
+            "precision number, a decimal of up to 18 digits, a Boolean, text, a date or a timestamp of microseconds"
+        )
+    return kind
 
 
 def _value(dialect: Dialect, kind: Kind, name: str, dtype: pl.DataType) -> str:
