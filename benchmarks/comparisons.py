@@ -22,6 +22,7 @@ from benchmarks import (
     databases,
     files,
     integrations,
+    learning,
     local,
     namespaces,
     projection,
@@ -239,6 +240,15 @@ COMPARISONS = (
     Comparison("Scale's distances, 10^7 rows", "np.sort", 10**7, stability.scale, 2.0, at_least=False),
     Comparison(
         "Subsample and aggregate, 200 blocks", "the calls in a loop", 10**7, stability.blocks, 8.0, at_least=False
+    ),
+    Comparison(
+        "Linear regression, 10^6 rows of 10 features",
+        "scikit-learn",
+        10**7,
+        learning.regression,
+        1.0,
+        at_least=False,
+        needs="sklearn",
     ),
     Comparison("Randomized response, 10^8 bits, packed", "NumPy", 10**8, local.responses("packed"), 10.0, rounds=3),
     Comparison("Randomized response, 10^8 bits, bytes", "NumPy", 10**8, local.responses("bytes"), 10.0, rounds=3),

@@ -30,6 +30,7 @@ __all__ = [
     "Instance",
     "Number",
     "Numeric",
+    "Private",
     "Real",
     "Special",
     "Text",
@@ -83,6 +84,11 @@ class Special(Declaration):
     def wrong(self) -> Iterator[object]:
         """Yield them."""
         yield from self.refused()
+
+
+@dataclass(frozen=True)
+class Private(Special):
+    """An argument of private numbers: what is refused is their container, and never an element of a list."""
 
 
 @dataclass(frozen=True, kw_only=True)

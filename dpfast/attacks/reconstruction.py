@@ -185,7 +185,7 @@ def differencing(mechanism: Mechanism, records: Records, repeats: Annotated[int,
     >>> smokes = np.arange(100) % 3 == 0
     >>> dpf.attacks.differencing(lambda counts: 5 * np.round(counts / 5), smokes).recovered  # rounded to fives
     0.66
-    >>> dpf.attacks.differencing(lambda counts: dpf.laplace(counts, 2.0), smokes, repeats=1000).recovered
+    >>> dpf.attacks.differencing(lambda counts: dpf.laplace(counts, 2.0), smokes, repeats=5000).recovered
     1.0
 
     """

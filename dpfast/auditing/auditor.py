@@ -17,7 +17,7 @@ from dpfast.auditing.exactly import CALLABLE, INPUT
 from dpfast.auditing.features import Feature, features_of
 from dpfast.auditing.laws import CLAIMED_DELTA, CLAIMED_EPSILON, ClaimedDelta, ClaimedEpsilon, read_exactly
 from dpfast.auditing.limits import lower_limit, upper_limit
-from dpfast.auditing.outputs import Columns, read_columns
+from dpfast.auditing.outputs import Columns, form_of_batch, read_columns
 from dpfast.auditing.result import Audit
 from dpfast.auditing.sampling import Progress, draw_outputs
 from dpfast.errors import ParameterError
@@ -41,6 +41,8 @@ _MOST_FORMS = 6
 _MOST_NUMBERS = 48
 #: What a classifier sees is taken only if it shows so much more than an event that can be said.
 _PLAINER = 0.95
+#: Where batches differ in their form, so many of one output are drawn of each input.
+_MOST_CALLS = 2_000
 
 
 def audit(
@@ -103,8 +105,10 @@ def audit(
     of its parts and of its form; for floats the powers of two that divide them, their low bits and their number of
     significant bits, which show noise that was rounded after it was drawn (Mironov 2012), also of the output less
     either input; remainders of whole numbers; sums, squares and extremes of several numbers, and the score of a
-    logistic regression on all of them; errors, NaN, infinities and -0.0. Of an output with more than 512 numbers they
-    see the first 512: audit parts of long ones.
+    logistic regression on all of them; types, shapes, dtypes and names; errors, NaN, infinities and -0.0. Of an output
+    with many numbers, 512 or fewer have events of their own: those that tell most in the first quarter of the outputs.
+    A batch has one type and one dtype; where those of two inputs differ, ``mechanism(x, 1)`` is called 2,000 times for
+    each, so that these calls are independent too.
 
     References
     ----------
@@ -138,7 +142,21 @@ def audit(
     parts, claim = Parts(size), Claim(float(allowed), float(1 - sure))
     centres = tuple(number for number in map(_as_float, (x, neighbour)) if math.isfinite(number))
     event = chosen_event(_events(columns, centres, parts, claim))
+    if at_once and form_of_batch(drawn[0]) != form_of_batch(drawn[1]):
+        # One batch has one form, so each output is drawn by a call of its own.
+        calls, quiet = min(size, _MOST_CALLS), read_progress(None)
+        forms = read_columns(
+            *draw_outputs(lambda given: _form(mechanism, given), (x, neighbour), calls, batched=False, progress=quiet)
+        )
+        halves = Parts(calls)
+        by_form = chosen_event(_events(forms, (), halves, claim))
+        if by_form is not None and (event is None or by_form.merit > event.merit):
+            event, columns, parts = replace(by_form, words=f"of a batch of one, {by_form.words}"), forms, halves
     return _measured(event, columns, parts, claimed, allowed, sure)
+
+
+def _form(mechanism: Callable[..., Any], given: Any) -> str:
+    return form_of_batch(mechanism(given, 1))
 
 
 def read_progress(progress: object) -> Progress:

@@ -67,7 +67,7 @@ def features_of(columns: Columns, centres: tuple[float, ...]) -> tuple[list[Feat
 
     """
     features = [_plain(f"output{one.path}", one.values) for one in columns.numbers]
-    features += _summaries(columns.numbers)
+    features += [_plain(name, values) for name, values in columns.totals.items()]
     categories = list(columns.categories)
     fractional = any(not float(centre).is_integer() for centre in centres)
     for number, one in enumerate(columns.numbers[:_MOST_BITS]):
@@ -90,26 +90,6 @@ def _plain(name: str, values: Floats) -> Feature:
 
 def _shown(t: float) -> str:
     return f"{t:.0f}" if float(t).is_integer() and abs(t) < 1e15 else f"{t:.9g}"
-
-
-def _summaries(numbers: list[Numbers]) -> Iterator[Feature]:
-    """Yield what is said of all numbers of an output together."""
-    if len(numbers) < 2:
-        return
-    table = np.column_stack([one.values for one in numbers])
-    some = ~np.isnan(table)
-    known = np.where(some, table, 0.0)
-    empty = ~some.any(axis=1)
-    with np.errstate(all="ignore"):
-        for name, values in (
-            ("sum of the output", known.sum(axis=1)),
-            ("sum of the output's squares", (known**2).sum(axis=1)),
-            ("largest number of the output", np.where(some, table, -np.inf).max(axis=1)),
-            ("smallest number of the output", np.where(some, table, np.inf).min(axis=1)),
-            ("place of the output's largest number", np.where(some, table, -np.inf).argmax(axis=1).astype(np.float64)),
-            ("how many numbers of the output are 0", (some & (table == 0)).sum(axis=1).astype(np.float64)),
-        ):
-            yield _plain(name, np.where(empty, np.nan, values))
 
 
 def _split(values: Floats) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -20,6 +20,8 @@ from dpfast.errors import ParameterError, Words
 __all__ = ["Raised", "as_float", "frame_columns", "leaves"]
 
 _PLAIN = (str, bytes, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+#: Parts of parts are looked at so far down.
+_DEEPEST = 100
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,24 @@ class Raised:
     message: str
 
 
-def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of an output that have no parts: numbers of Python, and texts of what is none."""
-    kind = type(value)
+#: Types that go without saying: the form of an output shows which it is.
+_USUAL = frozenset({float, int, bool, str, bytes, type(None), list, dict, Raised})
+
+
+def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of an output that have no parts: numbers of Python, and texts of what is none.
+
+    Raises
+    ------
+    ParameterError
+        A part is of a type that cannot be taken apart, or lies too deep, as in a list that is in itself.
+
+    """
+    if depth > _DEEPEST:
+        raise _refused(f"one that returned values nested more than {_DEEPEST} deep, or that hold themselves")
+    kind, depth = type(value), depth + 1
+    if kind not in _USUAL:
+        yield f"{path}.type", _named(value)
     if kind is float or kind is int:
         yield path, value
     elif value is None:
@@ -53,19 +70,27 @@ def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, numbers.Real):
         yield path, float(value)
     elif isinstance(value, numbers.Complex):
-        yield from leaves({"real": complex(value).real, "imag": complex(value).imag}, path)
+        yield from leaves({"real": complex(value).real, "imag": complex(value).imag}, path, depth)
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from leaves(part, f"{path}[{key!r}]")
+            yield from leaves(part, f"{path}[{key!r}]", depth)
         yield f"{path}.keys", repr(list(value))
     elif isinstance(value, (set, frozenset)):
-        yield from leaves(sorted(value, key=repr), path)
+        yield from leaves(sorted(value, key=repr), path, depth)
     elif isinstance(value, (list, tuple)):
         for place, part in enumerate(value):
-            yield from leaves(part, f"{path}[{place}]")
+            yield from leaves(part, f"{path}[{place}]", depth)
         yield f"{path}.length", f"{len(value)} values"
     else:
-        yield from leaves(_taken_apart(value), path)
+        yield from leaves(_taken_apart(value), path, depth)
+
+
+def _named(value: Any) -> str:
+    """Return what a type is called: two inputs may differ in that of the output alone."""
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    dtype = getattr(value, "type" if kind.__module__.startswith("pyarrow") else "dtype", None)
+    return name if dtype is None or isinstance(value, np.generic) else f"{name} of {dtype}"
 
 
 def _taken_apart(value: Any) -> Any:
@@ -87,10 +112,13 @@ def _taken_apart(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts: dict[str, Any] = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
         return parts
-    kind = type(value).__name__
+    raise _refused(f"one that returned a {type(value).__name__}")
+
+
+def _refused(given: str) -> ParameterError:
     allowed = "one that returns numbers, strings, None, arrays, frames, or lists, tuples and dicts of these"
     mend = "let the mechanism return what is published of it, for example release.frame"
-    raise ParameterError("mechanism", Words(f"one that returned a {kind}"), allowed, mend)
+    return ParameterError("mechanism", Words(given), allowed, mend)
 
 
 def as_float(value: float | int) -> float:

@@ -2,14 +2,17 @@
 
 I_p(k, n - k + 1), the regularized incomplete beta function, is the probability that a binomial variable of n trials
 with probability p is k or more. Clopper and Pearson's lower limit for k successes is the p at which this is the allowed
-probability of a miss. It is evaluated here in ball arithmetic: what is returned is a float at which the ball shows that
-the probability is not above the miss, so the limit is sound whatever the rounding, and within 1e-7 of the best one.
+probability of a miss. It is evaluated here in ball arithmetic, with as much precision as it takes to tell the tail from
+the miss: what is returned is the last float on the safe side, so the limit is sound whatever the rounding, and the best
+one that is a float.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
@@ -30,9 +33,15 @@ Happened: TypeAlias = Annotated[int, _HAPPENED]
 Trials: TypeAlias = Annotated[int, _TRIALS]
 Miss: TypeAlias = Annotated[Real, _MISS]
 
-_BITS = 96
-#: Relatively, how near to the best limit is near enough.
-_NEAR = 2.0**-28
+#: The precision of a first look, and of the last one.
+_BITS, _MOST_BITS = 96, 2**12
+#: Where no precision tells the tail from the miss they may be equal: rational numbers decide, of so few trials.
+_MOST_EXACT = 500
+#: An excess that is so near to 0 lies a few floats away.
+_NEAR = 2.0**-44
+_TINY = 1e-300
+#: Of more trials Chernoff's bound is taken: the incomplete beta function takes minutes from 10**15 on.
+_MOST_TRIALS = 10**12
 
 
 def lower_limit(happened: Happened, trials: Trials, miss: Miss) -> float:
@@ -52,7 +61,7 @@ def lower_limit(happened: Happened, trials: Trials, miss: Miss) -> float:
     Returns
     -------
     float
-        Clopper and Pearson's lower limit, rounded down.
+        Clopper and Pearson's lower limit, rounded down to a float; of more than 10**12 trials Chernoff's.
 
     Raises
     ------
@@ -88,7 +97,7 @@ def upper_limit(happened: Happened, trials: Trials, miss: Miss) -> float:
     Returns
     -------
     float
-        Clopper and Pearson's upper limit, rounded up.
+        Clopper and Pearson's upper limit, rounded up to a float; of more than 10**12 trials Chernoff's.
 
     Raises
     ------
@@ -119,72 +128,142 @@ def _read(happened: object, trials: object, miss: object) -> tuple[int, int, Fra
     return k, n, _MISS.read_exactly("miss", miss)
 
 
-def _tail(k: int, n: int, p: Fraction) -> arb:
-    """Return P(X >= k) for X binomial, 1 <= k <= n."""
-    return ball(p).beta_lower(k, n - k + 1, regularized=True)
+@dataclass(frozen=True)
+class _Tail:
+    """The probability that a binomial variable is at least k, 1 <= k <= n, set against the miss.
+
+    With ``mirrored`` the variable counts failures, so that n - k successes or fewer are meant.
+    """
+
+    k: int
+    n: int
+    miss: Fraction
+    mirrored: bool
+
+    def excess(self, p: float) -> float:
+        """Return about by how much the tail is above the miss, as a logarithm: it certifies nothing."""
+        tail, bound, rising = self._sides(p)
+        if not tail.is_finite() or not tail.mid() > 0:
+            return -math.inf if rising and tail.is_finite() else math.inf
+        found = float((tail.mid() / ball(bound)).log().mid())
+        return found if rising else -found
+
+    def holds(self, p: float) -> bool:
+        """Return whether it is certain that the tail is at most the miss."""
+        if self.n > _MOST_TRIALS:
+            with working_precision(_BITS):
+                return self._chernoff(p)
+        bits = _BITS
+        while bits <= _MOST_BITS:
+            with working_precision(bits):
+                tail, bound, rising = self._sides(p)
+                limit = ball(bound)
+                if tail < limit or tail > limit:
+                    return bool(tail < limit) is rising
+            bits *= 2
+        return self.n <= _MOST_EXACT and self._exact(p) <= self.miss
+
+    def _sides(self, p: float) -> tuple[arb, Fraction, bool]:
+        """Return the smaller of the tail and the rest, what it is compared with, and whether it rises with the tail.
+
+        Where the miss is nearly 1 the tail is too, and only the rest shows by how little it is less.
+        """
+        success = 1 - Fraction(p) if self.mirrored else Fraction(p)
+        k, n = self.k, self.n
+        if 2 * self.miss <= 1:
+            return ball(success).beta_lower(k, n - k + 1, regularized=True), self.miss, True
+        return ball(1 - success).beta_lower(n - k + 1, k, regularized=True), 1 - self.miss, False
+
+    def _chernoff(self, p: float) -> bool:
+        """Return whether Chernoff's bound, exp(-n KL(k / n, p)), is certainly at most the miss: for large n."""
+        share, success = Fraction(self.k, self.n), 1 - Fraction(p) if self.mirrored else Fraction(p)
+        if not 0 < success < share:
+            return success == 0
+        divergence = ball(share) * ball(share / success).log()
+        if share < 1:
+            divergence += ball(1 - share) * ball((1 - share) / (1 - success)).log()
+        return bool(self.n * divergence >= -ball(self.miss).log())
+
+    def _exact(self, p: float) -> Fraction:
+        one = 1 - Fraction(p) if self.mirrored else Fraction(p)
+        return sum(
+            (math.comb(self.n, j) * one**j * (1 - one) ** (self.n - j) for j in range(self.k, self.n + 1)), Fraction(0)
+        )
 
 
 def _certified(k: int, n: int, miss: Fraction) -> float:
-    """Return a p, as large as is easily found, with P(X >= k) <= miss."""
-
-    def excess(p: float) -> float:
-        return _excess(_tail(k, n, Fraction(p)), miss)
-
-    with working_precision(_BITS):
-        low, _ = quick_limits(np.array([k]), n, float(miss))
-        p, step = _searched(excess, float(low[0]), k / n), 2.0**-50
-        while excess(p) > 0:
-            p *= 1.0 - step
-            step = min(2 * step, 0.5)
-        return p
+    """Return the largest float p with P(X >= k) <= miss."""
+    tail = _Tail(k, n, miss, mirrored=False)
+    low, high = _ends(k, n, miss)
+    return _float(_last(tail.holds, _near(tail.excess, low, high) if n <= _MOST_TRIALS else low))
 
 
 def _certified_above(k: int, n: int, miss: Fraction) -> float:
-    """Return a p, as small as is easily found, with P(X <= k) <= miss: so many failures, of probability 1 - p."""
+    """Return the smallest float p with P(X <= k) <= miss: so many failures, of probability 1 - p."""
+    tail = _Tail(n - k, n, miss, mirrored=True)
+    low, high = _ends(n - k, n, miss)
+    near = _near(tail.excess, 1.0 - low, 1.0 - high) if n <= _MOST_TRIALS else 1.0 - low
+    return _float(_last(lambda p: not tail.holds(p), near) + 1)
 
-    def excess(p: float) -> float:
-        return _excess(_tail(n - k, n, 1 - Fraction(p)), miss)
 
+def _ends(k: int, n: int, miss: Fraction) -> tuple[float, float]:
+    """Return about two numbers between which the lower limit lies."""
+    low, _ = quick_limits(np.array([k]), n, max(float(miss), _TINY))
+    if 2 * miss <= 1:
+        return float(low[0]), k / n
+    _, high = quick_limits(np.array([k]), n, max(float(1 - miss), _TINY))
+    return float(low[0]), float(high[0])
+
+
+def _near(excess: Callable[[float], float], sound: float, unsound: float) -> float:
+    """Return about where an excess becomes positive between two numbers, by false position (Illinois) and bisection."""
     with working_precision(_BITS):
-        _, high = quick_limits(np.array([k]), n, float(miss))
-        p, step = _searched(excess, float(high[0]), k / n), 2.0**-50
-        while p < 1.0 and excess(p) > 0:
-            p = min(1.0, p + p * step)
-            step *= 2
-        return p
-
-
-def _excess(tail: arb, miss: Fraction) -> float:
-    """Return about ln(tail / miss); at most 0 only where the ball shows that the tail is not above the miss."""
-    if tail <= ball(miss):
-        return min(0.0, float((tail.mid() / ball(miss)).log().mid())) if tail.mid() > 0 else -math.inf
-    found = float((tail.upper() / ball(miss)).log().mid()) if tail.is_finite() else math.inf
-    return max(found, 5e-324)
-
-
-def _searched(excess: Callable[[float], float], sound: float, unsound: float) -> float:
-    """Return about where an excess becomes positive between two numbers, on the side where it is not.
-
-    By false position (Illinois), and by bisection where that helps little.
-    """
-    low, high = excess(sound), excess(unsound)
-    if low > 0 or high <= 0:
-        return sound if low > 0 else unsound
-    weight = 1.0
-    for turn in range(100):
-        width = abs(sound - unsound)
-        if width <= _NEAR * min(sound, 1.0 - sound) or low > -_NEAR:
-            break
-        share = weight * low / (weight * low - high)
-        middle = sound + (unsound - sound) * (share if turn % 4 != 3 and 0 < share < 1 else 0.5)
-        if middle in (sound, unsound):
-            break
-        found = excess(middle)
-        if found <= 0:
-            sound, low, weight = middle, found, 1.0
-        else:
-            unsound, high, weight = middle, found, weight / 2
+        low, high = excess(sound), excess(unsound)
+        weight = 1.0
+        for turn in range(60):
+            if not (low <= 0 < high) or abs(sound - unsound) <= 2.0**-50 * min(sound, unsound):
+                break
+            share = weight * low / (weight * low - high)
+            middle = sound + (unsound - sound) * (share if turn % 4 != 3 and 0 < share < 1 else 0.5)
+            if middle in (sound, unsound):
+                break
+            found = excess(middle)
+            if abs(found) < _NEAR:
+                return middle
+            if found <= 0:
+                sound, low, weight = middle, found, 1.0
+            else:
+                unsound, high, weight = middle, found, weight / 2
     return sound
+
+
+def _last(holds: Callable[[float], bool], near: float) -> int:
+    """Return the number of the last float from 0 to 1 up to which something holds; it does at 0."""
+    first, last = _number(0.0), _number(1.0)
+    place, step = min(max(_number(near), first), last), 1
+    if holds(_float(place)):
+        while place < last and holds(_float(min(place + step, last))):
+            place, step = min(place + step, last), 2 * step
+        beyond = min(place + step, last + 1)
+    else:
+        while place > first and not holds(_float(max(place - step, first))):
+            place, step = max(place - step, first), 2 * step
+        place, beyond = max(place - step, first), place
+    while beyond - place > 1:
+        middle = (place + beyond) // 2
+        place, beyond = (middle, beyond) if holds(_float(middle)) else (place, middle)
+    return place
+
+
+def _number(x: float) -> int:
+    """Return the number of a float that is not negative, in the order of floats."""
+    found: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return found
+
+
+def _float(number: int) -> float:
+    found: float = struct.unpack("<d", struct.pack("<q", number))[0]
+    return found
 
 
 def quick_limits(

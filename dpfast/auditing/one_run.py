@@ -267,7 +267,9 @@ def _read_score(score: Any) -> float:
     except OverflowError:
         number = math.inf if score > 0 else -math.inf
     if math.isnan(number):
-        raise ParameterError("score", Words(f"one that returned {score!r:.40}"), "a function that returns a number")
+        allowed = "a function that returns a number, True or False, and not NaN"
+        mend = "write for example lambda output, canary: canary in output"
+        raise ParameterError("score", Words(f"one that returned {score!r:.40}"), allowed, mend)
     return number
 
 

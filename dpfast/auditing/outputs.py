@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.auditing.leaves import Raised, as_float, frame_columns, leaves
+from dpfast.auditing.places import TOTALS, most_places, telling, telling_paths, totals, totals_of_one
 
-__all__ = ["Category", "Columns", "Numbers", "read_columns"]
+__all__ = ["Category", "Columns", "Numbers", "form_of_batch", "read_columns"]
 
-#: Of an output with more numbers than these, the first so many have columns of their own.
-MOST_PLACES = 512
-#: Of larger batches, outputs as a whole are not compared.
-_MOST_BYTES = 2**28
+#: Outputs as a whole are compared in pieces of so many bytes.
+_PIECE = 2**24
 #: So much of an output is shown.
 _SHOWN = 100
+#: So much of a text is kept.
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Columns:
     raised: int = 0
     #: A number for the form of each output, its numbers left out, where outputs may differ in it.
     forms: NDArray[np.int64] | None = None
+    #: What is said of all numbers of an output together, by name.
+    totals: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 def read_columns(first: Any, second: Any) -> Columns:
@@ -161,8 +165,24 @@ def _fit(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> boo
     ]
 
 
+def form_of_batch(batch: Any) -> str:
+    """Return the type of a batch, and the dtypes and names that all its outputs share."""
+    kind = f"{type(batch).__module__}.{type(batch).__qualname__}"
+    columns = frame_columns(batch)
+    if columns is not None:
+        return f"{kind} of " + ", ".join(f"{name}: {column.dtype}" for name, column in columns.items())
+    kinds = [str(getattr(batch, name)) for name in ("dtype", "type") if hasattr(batch, name)]
+    shape = getattr(batch, "shape", (0,))[1:]
+    return " of ".join([kind, *kinds[:1], *([f"shape {shape}"] if shape else [])])
+
+
 def _as_rows(batch: Any) -> list[Any]:
-    """Return the outputs of a batch one by one."""
+    """Return the outputs of a batch one by one.
+
+    Of an array they are numbers of Python: its type is that of all of them together, and is no property of each.
+    """
+    if isinstance(batch, np.ndarray) and not isinstance(batch, np.ma.MaskedArray) and batch.dtype.kind in "biufc":
+        return list(batch.tolist())
     columns = frame_columns(batch)
     if columns is not None:
         names, lists = (
@@ -180,18 +200,40 @@ def _of_arrays(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]], 
     """Return columns of outputs that are numbers, or arrays of one shape, but for those that do not fit."""
     joined = {name: np.concatenate([first[name], second[name]]) for name in first}
     columns = Columns(odd.size)
-    flat = []
-    for name, array in joined.items():
-        table = np.ascontiguousarray(array.reshape(columns.size, -1))
-        flat.append(table)
-        for place in range(min(table.shape[1], MOST_PLACES)):
+    flat = [np.ascontiguousarray(array.reshape(odd.size, -1)) for array in joined.values()]
+    half = odd.size // 2
+    # A quarter of either side teaches, as in `dpfast.auditing.events.Parts`.
+    taught = slice(0, half // 2), slice(half, half + half // 2)
+    told = [telling(table, taught) for table in flat if table.shape[1]]
+    shown = _most_telling([one for one, _ in told], most_places(odd.size))
+    wide = [(name, array, table) for (name, array), table in zip(joined.items(), flat, strict=True) if table.shape[1]]
+    for (name, array, table), places in zip(wide, shown, strict=True):
+        for place in places.tolist():
             path = name if array.ndim == 1 else f"{name}[{_place(place, array.shape[1:])}]"
             columns.numbers.append(_numbers(path, table[:, place], odd))
-    if 0 < sum(table.nbytes for table in flat) <= _MOST_BYTES:
-        parts = [np.ascontiguousarray(table).view(np.uint8).reshape(columns.size, -1) for table in flat]
-        columns.categories.append(_whole_rows(np.concatenate(parts, axis=1), flat, odd))
+    if sum(table.shape[1] for table in flat) > 1:
+        whole = flat[0] if len(flat) == 1 else np.concatenate([table.astype(np.float64) for table in flat], axis=1)
+        found = totals(whole, np.concatenate([weights for _, weights in told]))
+        columns.totals = {name: np.where(odd, np.nan, one) for name, one in zip(TOTALS, found, strict=True)}
+    if sum(table.nbytes for table in flat):
+        columns.categories.append(_whole_rows(flat, odd))
     _add_special(columns)
     return columns
+
+
+def _most_telling(told: list[NDArray[np.float64]], most: int) -> list[NDArray[np.int64]]:
+    """Return the places of the numbers that tell most for each table: all in order, or the most telling first."""
+    if not told:
+        return []
+    everything = np.concatenate(told)
+    best = np.zeros(everything.size, np.bool_)
+    best[np.argsort(-everything, kind="stable")[:most]] = True
+    ends = np.cumsum([one.size for one in told])[:-1]
+    places = [np.flatnonzero(one) for one in np.split(best, ends)]
+    if everything.size <= most:
+        return places
+    # Bits are looked at of the first few: of those that tell most.
+    return [place[np.argsort(-one[place], kind="stable")] for place, one in zip(places, told, strict=True)]
 
 
 def _place(number: int, shape: tuple[int, ...]) -> str:
@@ -208,13 +250,19 @@ def _numbers(path: str, values: NDArray[Any], odd: NDArray[np.bool_]) -> Numbers
     return Numbers(path, floats, ~odd, whole, np.where(whole, values, 0).astype(np.int64))
 
 
-def _whole_rows(table: NDArray[np.uint8], flat: list[NDArray[Any]], odd: NDArray[np.bool_]) -> Category:
+def _whole_rows(flat: list[NDArray[Any]], odd: NDArray[np.bool_]) -> Category:
     """Return what outputs are as a whole: bytes, so that 0.0 and -0.0 are two, and each NaN is one."""
-    _, places, codes = np.unique(_hashed(table), return_index=True, return_inverse=True)
+    tables = [table.view(np.uint8).reshape(odd.size, -1) for table in flat if table.nbytes]
+    step = max(1, _PIECE // sum(table.shape[1] for table in tables))
+    hashes = [
+        _hashed(np.concatenate([table[start : start + step] for table in tables], axis=1))
+        for start in range(0, odd.size, step)
+    ]
+    _, places, codes = np.unique(np.concatenate(hashes), return_index=True, return_inverse=True)
 
     def words(code: int) -> str:
         row = int(places[code])
-        shown = [number for part in flat for number in part[row].tolist()]
+        shown = [number for part in flat for number in part[row, :_SHOWN].tolist()]
         return f"output is {_short(shown[0] if len(shown) == 1 else shown)}"
 
     codes = np.where(odd, -1, codes.reshape(-1)).astype(np.int64)
@@ -241,14 +289,17 @@ def _of_rows(rows: list[Any]) -> Columns:
     held: dict[str, NDArray[np.int64]] = {}
     structure, whole = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     taught = _first_halves(len(rows))
+    chosen, weights = telling_paths(rows, most_places(len(rows)))
+    summed = [np.full(len(rows), np.nan) for _ in TOTALS]
     others = sorted(set(range(len(rows))) - set(taught))
     for turn, number in enumerate([*taught, *others]):
         # The outputs that measure make no columns of their own.
         opens = turn < len(taught)
-        shapes, values = [], []
+        shapes, values, seen = [], [], []
         for path, leaf in leaves(rows[number], ""):
             if isinstance(leaf, (float, int)):
-                if path in numbers_at or (opens and len(numbers_at) < MOST_PLACES):
+                seen.append((path, as_float(leaf)))
+                if path in numbers_at or (opens and chosen.takes(path, len(numbers_at))):
                     numbers_at.setdefault(path, _Sparse()).add(number, leaf)
                 if not isinstance(leaf, bool):
                     shapes.append(f"{path}=number" if isinstance(leaf, float) else f"{path}=whole number")
@@ -257,19 +308,23 @@ def _of_rows(rows: list[Any]) -> Columns:
             token = leaf if isinstance(leaf, str) else repr(leaf)
             shapes.append(f"{path}={token}")
             if path not in tokens_at:
-                if not opens or len(tokens_at) >= MOST_PLACES:
+                if not opens or not chosen.takes(path, len(tokens_at)):
                     continue
                 tokens_at[path] = _Codes(), np.full(len(rows), -1, np.int64)
             codes, found = tokens_at[path]
             found[number] = codes.of(token)
-            if token not in held and opens and len(held) < MOST_PLACES:
+            if token not in held and opens and len(held) < chosen.most:
                 held[token] = np.zeros(len(rows), np.int64)
             if token in held:
                 held[token][number] = 1
+        for one, total in zip(summed, totals_of_one(seen, weights), strict=True):
+            one[number] = total
         structure[number] = structures.of("; ".join(shapes))
         whole[number] = wholes.of("; ".join([*shapes, *values]))
     columns.forms = structure
-    columns.numbers = [sparse.numbers(path, len(rows)) for path, sparse in numbers_at.items()]
+    if len(weights) > 1:
+        columns.totals = dict(zip(TOTALS, summed, strict=True))
+    columns.numbers = [numbers_at[path].numbers(path, len(rows)) for path in chosen.ordered(numbers_at)]
     columns.categories = [
         Category(whole, _whole_words(rows, whole), "outputs", len(wholes.texts)),
         Category(structure, _said("output has the form", structures), "forms of the output", len(structures.texts)),
@@ -292,6 +347,8 @@ class _Codes:
         self.numbers: dict[str, int] = {}
 
     def of(self, text: str) -> int:
+        if len(text) > _LONGEST:  # outputs may be long, and each of its own
+            text = f"{text[:_LONGEST]}... (hash {blake2b(text.encode(errors='replace'), digest_size=12).hexdigest()})"
         return self.numbers.setdefault(text, len(self.numbers))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
@@ -18,7 +19,7 @@ __all__ = ["Progress", "draw_outputs"]
 Progress = Callable[[int, int], object]
 
 _STEPS = 200
-_SHOWN = 120
+_SHOWN = 300
 _UNCHANGING = (float, int, str, bytes, type(None), np.generic)
 
 
@@ -43,7 +44,7 @@ def draw_outputs(
             drawn.append(_one_by_one(mechanism, given, samples, partial(_told, progress, before, 2 * samples)))
     if not batched and all(isinstance(output, Raised) for outputs in drawn for output in outputs):
         first = drawn[0][0]
-        raise _refused(f"one of which every call raises {first.kind}: {first.message[:_SHOWN]}", "call it once by hand")
+        raise _refused(f"one of which every call raises {first.kind}", f"call it once by hand{_saying(first.message)}")
     return drawn[0], drawn[1]
 
 
@@ -59,14 +60,27 @@ def _one_by_one(mechanism: Callable[..., Any], given: Any, samples: int, tell: C
             tell(number)
         try:
             output = mechanism(given)
-        except MemoryError:
+        except (MemoryError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
-            outputs.append(Raised(type(error).__name__, str(error)))
+        except BaseException as error:  # also of a class that the mechanism has made itself
+            outputs.append(Raised(type(error).__name__, _message(error)))
         else:
             outputs.append(_kept(output))
     tell(samples)
     return outputs
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # of a class that cannot say it
+        return ""
+
+
+def _saying(message: str) -> str:
+    """Return what an error says, in one line, ended between two words where it is long."""
+    shown = textwrap.shorten(message, _SHOWN, placeholder=" ...")
+    return f" ({shown})" if shown else ""
 
 
 def _kept(output: Any) -> Any:
@@ -82,13 +96,11 @@ def _kept(output: Any) -> Any:
 def _batch(mechanism: Callable[..., Any], given: Any, samples: int) -> Any:
     try:
         outputs = mechanism(given, samples)
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
-        what = f"one that raised {type(error).__name__}: {' '.join(str(error).split())[:_SHOWN]}"
-        raise _refused(
-            what, "let mechanism(x, n) return n outputs, or leave batched out: then an error is an output"
-        ) from error
+    except BaseException as error:
+        mend = "let mechanism(x, n) return n outputs, or leave batched out: then an error is an output"
+        raise _refused(f"one that raised {type(error).__name__}", mend + _saying(_message(error))) from error
     size = _length(outputs)
     if size != samples:
         shown = f"a {type(outputs).__name__}" if size is None else f"{size} outputs"

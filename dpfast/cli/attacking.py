@@ -10,7 +10,7 @@ import click
 from dpfast.cli.errors import CommandError
 from dpfast.cli.files import read_schema
 from dpfast.cli.options import FILES, SCHEMA
-from dpfast.cli.output import Target
+from dpfast.cli.output import chart_target
 from dpfast.cli.terminal import Progress, print_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def attack(
     """
     from dpfast.aggregation.sources import open_source
 
-    target = _chart(plot, files, overwrite=overwrite)
+    target = chart_target(plot, overwrite=overwrite, keep=files)
     try:
         source = open_source(list(files), schema=read_schema(schema))
         bits = _read_bits(source, column, value, rows)
@@ -71,20 +71,6 @@ def attack(
     finally:
         if target is not None:
             target.discard()
-
-
-def _chart(plot: str | None, files: tuple[str, ...], *, overwrite: bool) -> Target | None:
-    if plot is None:
-        return None
-    from dpfast.charts import CHART_SUFFIXES, check_chart
-
-    target = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=files)
-    try:
-        check_chart(plot)
-    except BaseException:
-        target.discard()
-        raise
-    return target
 
 
 def _read_bits(source: Source, column: str, value: str | None, rows: int) -> NDArray[np.uint8]:

@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -75,7 +76,8 @@ def audit(
             def tell(done: int, total: int) -> None:
                 shown(f"drawing outputs: {done / total:.0%}")
 
-            mechanism = functools.partial(_found(function), **dict(map(_read_setting, settings)))
+            named = dict(map(_read_setting, settings))
+            mechanism = functools.partial(_fitting(_found(function), named, batched=given["batched"]), **named)
             found = _audited(lambda: dpf.audit(mechanism, one, other, progress=tell, **given))
         click.echo(found.explain())
         if target is not None:
@@ -93,7 +95,8 @@ def _audited(run: Callable[[], Any]) -> Any:
     except ParameterError as error:
         if error.argument != "mechanism":
             raise
-        raise CommandError(f"FUNCTION{str(error).removeprefix('mechanism')}") from None
+        told = str(error).removeprefix("mechanism").replace("mechanism(", "FUNCTION(")
+        raise CommandError(f"FUNCTION{told.replace('leave batched out', 'leave --batched out')}") from None
 
 
 def _read_value(option: str, text: str) -> Any:
@@ -133,12 +136,33 @@ def _found(text: str) -> Callable[..., Any]:
         raise CommandError(f"{shortened(place)} has no {shortened(name)}; {_MEND}") from None
     except CommandError:
         raise
-    except (Exception, SystemExit) as error:
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # also of a class that the module has made itself
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise CommandError(f"{shortened(place)} cannot be imported ({why[:160]}); {_MEND}") from None
     if not callable(thing):
         raise CommandError(f"{shortened(text)} is no function; {_MEND}")
     function: Callable[..., Any] = thing
+    return function
+
+
+def _fitting(function: Callable[..., Any], settings: dict[str, Any], *, batched: bool) -> Callable[..., Any]:
+    """Return a function that can be called with an input and these settings, or say why it cannot be."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # of a function that does not tell
+        return function
+    try:
+        signature.bind(*([None] * (2 if batched else 1)), **settings)
+    except TypeError as error:
+        called = ", ".join(["x", *(["n"] if batched else []), *(f"{name}=..." for name in settings)])
+        mend = "leave --batched out, or let FUNCTION(x, n) return n outputs" if batched else "give others with --set"
+        if settings:
+            mend = "--set names its other arguments" + (
+                ", not x and n, which --batched gives" if batched else ", not x"
+            )
+        raise CommandError(f"FUNCTION cannot be called as FUNCTION({called}): {error}; {mend}") from None
     return function
 
 

@@ -24,6 +24,7 @@ from dpfast.cli.options import (
     DATASET,
     EPSILON,
     FILES,
+    LIMIT,
     NEIGHBORS,
     RHO,
     SCHEMA,
@@ -37,6 +38,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
+from dpfast.cli.terminal import replace_closed_streams
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
@@ -47,6 +49,7 @@ class _Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit."""
+        replace_closed_streams()
         extra["standalone_mode"] = False
         code: Any = ExitCode.DONE
         handler = signal.getsignal(signal.SIGINT)
@@ -104,13 +107,18 @@ _release_options = combined(
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN", help="Whose privacy is kept; by default, each row is a unit."
     ),
-    click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+    click.option(
+        "--max-groups",
+        type=LIMIT,
+        metavar="N",
+        help="Keep at most N groups of each unit, at random; auto, for both limits: all rows, cut to a norm.",
+    ),
     click.option(
         "--max-rows",
         "max_rows_per_group",
-        type=int,
+        type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group.",
+        help="Keep at most N rows of each unit in each group; or auto.",
     ),
     EPSILON,
     RHO,

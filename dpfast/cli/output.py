@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
+from dpfast.cli.terminal import is_closed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.cli.options import Destination
 
-__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "write_frame"]
+__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "write_frame"]
 
 #: What a release's file may end in, and the method that writes it; all others are Arrow files.
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
@@ -121,12 +122,11 @@ class Outputs:
         out, plot, overwrite = destination.out, destination.plot, destination.overwrite
         keep = (*keep, destination.ledger)
         try:
-            if plot is not None:
-                from dpfast.charts import CHART_SUFFIXES, check_chart
-
-                self.chart = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
-                check_chart(plot)
-            if out != "-":
+            self.chart = chart_target(plot, overwrite=overwrite, keep=keep)
+            if out == "-":
+                if is_closed(sys.stdout):
+                    raise FileTroubleError("standard output is closed; give --out FILE")
+            else:
                 self.frame = Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite, keep=keep)
         except BaseException:
             self.__exit__()
@@ -173,6 +173,21 @@ class Outputs:
         """Return a line for each file that was written; the first says what the release holds."""
         lines = [] if self.frame is None else [f"wrote {self.frame.path}: {content}"]
         return lines if self.chart is None else [*lines, f"wrote {self.chart.path}"]
+
+
+def chart_target(plot: str | None, *, overwrite: bool, keep: Sequence[str]) -> Target | None:
+    """Return the place of a chart, where one is asked for and can be drawn."""
+    if plot is None:
+        return None
+    from dpfast.charts import CHART_SUFFIXES, check_chart
+
+    target = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
+    try:
+        check_chart(plot)
+    except BaseException:
+        target.discard()
+        raise
+    return target
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress", "console", "print_table"]
+__all__ = ["Progress", "console", "is_closed", "print_table", "replace_closed_streams"]
 
 _PIPE_WIDTH = 160
 _PATIENCE_SECONDS = 1.0
+
+#: What stands in place of streams that were closed.
+_replaced: list[IO[Any]] = []
+
+
+def replace_closed_streams() -> None:
+    """Put a stream that nobody reads in place of each that the caller has closed, as a shell does by ``>&-``.
+
+    Python has None in its place, and the next file that is opened, a ledger perhaps, would get its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  # as long as the process lives
+            _replaced.append(stream)
+            setattr(sys, name, stream)
+
+
+def is_closed(stream: IO[Any]) -> bool:
+    """Return whether a stream stands in place of one that was closed."""
+    return any(stream is one for one in _replaced)
 
 
 def console(*, err: bool = False) -> Console:

@@ -14,13 +14,14 @@ from typing import Annotated, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Numeric, Real, Special, no_numbers
+from dpfast.arguments import Numeric, Private, Real, Special, no_numbers
 from dpfast.errors import ParameterError, Words
 
 __all__ = [
     "SCALE",
     "WHOLE_COLUMN",
     "AnyColumn",
+    "NumberColumn",
     "Numbers",
     "PerRow",
     "Scale",
@@ -73,8 +74,13 @@ Numbers: TypeAlias = AnyColumn | Sequence[Numeric] | Sequence[Sequence[Numeric]]
 PerRow: TypeAlias = Real | AnyColumn | Sequence[Numeric]
 
 
-def wrong_columns(least: int = 1, most: int = 1, *, whole: bool = False) -> Iterator[object]:
-    """Yield what is no column of numbers of so many dimensions; ``whole`` refuses floats too."""
+def wrong_columns(least: int = 1, most: int = 1, *, whole: bool = False, private: bool = False) -> Iterator[object]:
+    """Yield what is no column of numbers of so many dimensions; ``whole`` refuses floats too, ``private`` no lists."""
+    wrong = _wrong_columns(least, most, whole=whole)
+    return (value for value in wrong if not isinstance(value, list)) if private else wrong
+
+
+def _wrong_columns(least: int, most: int, *, whole: bool) -> Iterator[object]:
     import polars as pl  # not at the top: it takes long to import
     import pyarrow as pa
 
@@ -114,7 +120,13 @@ def _wrong_scales() -> Iterator[object]:
 
 
 def as_array(given: Any, argument: str) -> NDArray[Any]:
-    """Return an array, a Series or lists as a NumPy array, of whatever type."""
+    """Return public numbers in an array, a Series or lists as a NumPy array, of whatever type.
+
+    What is private is read by `dpfast.columns.private`, since here an error depends on what lists hold.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        # NumPy would drop the mask.
+        raise ParameterError(argument, Words("a masked array"), "an array", f"write {argument}.filled(0)")
     try:
         # NumPy would read a Series of Polars with nulls as one of objects.
         return np.asarray(given.to_numpy() if hasattr(given, "null_count") and hasattr(given, "to_physical") else given)
@@ -122,9 +134,11 @@ def as_array(given: Any, argument: str) -> NDArray[Any]:
         raise ParameterError(argument, Words(f"a {type(given).__name__} that is no array"), "an array") from None
 
 
-#: One column of integers.
+#: One column of integers; and a private one, of whose lists no element is refused.
 WHOLE_COLUMN = Special(lambda: wrong_columns(whole=True))
-WholeColumn: TypeAlias = Annotated[AnyColumn | Sequence[int], WHOLE_COLUMN]
+WholeColumn: TypeAlias = Annotated[AnyColumn | Sequence[Any], Private(lambda: wrong_columns(whole=True, private=True))]
+#: One private column of numbers.
+NumberColumn: TypeAlias = Annotated[Numbers | Sequence[Any], Private(lambda: wrong_columns(private=True))]
 
 #: A positive number from 2**-960 to 2**960, or a column with one for each row; `borrow_scale` reads it.
 SCALE = Special(_wrong_scales)

@@ -1,4 +1,4 @@
-"""Private columns whose values no error may tell of: integers beyond int64 in a list saturate."""
+"""Scores and statistics in lists: integers saturate where a type would not hold them, and no error tells of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import numpy as np
 
 from dpfast.columns.column import Column
 from dpfast.columns.kinds import borrow
-from dpfast.errors import ColumnError, DataError
+from dpfast.errors import DataError
 
-__all__ = ["borrow_integers", "borrow_saturating"]
+__all__ = ["borrow_saturating"]
 
 _LOWEST, _LARGEST = -(2**63), 2**63 - 1
+_EXACT = 2**53
 
 
 def borrow_saturating(values: Any, argument: str) -> Column:
-    """Borrow a column as `borrow` does, with the integers of a list clamped to int64.
+    """Borrow a column as `borrow` does, with the integers of a list clamped to int64, beside floats to 2**53.
 
     Guarantee
         Of integers, whether a column is accepted depends on its kind and type alone. Clamping to a public range moves
@@ -25,7 +26,7 @@ def borrow_saturating(values: Any, argument: str) -> Column:
     Raises
     ------
     ColumnError, DataError
-        As for `borrow`; a list that mixes floats with an integer that is no float64 is refused still.
+        As for `borrow`: of a type that is none of numbers.
 
     Examples
     --------
@@ -33,37 +34,34 @@ def borrow_saturating(values: Any, argument: str) -> Column:
     array([                  3, 9223372036854775807])
 
     """
+    if isinstance(values, (list, tuple)) and _mixes(_kinds(values)):
+        # Always, or integers that float64 holds would stay and the next ones move far away.
+        return borrow(_clamped(values, float), argument)
     try:
         return borrow(values, argument)
     except DataError:
-        clamped = _clamped(values)
-        if clamped is None:
-            raise
-        return borrow(clamped, argument)
+        return borrow(_clamped(values, int), argument)
 
 
-def borrow_integers(values: Any, argument: str, mend: str) -> Column:
-    """Borrow a column of integers, as `borrow_saturating` does; a list of none has no type and counts as one.
-
-    Raises
-    ------
-    ColumnError
-        The column is one of floats, empty or not; ``mend`` says what to do.
-
-    """
-    column = borrow_saturating(values, argument)
-    if column.dtype.kind != "f":
-        return column
-    if isinstance(values, (list, tuple)) and not values:
-        return borrow(np.empty(0, np.int64), argument)
-    raise ColumnError(f"{argument} must be integers, but were floats; {mend}")
-
-
-def _clamped(values: Any) -> Any:
-    """Return integers, in lists or alone, clamped to int64; None for anything else."""
+def _clamped(values: Any, kind: type[int] | type[float]) -> Any:
+    """Return integers, in lists or alone, clamped to what a kind of number holds exactly."""
     if isinstance(values, (list, tuple)):
-        clamped = [_clamped(value) for value in values]
-        return None if any(value is None for value in clamped) else clamped
-    if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
-        return min(max(int(values), _LOWEST), _LARGEST)
-    return None
+        return [_clamped(value, kind) for value in values]
+    if not isinstance(values, (int, np.integer)) or isinstance(values, bool):
+        return values
+    low, high = (_LOWEST, _LARGEST) if kind is int else (-_EXACT, _EXACT)
+    return kind(min(max(int(values), low), high))
+
+
+def _kinds(values: Any) -> set[type]:
+    """Return the classes of a list's elements, and of those of lists in it."""
+    kinds = set(map(type, values))
+    if not kinds & {list, tuple}:
+        return kinds
+    return set().union(*(_kinds(value) if isinstance(value, (list, tuple)) else {type(value)} for value in values))
+
+
+def _mixes(kinds: set[type]) -> bool:
+    """Return whether there are integers beside floats."""
+    floats = any(issubclass(kind, (float, np.floating)) for kind in kinds)
+    return floats and any(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds)

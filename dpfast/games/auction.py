@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special
 from dpfast.columns import BLOCK_ROWS, borrow, dimensions
 from dpfast.columns.declarations import AnyColumn, WholeColumn, wrong_columns
-from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.columns.private import borrow_integers
+from dpfast.errors import ParameterError, Words
 from dpfast.kernels.selection.argmax import GUMBEL
 from dpfast.kernels.selection.prices import count_bids
 from dpfast.mechanisms.parameters import EpsilonPerRow, Monotonic
@@ -45,8 +45,8 @@ def price_revenues(bids: WholeColumn, prices: Prices) -> NDArray[np.int64]:
     Parameters
     ----------
     bids
-        An integer column, in the smallest unit of money (cents, say): int64, int32 or uint32, or a list of Python
-        integers of any size. A null is no bid.
+        An integer column, in the smallest unit of money (cents, say): int64, int32 or uint32, or a list of numbers of
+        any size. A null is no bid, and nor is anything in a list that is no whole number.
     prices
         The public grid, in the same unit: positive integers up to 2**53, ascending, each once.
 
@@ -70,8 +70,6 @@ def price_revenues(bids: WholeColumn, prices: Prices) -> NDArray[np.int64]:
 
     """
     grid = _borrow_prices(prices)
-    if dimensions(bids) != 1:
-        raise ColumnError("bids must be a column; pass one dimension, with one bid for each bidder")
     column = borrow_integers(bids, "bids", "count in cents and cast them to int64")
     largest = int(grid[-1])
     # A table of all bids up to the largest price, where that is no longer than the column; else a search for each.

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Epsilon
-from dpfast.arguments import Special, Whole
-from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
-from dpfast.columns.declarations import Numbers, wrong_columns
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.arguments import Whole
+from dpfast.columns import BLOCK_ROWS, Column
+from dpfast.columns.declarations import NumberColumn
+from dpfast.columns.elements import as_floats
+from dpfast.columns.private import borrow_numbers
+from dpfast.errors import ParameterError, Words
 from dpfast.games.commitment import Punishment
 from dpfast.games.punishing import parameters_for, punish_or_select
 from dpfast.ledger.account import OwnName
@@ -26,7 +28,6 @@ __all__ = ["Facilities", "place_facilities"]
 FACILITIES = Whole(2, 100, mend="write for example {name}=2")
 STEPS = Whole(1, 10**4, mend="write for example {name}=10")
 _MOST_PLANS = 2**22
-Homes = Annotated[Numbers, Special(wrong_columns)]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Facilities:
 
 
 def place_facilities(
-    homes: Homes,
+    homes: NumberColumn,
     facilities: Annotated[int, FACILITIES] = 2,
     *,
     steps: Annotated[int, STEPS] = 10,
@@ -75,7 +76,7 @@ def place_facilities(
     ----------
     homes
         Where each agent says that she lives: a column of numbers from 0 to 1. They are rounded to the grid, and what
-        lies outside is clamped; a null or NaN counts as 0.
+        lies outside is clamped; a null or NaN counts as 0, as does whatever in a list is no number.
     facilities
         How many, k, from 2 to 100.
     steps
@@ -124,9 +125,7 @@ facilities=2
     if not 2 <= plans <= _MOST_PLANS:
         allowed = f"such that there are 2 to {_MOST_PLANS} sets of {count} of its points"
         raise ParameterError("steps", Words(f"{last}, with {plans:.4g} sets"), allowed, "write for example steps=10")
-    if dimensions(homes) != 1:
-        raise ColumnError("homes must be a column of one dimension, with a place for each agent")
-    column = borrow(homes, "homes")
+    column = borrow_numbers(homes, "homes")
     parameters = parameters_for(plans, column.length, 1 / last, epsilon)
     listed = chain.from_iterable(combinations(range(last + 1), count))
     sets = np.fromiter(listed, np.int32, plans * count).reshape(plans, count)
@@ -151,7 +150,7 @@ def _count_homes(column: Column, last: int) -> NDArray[np.int64]:
     living = np.zeros(last + 1, np.int64)
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
-        block, missing = column.block(start, stop).astype(np.float64), column.missing(start, stop)
+        block, missing = as_floats(column.block(start, stop)), column.missing(start, stop)
         if missing is not None:
             block[missing] = 0.0
         places = np.rint(np.clip(np.nan_to_num(block, nan=0.0), 0.0, 1.0) * last).astype(np.int64)

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import EPSILON, Budget
 from dpfast.arguments import Number, Real, Special
-from dpfast.columns import dimensions
 from dpfast.columns.declarations import TypedColumn, WholeColumn, as_array
-from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.columns.private import borrow_integers
+from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import budget_units, to_float
 from dpfast.games.punishing import count_numbers
 from dpfast.ledger import Charge
@@ -100,7 +99,8 @@ def select_equilibrium(
     Parameters
     ----------
     types
-        Each person's type, an integer column from 0 on. A null, and a number of no type, is in no count.
+        Each person's type, an integer column from 0 on. A null, and a number of no type, is in no count; nor is what in
+        a list is no whole number.
     payoffs
         What an action is worth to a type if all others take one action: an array of types x actions x others' actions,
         public, numbers up to 1e100. In a crowd it is worth the average over what the others do.
@@ -152,8 +152,6 @@ def select_equilibrium(
     if actions**kinds > _MOST_RULES:
         raise ParameterError("payoffs", Words(f"of {kinds} types and {actions} actions"), "of at most 2**16 rules")
     units = budget_units(epsilon, "epsilon")
-    if dimensions(types) != 1:
-        raise ColumnError("types must be a column of one dimension, with a type for each person")
     column = borrow_integers(types, "types", "number the types from 0 on")
     noise = laplace_of_epsilon(2, units)
     payment = read_payment(

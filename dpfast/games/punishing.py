@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Epsilon, read_budget
-from dpfast.columns import BLOCK_ROWS, Column, dimensions
+from dpfast.columns import BLOCK_ROWS, Column
 from dpfast.columns.declarations import WholeColumn
-from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.columns.private import borrow_integers
+from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import to_float
 from dpfast.games.commitment import (
     Punishment,
@@ -134,8 +134,6 @@ def punishing_mechanism(
     if gap <= 0:
         allowed = "such that every false report costs something at some outcome"
         raise ParameterError("utilities", Words("without a gap"), allowed)
-    if dimensions(types) != 1:
-        raise ColumnError("types must be a column of one dimension, with a type for each agent")
     column = borrow_integers(types, "types", "number the types from 0 on")
     best = best_reactions(array)
     reached = in_units(array.max(axis=2))

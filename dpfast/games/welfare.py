@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Choice, Special
+from dpfast.arguments import Choice, Private
 from dpfast.columns import BLOCK_ROWS
-from dpfast.columns.declarations import Table, TypedColumn, as_array
+from dpfast.columns.declarations import Table, TypedColumn
+from dpfast.columns.elements import as_floats
+from dpfast.columns.private import numeric_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL
 from dpfast.ledger.account import OwnName
@@ -31,34 +33,22 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 
 def _no_utilities() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [], [0.5] * 17, np.zeros(17), np.zeros((2, 0)))
-    yield from (
-        ["a", "b"],
-        [["a", "b"]],
-        [[0.5], [0.5, 0.5]],
-        [[None, 0.5]],
-        [[1j, 0]],
-        np.zeros((2, 2, 2)),
-        np.ma.ones((2, 2)),
-    )
+    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, np.zeros(17), np.zeros((2, 0)))
+    yield from ([[]], np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
 
 
 #: A row for each agent, and in it a number from 0 to 1 for each outcome; what lies outside is clamped.
-Utilities: TypeAlias = Annotated[TypedColumn | Table | Sequence[Any], Special(_no_utilities)]
+Utilities: TypeAlias = Annotated[TypedColumn | Table | Sequence[Any], Private(_no_utilities)]
 
 
 def read_utilities(utilities: Utilities, outcomes: int | None = None) -> NDArray[Any]:
     """Return utilities as an array of rows of numbers, whatever these are; of so many outcomes, if that is given."""
-    if isinstance(utilities, np.ma.MaskedArray):
-        raise ParameterError("utilities", Words("a masked array"), "numbers", "fill it, with 0 where nothing is known")
-    array = as_array(utilities, "utilities")
+    array = numeric_array(utilities, "utilities", 2, (outcomes or 0,))
     least = 1 if outcomes is None else outcomes
-    if array.ndim != 2 or array.shape[1] < least or (outcomes is not None and array.shape[1] != outcomes):
+    if array.shape[1] < least or (outcomes is not None and array.shape[1] != outcomes):
         allowed = "a row for each agent" + ("" if outcomes is None else f", with {outcomes} numbers in it")
         # The number of rows is private where neighbours add or remove one.
-        raise ParameterError("utilities", Words(f"of {array.ndim} dimensions, {array.shape[1:]} in a row"), allowed)
-    if array.dtype.kind not in "biuf":
-        raise ParameterError("utilities", Words(f"of type {array.dtype}"), "of bool, integers or floats")
+        raise ParameterError("utilities", Words(f"of {array.shape[1]} numbers in a row"), allowed)
     return array
 
 
@@ -73,7 +63,7 @@ def added_utilities(array: NDArray[Any]) -> NDArray[np.int64]:
 
 def in_units(utilities: NDArray[Any]) -> NDArray[np.int64]:
     """Return utilities as whole numbers of units, from 0 to 2**30; NaN counts as 0."""
-    clamped = np.clip(np.nan_to_num(utilities.astype(np.float64), nan=0.0), 0.0, 1.0)
+    clamped = np.clip(np.nan_to_num(as_floats(utilities), nan=0.0), 0.0, 1.0)
     return np.rint(clamped * UTILITY_UNITS).astype(np.int64)
 
 
@@ -102,7 +92,8 @@ def select_outcome(
     ----------
     utilities
         A row for each agent with a number from 0 to 1 for each outcome: a NumPy array, a frame of Polars or pandas, or
-        lists. What lies outside is clamped; NaN, and in a frame null, counts as 0.
+        lists. What lies outside is clamped; NaN, in a frame null, and in a list whatever is no number, counts as 0. Of
+        lists the first one says how many outcomes there are; a row of another length counts as 0.
     epsilon, rho
         The budget, one of the two.
     selection

@@ -36,6 +36,14 @@ from dpfast.randomness import Random, RandomSource, random_source
 __all__ = ["register_functions"]
 
 _CONNECTION = "a DuckDB connection, as duckdb.connect() returns it"
+_NAMES = (
+    "dpf_laplace",
+    "dpf_gaussian",
+    "dpf_laplace_double",
+    "dpf_gaussian_double",
+    "dpf_randomized_response",
+    "dpf_randomized_response_text",
+)
 _DTYPES = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
 
 
@@ -74,8 +82,9 @@ def register_functions(
     Raises
     ------
     ParameterError
-        It is no such connection, another connection to the same database has functions of these names, or DuckDB takes
-        none now: after a transaction that failed or was rolled back, or while a result is being read.
+        It is no such connection, it has macros of these names, another connection to the same database has functions of
+        these names, or DuckDB takes none now: after a transaction that failed or was rolled back, or while a result is
+        being read.
 
     Notes
     -----
@@ -161,6 +170,7 @@ def _register(
     for name, _, _ in functions:
         with suppress(Error):
             connection.remove_function(name)
+    _refuse_macros(connection.cursor())
     compiled = _compiled(connection, source)
     for name, function, types in functions:
         if name in compiled:
@@ -173,7 +183,19 @@ def _register(
             pass
         else:
             continue
+        _refuse_macros(connection)
         raise _taken(name)
+    # A temporary macro is seen by its own connection alone, where it would be called in place of the function.
+    _refuse_macros(connection)
+
+
+def _refuse_macros(connection: Any) -> None:
+    """Refuse a connection whose own macros would stand in the functions' way, or be called in their place."""
+    macros = f"function_name IN {_NAMES} AND function_type LIKE '%macro'"
+    query = f"SELECT function_name FROM duckdb_functions() WHERE {macros}"
+    for (name,) in connection.execute(query).fetchall()[:1]:
+        given = Words(f"a connection with a macro that is called {name}")
+        raise ParameterError("connection", given, "one without macros of these names", f"run DROP MACRO {name} first")
 
 
 def _taken(name: str) -> ParameterError:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Choice, Special
+from dpfast.arguments import Choice, Private
 from dpfast.columns import BLOCK_ROWS
-from dpfast.columns.declarations import TypedColumn, as_array
+from dpfast.columns.declarations import TypedColumn
+from dpfast.columns.private import label_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.selection.argmax import EXPONENTIAL, GUMBEL
 from dpfast.ledger.account import OwnName
@@ -29,16 +30,16 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 def _no_predictions() -> Iterator[object]:
     yield from (1, 0.5, True, "0", object(), len, [], [0.5] * 17, np.zeros(17), np.zeros((0, 2)), np.zeros((2, 17)))
-    yield from ([[0.5], [0.5, 0.5]], np.zeros((2, 2, 2)), [["a", object()]] * 2)
+    yield from ([[0.5], [0.5, 0.5]], np.zeros((2, 2, 2)), np.zeros((2, 2), object), np.ma.zeros((2, 2)))
 
 
 def _no_labels() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", object(), len, [0] * 17, np.zeros(17), [[0, 1]], [object(), object()])
+    yield from (1, 0.5, True, "0", object(), len, [0] * 17, np.zeros(17), [[0, 1]], np.zeros(2, object))
 
 
 #: A row for each concept, and in it a label for each example.
-Predictions: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_predictions)]
-Labels: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_labels)]
+Predictions: TypeAlias = Annotated[TypedColumn | Sequence[Any], Private(_no_predictions)]
+Labels: TypeAlias = Annotated[TypedColumn | Sequence[Any], Private(_no_labels)]
 
 
 def select_concept(
@@ -67,7 +68,7 @@ def select_concept(
     ----------
     predictions
         What each concept says of each example: a row for each concept, of numbers, truth values or strings. NaN is
-        never right.
+        never right, and nor is anything else that stands in a list.
     labels
         The right answers, one for each example.
     epsilon, rho
@@ -119,14 +120,15 @@ def select_concept(
     0.00674347
 
     """
-    guesses, truth = as_array(predictions, "predictions"), as_array(labels, "labels")
-    if truth.ndim != 1 or truth.dtype.kind not in "biufUT":
+    guesses, truth = label_array(predictions, "predictions", 2), label_array(labels, "labels", 1)
+    if truth.ndim != 1:
         shown = Words(f"of {truth.ndim} dimensions and type {truth.dtype}")
         raise ParameterError("labels", shown, "a column of numbers, truth values or strings")
-    if guesses.ndim != 2 or not len(guesses) or guesses.shape[1] != len(truth) or guesses.dtype.kind not in "biufUT":
+    if guesses.ndim != 2 or not len(guesses) or guesses.shape[1] != len(truth):
         shown = Words(f"of {guesses.ndim} dimensions and type {guesses.dtype}")
         raise ParameterError("predictions", shown, "a row for each concept, as long as labels")
-    if (guesses.dtype.kind in "UT") != (truth.dtype.kind in "UT"):
+    kinds = guesses.dtype.kind + truth.dtype.kind
+    if "O" not in kinds and (kinds[0] in "UT") != (kinds[1] in "UT"):
         raise ParameterError("predictions", Words(f"of type {guesses.dtype}"), "numbers or strings, as labels are")
     rule, relation = _SELECTION.read("selection", selection), read_neighbors(neighbors)
     budget = read_budget(epsilon, None, rho)
@@ -143,5 +145,6 @@ def _right_answers(guesses: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.int
     right = np.zeros(len(guesses), np.int64)
     step = max(1, BLOCK_ROWS * 8 // len(guesses))
     for start in range(0, len(truth), step):
-        right += (guesses[:, start : start + step] == truth[start : start + step]).sum(axis=1)
+        with np.errstate(all="ignore"):  # of a signalling NaN NumPy would warn
+            right += (guesses[:, start : start + step] == truth[start : start + step]).sum(axis=1)
     return right

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import DELTA, Epsilon
 from dpfast.accounting.events import ExponentialMechanism, Repeated
-from dpfast.arguments import Number, Real, Special, Threads, Whole
-from dpfast.columns.declarations import TypedColumn, as_array
+from dpfast.arguments import Number, Private, Real, Threads, Whole
+from dpfast.columns.declarations import TypedColumn
+from dpfast.columns.elements import as_floats
+from dpfast.columns.private import numeric_array
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.exact.amounts import budget_units
 from dpfast.kernels.weights.losses import UNITS, score_rounds
@@ -30,24 +32,22 @@ _ETA = Number(5e-19, 5e5, optional=True)
 
 def _no_losses() -> Iterator[object]:
     yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [], [0.5] * 17, np.zeros(17), np.zeros((17, 2)))
-    yield from (["a", "b"], [[0.5], [0.5, 0.5]], [None, 0.5], [1j, 0], [object()] * 2, np.zeros((2, 2, 2)))
+    yield from ([[]], np.zeros((2, 2, 2)), np.ma.zeros((2, 2)), np.ma.zeros(2), np.zeros((2, 2), object))
 
 
 #: Numbers of a shape that was declared before; what lies outside of their range is clamped.
-Losses: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_losses)]
+Losses: TypeAlias = Annotated[TypedColumn | Sequence[Any], Private(_no_losses)]
 #: So many scores are held at once, or those of one round.
 _SCORES = 2**20
 
 
-def checked_losses(losses: Losses, argument: str = "losses") -> NDArray[Any]:
-    """Return losses as an array that kernels read, whatever their values."""
-    array = as_array(losses, argument)
-    if array.dtype.kind not in "biuf":
-        raise ParameterError(argument, Words(f"of type {array.dtype}"), "of bool, integers or floats")
+def checked_losses(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers or Booleans as an array that kernels read, whatever their values."""
     if array.dtype.kind == "b":
         return np.ascontiguousarray(array).view(np.uint8)
-    wanted = array.dtype if array.dtype in (np.float64, np.float32, np.int64) else np.dtype(np.float64)
-    return np.ascontiguousarray(array, dtype=wanted.newbyteorder("="))
+    if array.dtype in (np.float64, np.float32, np.int64):
+        return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(as_floats(array))
 
 
 def play_rounds(
@@ -189,7 +189,7 @@ class RandomizedWeightedMajority:
         ----------
         losses
             One for each expert, or a row of them for each group: numbers from 0 to 1. What lies outside is clamped
-            and NaN is a loss of 1, so that no error depends on private values.
+            and NaN, and whatever in a list is no number, is a loss of 1, so that no error depends on private values.
 
         Raises
         ------
@@ -197,7 +197,8 @@ class RandomizedWeightedMajority:
             Losses of another shape, or of more rounds than declared.
 
         """
-        row = self._checked(losses, self._losses.shape).reshape(1, -1)
+        array = numeric_array(losses, "losses", self._losses.ndim)
+        row = self._checked(array, self._losses.shape).reshape(1, -1)
         score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
         self._seen += 1
 
@@ -224,14 +225,14 @@ class RandomizedWeightedMajority:
             More rounds than are left; nothing is played.
 
         """
-        rounds = next(iter(as_array(losses, "losses").shape), 0)
-        given = self._checked(losses, (rounds, *self._losses.shape), rounds)
+        array = numeric_array(losses, "losses", 1 + self._losses.ndim)
+        rounds = len(array)
+        given = self._checked(array, (rounds, *self._losses.shape), rounds)
         self._spend(rounds)
         self._seen += rounds
         return play_rounds(self._losses, given, self._epsilon, random, threads)
 
-    def _checked(self, losses: Losses, shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
-        array = as_array(losses, "losses")
+    def _checked(self, array: NDArray[Any], shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
         if array.shape != shape:
             raise ParameterError("losses", Words(f"of shape {array.shape}"), f"of shape {shape}")
         # More losses than rounds would leave the 64 bits that sums are exact in.

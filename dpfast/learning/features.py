@@ -9,9 +9,11 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Numeric, Special, is_numeric, no_numbers
+from dpfast.arguments import Numeric, Private, Special, is_numeric, no_numbers
 from dpfast.columns.declarations import Numbers, Table, TypedColumn
+from dpfast.columns.elements import as_floats
 from dpfast.columns.grid import check_bounds
+from dpfast.columns.private import numeric_array, numeric_frame
 from dpfast.errors import ColumnError, ParameterError, Words
 
 __all__ = ["FeatureBounds", "Features", "Rows", "Target", "read_bounds", "read_features", "read_target"]
@@ -23,15 +25,15 @@ _BLOCK = 2**17
 def _no_features() -> Iterator[object]:
     import polars as pl  # not at the top: it takes long to import
 
-    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [], [0.5] * 17, np.zeros(17), np.zeros((2, 0)))
-    yield from (["a"], [["a"]], [[0.5], [0.5, 0.5]], [[None]], [[1j]], np.zeros((2, 2, 2)), np.ma.ones((2, 2)))
+    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, np.zeros(17), np.zeros((2, 0)))
+    yield from ([[]], np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
     yield from (pl.Series([1.0]), pl.DataFrame({"a": ["b"]}), pl.LazyFrame({"a": [1.0]}), pl.DataFrame())
 
 
 def _no_targets() -> Iterator[object]:
     import polars as pl
 
-    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, ["a"], [[0.5, 0.5]], [1j], np.zeros((2, 2)))
+    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, np.zeros((2, 2)), np.zeros(2, object))
     yield from ([0.5] * 17, np.zeros(17), pl.Series(["a"]), pl.LazyFrame({"a": [1.0]}), np.ma.ones(2))
 
 
@@ -42,8 +44,8 @@ def _no_bounds() -> Iterator[object]:
 
 
 #: A row for each example, a column for each feature.
-Features: TypeAlias = Annotated[TypedColumn | Table | Sequence[Sequence[Numeric]], Special(_no_features)]
-Target: TypeAlias = Annotated[Numbers, Special(_no_targets)]
+Features: TypeAlias = Annotated[TypedColumn | Table | Sequence[Any], Private(_no_features)]
+Target: TypeAlias = Annotated[Numbers | Sequence[Any], Private(_no_targets)]
 Pair: TypeAlias = tuple[Numeric, Numeric]
 #: One pair for all features, or one for each, in order or by name.
 FeatureBounds: TypeAlias = Annotated[Pair | Sequence[Pair] | Mapping[str, Pair], Special(_no_bounds)]
@@ -106,8 +108,8 @@ def read_bounds(bounds: FeatureBounds) -> tuple[list[tuple[float, float]], tuple
     return pairs, names
 
 
-def read_features(given: Features, names: tuple[str, ...] | None = None, argument: str = "X") -> Rows:
-    """Return features as rows; of a frame, these columns in this order, or all.
+def read_features(given: Features, names: tuple[str, ...] | None = None, width: int = 0, argument: str = "X") -> Rows:
+    """Return features as rows; of a frame, these columns in this order, or all; of lists without a row, so many.
 
     Raises
     ------
@@ -117,29 +119,15 @@ def read_features(given: Features, names: tuple[str, ...] | None = None, argumen
         An array has another number of dimensions.
 
     """
-    frame = _as_frame(given)
-    if frame is None:
-        if names is not None:
-            message = f"{argument} must be a frame where features are named; give bounds in the order of the columns"
-            raise ColumnError(message)
-        return _rows_of_array(_as_array(given, argument, 2), None)
-    import polars as pl
-
-    chosen = tuple(frame.columns) if names is None else names
-    for name in chosen:
-        if name not in frame.columns:
-            raise ColumnError(f"{argument} has no column {name[:60]!r}, for which bounds are declared")
-        if not (frame.schema[name].is_numeric() or frame.schema[name] == pl.Boolean):
-            raise ColumnError(f"the column {name[:60]!r} of {argument} must be of numbers; cast it or leave it out")
-    if not chosen:
+    if hasattr(given, "columns"):
+        return _rows_of_frame(numeric_frame(given, argument, names))
+    if names is not None:
+        message = f"{argument} must be a frame where features are named; give bounds in the order of the columns"
+        raise ColumnError(message)
+    array = numeric_array(given, argument, 2, (width,))
+    if not array.shape[1]:
         raise ColumnError(f"{argument} must have a column at least")
-    floats = [pl.col(name).cast(pl.Float64, strict=False) for name in chosen]
-
-    def read(start: int, stop: int) -> NDArray[np.float64]:
-        block: NDArray[np.float64] = frame.slice(start, stop - start).select(floats).to_numpy()
-        return block
-
-    return Rows(frame.height, len(chosen), chosen, read)
+    return _rows_of_array(array)
 
 
 def read_target(given: Target, argument: str = "y") -> Rows:
@@ -153,62 +141,26 @@ def read_target(given: Target, argument: str = "y") -> Rows:
         An array has another number of dimensions.
 
     """
-    if hasattr(given, "__array__") and not hasattr(given, "__arrow_c_stream__"):
-        array = _as_array(given, argument, 1)
-        return _rows_of_array(array.reshape(-1, 1), None)
     if isinstance(given, (list, tuple)):
-        return _rows_of_array(_as_array(given, argument, 1).reshape(-1, 1), None)
+        return _rows_of_array(numeric_array(given, argument, 1).reshape(-1, 1))
+    if hasattr(given, "__array__") and not hasattr(given, "__arrow_c_stream__"):
+        column = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 1
+        return _rows_of_array(numeric_array(given, argument, 1 + column).reshape(-1, 1))
+    if hasattr(given, "columns"):
+        raise ColumnError(f"{argument} must be a column of numbers, with one for each row of X, but was a frame")
+    return _rows_of_frame(numeric_frame(given, argument))
+
+
+def _rows_of_frame(frame: Any) -> Rows:
     import polars as pl
 
-    values: Any = given
-    try:
-        column = pl.Series("y", values)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except (Exception, pl.exceptions.PanicException):
-        column = pl.Series("y", ["none"])
-    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        raise ColumnError(f"{argument} must be a column of numbers, with one for each row of X; cast it")
+    floats = pl.all().cast(pl.Float64, strict=False)
 
     def read(start: int, stop: int) -> NDArray[np.float64]:
-        block = column.slice(start, stop - start).cast(pl.Float64, strict=False)
-        return block.to_numpy().reshape(-1, 1)
+        return as_floats(frame.slice(start, stop - start).select(floats).to_numpy())
 
-    return Rows(len(column), 1, None, read)
-
-
-def _as_frame(given: Any) -> Any:
-    """Return a frame of Polars, or None of what is no frame."""
-    if not hasattr(given, "columns") or isinstance(given, np.ndarray):
-        return None
-    import polars as pl
-
-    from dpfast.columns.tables import frame_of_table
-
-    if isinstance(given, pl.DataFrame):
-        return given
-    if isinstance(given, pl.LazyFrame):
-        raise ColumnError("X must be a frame in memory, not a LazyFrame; collect it")
-    return frame_of_table(given)
+    return Rows(frame.height, frame.width, tuple(frame.columns), read)
 
 
-def _as_array(given: Any, argument: str, dimensions: int) -> NDArray[Any]:
-    """Return numbers as an array of so many dimensions; one column alone may come with two."""
-    kind = f"a table of numbers, such as a frame or an array with {dimensions} dimensions"
-    wanted = kind if dimensions == 2 else "a column of numbers, with one for each row of X"
-    try:
-        array = None if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
-    except Exception:  # whatever an object that is no array raises
-        array = None
-    if array is None or array.dtype.kind not in "biuf":
-        raise ColumnError(f"{argument} must be {wanted}")
-    flat = dimensions == 1 and array.ndim == 2 and array.shape[1] == 1
-    if (array.ndim != dimensions and not flat) or (dimensions == 2 and not array.shape[1]):
-        # The number of rows is private.
-        shown = Words(f"of {array.ndim} dimensions and {array.shape[1:]} in a row")
-        raise ParameterError(argument, shown, wanted, "Reshape your data")
-    return array
-
-
-def _rows_of_array(array: NDArray[Any], names: tuple[str, ...] | None) -> Rows:
-    return Rows(len(array), array.shape[1], names, lambda start, stop: array[start:stop].astype(np.float64))
+def _rows_of_array(array: NDArray[Any]) -> Rows:
+    return Rows(len(array), array.shape[1], None, lambda start, stop: as_floats(array[start:stop]))

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.arguments import Threads
-from dpfast.columns.declarations import as_array
+from dpfast.columns.elements import as_floats
+from dpfast.columns.private import numeric_array
 from dpfast.errors import ParameterError, Words
 from dpfast.learning.experts import Losses, checked_losses, play_rounds
 from dpfast.learning.regret import (
@@ -104,8 +105,8 @@ class LinearLearner:
         Parameters
         ----------
         examples
-            An array of n rows and d columns. Values outside [-1, 1] are clamped and NaN is read as 1, so that no
-            error depends on private values.
+            An array of n rows and d columns. Values outside [-1, 1] are clamped; NaN, and whatever in lists is no
+            number, is read as 1, so that no error depends on private values.
         random, threads
             As for `dpfast.exponential`, which draws the plays.
 
@@ -115,14 +116,14 @@ class LinearLearner:
             The array has another shape, or is not one of numbers.
 
         """
-        array = as_array(examples, "examples")
-        if array.shape != (self.examples, self.features) or array.dtype.kind not in "biuf":
+        array = numeric_array(examples, "examples", 2)
+        if array.shape != (self.examples, self.features):
             raise ParameterError(
                 "examples",
                 Words(f"of shape {array.shape}, {array.dtype}"),
                 f"numbers of shape {(self.examples, self.features)}, as declared",
             )
-        losses = checked_losses((1.0 + array) / 2.0)
+        losses = checked_losses((1.0 + as_floats(array)) / 2.0)
         plays = play_rounds(np.zeros(self.features, np.int64), losses, self._epsilon, random, threads)
         return np.bincount(plays, minlength=self.features) / self.examples
 

@@ -45,6 +45,11 @@ class _Settings:
     budget: Budget
     payment: Payment
 
+    @property
+    def width(self) -> int:
+        """How many features there are, as far as the bounds say so; 0 for one pair for all."""
+        return len(self.bounds) if len(self.bounds) > 1 else 0
+
 
 class LinearRegression:
     """Fit a linear function to private examples by least squares.
@@ -107,7 +112,8 @@ class LinearRegression:
     Notes
     -----
     A row in which a feature or the target is missing (null or NaN) counts for nothing; infinite values are clipped.
-    How many rows there are is private, and takes part in the noise.
+    How many rows there are is private, and takes part in the noise. In lists whatever is no number is missing, and so
+    is a row of another length than the first; columns and arrays of Python objects are refused, whatever they hold.
 
     With p features, a constant and the target there are q = p + 2 entries in a row and q (q + 1) / 2 products, and the
     noise of all of them is scaled to their root. It grows with the number of features and not with that of rows: some
@@ -218,7 +224,7 @@ class LinearRegression:
 
         """
         settings = self._settings()
-        features, target = read_features(X, settings.names), read_target(y)
+        features, target = read_features(X, settings.names, settings.width), read_target(y)
         bounds = settings.bounds * features.width if len(settings.bounds) == 1 else settings.bounds
         if len(bounds) != features.width:
             shown = Words(f"{len(bounds)} pairs for {features.width} columns")
@@ -278,14 +284,15 @@ class LinearRegression:
         if "coef_" not in self.__dict__:
             message = "this LinearRegression has no coefficients yet; call fit first"
             raise NotFittedError(message)
-        rows = read_features(X, self._settings().names)
+        rows = read_features(X, self._settings().names, self.n_features_in_)
         if rows.width != self.n_features_in_:
             raise ParameterError(
                 "X", Words(f"of {rows.width} features"), f"of {self.n_features_in_} features, as in fit"
             )
         values = np.empty(rows.length)
-        for start, stop in rows.blocks():
-            values[start:stop] = rows.read(start, stop) @ self.coef_ + self.intercept_
+        with np.errstate(all="ignore"):
+            for start, stop in rows.blocks():
+                values[start:stop] = rows.read(start, stop) @ self.coef_ + self.intercept_
         return values
 
     def score(self, X: Features, y: Target) -> float:  # noqa: N803  # scikit-learn's name
@@ -307,8 +314,9 @@ class LinearRegression:
         values, predicted = values[held], predicted[held]
         if len(values) < 2:
             return math.nan
-        around = float(((values - values.mean()) ** 2).sum())
-        missed = float(((values - predicted) ** 2).sum())
+        with np.errstate(all="ignore"):
+            around = float(((values - values.mean()) ** 2).sum())
+            missed = float(((values - predicted) ** 2).sum())
         return 1.0 - missed / around if around else float(missed == 0.0)
 
     def get_params(self, deep: Annotated[bool, DEEP] = True) -> dict[str, Any]:

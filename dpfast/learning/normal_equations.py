@@ -74,15 +74,23 @@ def product_sensitivity(entries: int, bits: int, features_norm: Fraction, neighb
     entries of 1. Of two rows, abs(c - c')**2 = (abs(z z' - w w')**2 + sum of (z_i**2 - w_i**2)**2) / 2, in which the
     first is at most abs(z)**4 + abs(w)**4 and the second at most min(a + b, 2q - a - b), a and b being the sums of
     squares. With a = b = s it is largest: s**2 + min(s, q - s). The L1 norm of c is (sum abs(z_i))**2 / 2 plus half the
-    sum of squares, at most (q s + s) / 2, and of two rows twice that.
+    sum of squares, at most (q s + s) / 2.
+
+    Of two rows it is at most twice that, and at most (q**2 + q) / 2, which is less where s > q / 2 and is all that one
+    row moves where s = q: a row replaced moves the products no further than a row added. Proof: with u = z - w and
+    v = z + w, z z' - w w' = (u v' + v u') / 2, so that the L1 norm of c - c', half of that of the whole matrix and of
+    its diagonal together, is at most (sum abs(u_i)) (sum abs(v_i)) / 2 + (sum abs(u_i v_i)) / 2. As
+    abs(u_i) + abs(v_i) = 2 max(abs(z_i), abs(w_i)) <= 2, the two sums add up to 2 q at most, their product is q**2 at
+    most, and abs(u_i v_i) 1 at most. It is reached by z_i = 1 and w = 0, a row in which something is missing.
 
     """
     b2 = 4**bits
     s = min(math.floor(features_norm * b2) + b2, entries * b2)
-    l1 = -(-(entries * s + s) // 2)
+    added = -(-(entries * s + s) // 2)
     if neighbors == "replace":
-        return Sensitivity(2 * l1, s * s + b2 * min(s, entries * b2 - s))
-    return Sensitivity(l1, -(-(s * s + b2 * s) // 2))
+        replaced = min((entries + 1) * s, entries * (entries + 1) // 2 * b2)
+        return Sensitivity(replaced, s * s + b2 * min(s, entries * b2 - s))
+    return Sensitivity(added, -(-(s * s + b2 * s) // 2))
 
 
 @dataclass(frozen=True)

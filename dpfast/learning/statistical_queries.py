@@ -15,6 +15,7 @@ from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Instance, Number, Real, Special, Whole
 from dpfast.columns.declarations import Table, TypedColumn, as_array
+from dpfast.columns.elements import as_floats
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.exact.amounts import share_units
 from dpfast.ledger.account import OwnName
@@ -208,7 +209,7 @@ class StatisticalQueryOracle:
             whole = stop - start == self._rows
             answered = _answers(query, self._given if whole else _slices(self._given, start, stop), stop - start)
             if answered is not None:
-                numbers = np.clip(np.nan_to_num(answered.astype(np.float64), nan=0.0), 0.0, 1.0)
+                numbers = np.clip(np.nan_to_num(as_floats(answered), nan=0.0), 0.0, 1.0)
                 total += int(np.rint(numbers * _UNITS).astype(np.int64).sum())
             elif stop - start > 1:
                 middle = (start + stop) // 2
@@ -334,7 +335,10 @@ def _slices(given: tuple[Any, ...], start: int, stop: int) -> tuple[Any, ...]:
 def _answers(query: Callable[..., Any], given: tuple[Any, ...], rows: int) -> NDArray[Any] | None:
     """Return a query's numbers, None where it fails or returns something else."""
     try:
-        answered = as_array(query(*given), "query")
+        answer = query(*given)
+        if isinstance(answer, np.ma.MaskedArray):
+            answer = np.ma.filled(as_floats(answer), np.nan)
+        answered = as_array(answer, "query")
     except (Exception, SystemExit):  # whatever a function of theirs raises
         return None
     return answered if answered.shape == (rows,) and answered.dtype.kind in "biuf" else None

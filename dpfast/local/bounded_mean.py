@@ -13,11 +13,12 @@ import polars as pl
 from flint import arb
 from numpy.typing import NDArray
 
-from dpfast.arguments import Numeric, Special, Threads
-from dpfast.columns import BLOCK_ROWS, borrow
+from dpfast.arguments import Numeric, Private, Special, Threads
+from dpfast.columns import BLOCK_ROWS
 from dpfast.columns.declarations import AnyColumn, Numbers, wrong_columns
 from dpfast.columns.fresh import fresh_array
 from dpfast.columns.grid import Bounds, check_bounds
+from dpfast.columns.private import borrow_numbers
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import ball
 from dpfast.kernels.local.means import one_bit_reports
@@ -31,7 +32,9 @@ from dpfast.threads import share, thread_count
 
 __all__ = ["BooleanReports", "BoundedMean", "NumberRows"]
 
-NumberRows: TypeAlias = Annotated[Numbers | AnyColumn | Numeric, Special(lambda: wrong_columns(least=0, most=32))]
+NumberRows: TypeAlias = Annotated[
+    Numbers | AnyColumn | Sequence[Any] | Numeric, Private(lambda: wrong_columns(least=0, most=32, private=True))
+]
 BooleanReports: TypeAlias = Annotated[
     AnyColumn | Sequence[Any] | bool | np.bool_,
     Special(lambda: (1, 0.5, "report", b"1", [0.5], [1], ["a"], {1: 2}, {1}, object(), np.ones(3), pl.Series([1]))),
@@ -106,7 +109,8 @@ class BoundedMean:
         Parameters
         ----------
         values
-            A column of numbers of any kind that `dpfast.laplace` takes, or one number.
+            A column of numbers of any kind that `dpfast.laplace` takes, or one number. In a list, whatever is no number
+            counts as null does: as the middle of the bounds.
         random
             None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
         threads
@@ -118,7 +122,7 @@ class BoundedMean:
             A column of Booleans, without nulls; lists come back as NumPy arrays.
 
         """
-        column = borrow(values)
+        column = borrow_numbers(values, "values", None)
         low, high = check_bounds(self.bounds)
         keystream = Keystream(random_source(random).key())
         released = fresh_array(column.length, np.dtype(np.uint8))

@@ -18,9 +18,10 @@ from dpfast.columns import Column, borrow
 from dpfast.columns.candidates import LARGEST_NUMBER, as_series, read_candidates
 from dpfast.columns.declarations import AnyColumn, Numbers, TypedColumn, wrong_columns
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.elements import flatten
 from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.local.plain_values import flatten, is_plain, number_rows, objects_of
+from dpfast.local.plain_values import is_plain, number_rows, objects_of
 
 __all__ = ["Categories", "Responses", "borrow_responses", "fit_categories", "read_categories"]
 
@@ -38,9 +39,8 @@ def _wrong_categories() -> Iterator[object]:
 
 def _wrong_responses() -> Iterator[object]:
     for value in wrong_columns(least=0, most=32, whole=True):
-        # One value of any kind, and a flat list, have rows of no category.
-        flat = isinstance(value, list) and not isinstance(value[0], list)
-        if not flat and not is_plain(value):
+        # One value of any kind, and a list, have rows of no category.
+        if not isinstance(value, list) and not is_plain(value):
             yield value
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns.lists import library_of
-from dpfast.errors import ColumnError
 
-__all__ = ["flatten", "is_plain", "number_rows", "objects_of"]
+__all__ = ["is_plain", "number_rows", "objects_of"]
 
 _NO_CATEGORY = -1
 
@@ -22,32 +21,6 @@ def is_plain(value: object) -> bool:
     plain = (str, bytes, numbers.Number, np.generic, datetime.date, datetime.time, datetime.timedelta)
     # pandas, which need not be installed, has a null of its own.
     return value is None or isinstance(value, plain) or type(value).__name__ == "NAType"
-
-
-def flatten(values: list[Any] | tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]]:
-    """Return the rows of a list, or of lists in lists, and their shape as an array.
-
-    The shape is public.
-
-    Raises
-    ------
-    ColumnError
-        Lists in a list have different lengths, or stand beside other values.
-
-    Examples
-    --------
-    >>> flatten([["a", None], ["b", 5]])
-    (['a', None, 'b', 5], (2, 2))
-
-    """
-    rows, shape = list(values), [len(values)]
-    while rows and isinstance(rows[0], (list, tuple)):
-        width = len(rows[0])
-        if not all(isinstance(row, (list, tuple)) and len(row) == width for row in rows):
-            raise ColumnError("values must be a list of rows, or of lists of one length each; pass a flat list")
-        rows = [value for row in rows for value in row]
-        shape.append(width)
-    return rows, tuple(shape)
 
 
 def objects_of(values: Any) -> list[Any] | None:

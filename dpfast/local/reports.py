@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns import Column, borrow
+from dpfast.columns.elements import flatten
 from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError
-from dpfast.local.plain_values import flatten, is_plain
+from dpfast.local.plain_values import is_plain
 
 __all__ = ["codes_of", "give_reports", "read_bitsets", "read_bools", "read_numbers"]
 

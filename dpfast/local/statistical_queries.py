@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.arguments import Number, Special, Threads, Whole
-from dpfast.errors import BudgetExceededError, DataError, LedgerError, ParameterError, Words
+from dpfast.columns.elements import array_of_list, as_floats
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.exact.amounts import budget_units
 from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.local_oracle import Values, length_of, take_rows
@@ -216,7 +217,9 @@ class LocalStatisticalQueries:
         ----------
         query
             A function that takes rows, as a column of the kind of ``values``, and returns a number from 0 to 1 for each
-            of them, or a Boolean, depending on that row alone. What lies outside is clamped, NaN and null are 1/2.
+            of them, or a Boolean, depending on that row alone. What lies outside is clamped; NaN, null and whatever is
+            no number are 1/2. Where it fails, or does not return a number for each row, it is asked again about both
+            halves, down to single rows, so that one on which it fails is 1/2 too: an error would tell of it.
         threads
             As for `dpfast.laplace`.
 
@@ -229,8 +232,6 @@ class LocalStatisticalQueries:
         ------
         BudgetExceededError
             All queries are asked.
-        DataError
-            The function failed, or did not return a number for each row. The part of the rows is used up.
 
         """
         if not callable(query):
@@ -242,22 +243,22 @@ class LocalStatisticalQueries:
         each = len(self._order) // self.queries
         part = self._order[self._asked * each : (self._asked + 1) * each]
         self._asked += 1
-        reports = self._report(query, take_rows(self._values, part), each, threads)
-        if reports is None:
-            raise DataError("query must return a number for each row; it failed, or returned something else")
+        numbers = self._numbers(query, part)
+        reports = self._mean.randomize(numbers, random=self._random, threads=threads)
         return float(self._mean.estimate(reports)["mean"][0])
 
-    def _report(self, query: Callable[[Any], Any], rows: Any, each: int, threads: object) -> Any:
-        """Return reports, None where there are none: whatever went wrong may quote a row."""
-        try:
-            numbers = _as_floats(query(rows))
-            if numbers.shape != (each,):
-                return None
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException:
-            return None
-        return self._mean.randomize(numbers, random=self._random, threads=threads)  # type: ignore[arg-type]
+    def _numbers(self, query: Callable[[Any], Any], part: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what a query says of rows, NaN where it fails."""
+        numbers, spans = np.full(part.size, np.nan), [(0, part.size)]
+        while spans:
+            start, stop = spans.pop()
+            found = _asked(query, take_rows(self._values, part[start:stop]), stop - start)
+            if found is not None:
+                numbers[start:stop] = found
+            elif stop - start > 1:
+                middle = (start + stop) // 2
+                spans += [(start, middle), (middle, stop)]
+        return numbers
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("statistical queries cannot be pickled or copied: each copy would ask the same rows again")
@@ -267,11 +268,19 @@ class LocalStatisticalQueries:
         return f"LocalStatisticalQueries({len(self._order)} rows, queries={self.queries})"
 
 
-def _as_floats(results: Any) -> NDArray[np.float64]:
-    """Return what a query returned as floats, NaN for nulls."""
-    if isinstance(results, pl.Series):
-        results = results.cast(pl.Float64).to_numpy()
-    if not isinstance(results, np.ndarray) or results.dtype.kind not in "biuf":
-        listed = results.to_pylist() if hasattr(results, "to_pylist") else results
-        results = [np.nan if value is None else value for value in listed]
-    return np.array(results, np.float64)
+def _asked(query: Callable[[Any], Any], rows: Any, count: int) -> NDArray[np.float64] | None:
+    """Return a query's numbers, NaN for what is none; None where it fails or returns something else."""
+    try:
+        results = query(rows)
+        if isinstance(results, pl.Series):
+            results = results.cast(pl.Float64).to_numpy()
+        if isinstance(results, np.ma.MaskedArray) or not isinstance(results, np.ndarray):
+            results = results.to_pylist() if hasattr(results, "to_pylist") else list(results)
+            results = array_of_list(results, 1)
+        elif results.dtype.kind not in "biuf":
+            results = array_of_list(results.tolist(), 1)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # whatever a function of theirs raises
+        return None
+    return as_floats(results) if results.shape == (count,) else None

@@ -11,9 +11,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
-from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.queries import QuantileQuery
-from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, PlannedQuery
+from dpfast.releases.planned_queries import (
+    Combined,
+    DrawnModes,
+    DrawnQuantiles,
+    DrawnTogether,
+    NoisyMeasure,
+    PlannedQuery,
+)
 
 __all__ = ["answer"]
 
@@ -35,7 +41,7 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
     elif planned.query.kind == "mean":
         columns = _mean(planned, *noisy)
     else:
-        reach = half_width(part.mechanism, part.scale, _MISS)
+        reach = part.steps(_MISS)
         values, exponent = planned.query.values, part.measure.step_exponent
         scale = values.distances(np.full(total.size, part.scale * 2.0**exponent))
         lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
@@ -55,20 +61,28 @@ def _mean(
 ) -> tuple[pl.Series | NDArray[Any], ...]:
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
+    Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the
+    bounds, the mean of all groups together is shown (Spark: of a block of groups). The quotient would be one of the
+    bounds, most of the time; the interval is that of the quotient, and says how little is known of the group.
+
     The interval combines those of sum and count, each missing with half the probability (a union bound).
     """
     summed, counted = planned.parts
     assert isinstance(summed, NoisyMeasure)
-    assert isinstance(counted, NoisyMeasure)
-    values, limits = planned.query.values, planned.query.limits
+    assert isinstance(counted, (NoisyMeasure, Combined))
+    # All of it from the middle of the bounds on, in the whole numbers that the values are.
+    values, (low, high) = planned.query.values, planned.query.limits
     step = 2.0**summed.measure.step_exponent
     middle = summed.measure.centre * Fraction(step)
-    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * step
-    reach_of_count = half_width(counted.mechanism, counted.scale, _MISS / 2)
+    reach, reach_of_count = summed.steps(_MISS / 2) * step, counted.reach(_MISS / 2)
     sums = total * step
     rows = np.maximum(count, 1).astype(np.float64)
     fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
+    together = sums.sum() / max(float(count.sum(dtype=np.float64)), 1.0)
+    noise = np.hypot(summed.deviation * step, together * counted.deviation) / rows
+    value = np.where(2 * noise < float(high - low) / 2, sums / rows, together)
     lower = np.minimum((sums - reach) / fewest, (sums - reach) / most)
     upper = np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    value, low, high = (values.near(middle, beyond, *limits) for beyond in (sums / rows, lower, upper))
-    return value, values.distances(summed.scale * step / rows), low, high
+    shown = (values.near(middle, beyond, low, high) for beyond in (np.clip(value, lower, upper), lower, upper))
+    value_shown, lower_shown, upper_shown = shown
+    return value_shown, values.distances(summed.scale * step / rows), lower_shown, upper_shown

@@ -169,7 +169,7 @@ def read_cells(request: Request) -> Cells:
     _check_order(keys, names, workload)
     unit = replace(unit, max_groups=min(unit.max_groups, workload.cells))
     budget = request.read_budget()
-    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group)
+    grouping = Grouping(entries, keys, unit.column, *request.limits)
     aggregation = prepare(request.open(), grouping, [Measure("rows")])
     return Cells(workload, ", ".join(names), unit, budget, aggregation)
 

@@ -10,8 +10,9 @@ import numpy as np
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Laplace
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Choice, Number, Real, Special
-from dpfast.columns.declarations import Numbers, wrong_columns
+from dpfast.arguments import Choice, Number, Real
+from dpfast.columns.declarations import NumberColumn
+from dpfast.columns.private import borrow_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
@@ -21,14 +22,14 @@ from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
 from dpfast.stability.answers import Cost, StableAnswer, give, pay
 from dpfast.stability.instability import LARGEST, edges, interquartile_range_of, interquartile_scale_of
-from dpfast.stability.named import borrow_numbers, floats_of
+from dpfast.stability.named import floats_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
 from dpfast.stability.subsample_and_aggregate import Dataset
 
 __all__ = ["BASE", "Values", "interquartile_scale"]
 
 BASE = Number(1.001, 16)
-Values: TypeAlias = Annotated[Numbers, Special(wrong_columns)]
+Values: TypeAlias = NumberColumn
 _CONSTANTS = Choice(("book",), optional=True)
 
 

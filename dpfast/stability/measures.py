@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Choice, Number, Real, Special
 from dpfast.columns.grid import Bounds
+from dpfast.columns.private import borrow_numbers
 from dpfast.errors import ParameterError
 from dpfast.stability.instability import (
     LARGEST,
@@ -20,7 +21,7 @@ from dpfast.stability.instability import (
     rows_until_wide,
 )
 from dpfast.stability.interquartile_scale import BASE, Values
-from dpfast.stability.named import Bounded, OptionalGrid, borrow_numbers, floats_of, points_of, read_grid_of
+from dpfast.stability.named import Bounded, OptionalGrid, floats_of, points_of, read_grid_of
 from dpfast.stability.release_if_stable import column_of
 from dpfast.stability.rows import Data, read_rows
 from dpfast.stability.smooth import gaps_around, smooth_sensitivity_of

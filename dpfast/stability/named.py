@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Special
-from dpfast.columns import BLOCK_ROWS, Column, borrow, dimensions
+from dpfast.columns import BLOCK_ROWS, Column
+from dpfast.columns.elements import as_floats
 from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid
-from dpfast.errors import ColumnError, ParameterError
+from dpfast.columns.private import borrow_numbers
+from dpfast.errors import ParameterError
 from dpfast.mechanisms.quantiles.quantiles import place_points
 from dpfast.stability.rows import Rows
 
-__all__ = ["Bounded", "OptionalGrid", "borrow_numbers", "floats_of", "load_points", "points_of", "read_grid_of"]
+__all__ = ["Bounded", "OptionalGrid", "floats_of", "load_points", "points_of", "read_grid_of"]
 
 _FINENESS = 40
 
@@ -41,13 +43,6 @@ def read_grid_of(bounds: Any, grid: Any) -> PublicGrid:
         least = int(np.frexp(upper / 2.0 - lower / 2.0)[1]) + 1 - _FINENESS
         grid = float(np.ldexp(1.0, max(least, int(np.frexp(max(abs(lower), abs(upper)))[1]) - 53, -959)))
     return public_grid((lower, upper), grid, whole=False)
-
-
-def borrow_numbers(values: Any, argument: str) -> Column:
-    """Borrow a column of numbers in one dimension."""
-    if dimensions(values) != 1:
-        raise ColumnError(f"{argument} must be a column of numbers; pass one dimension")
-    return borrow(values, argument)
 
 
 def load_points(rows: Rows, grid: PublicGrid, neighbors: Neighbors) -> Callable[[], NDArray[np.int64]]:
@@ -80,7 +75,7 @@ def floats_of(column: Column, largest: float, neighbors: Neighbors) -> NDArray[n
     parts = [np.empty(0)]
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
-        block = column.block(start, stop).astype(np.float64)
+        block = as_floats(column.block(start, stop))
         missing = column.missing(start, stop)
         absent = np.isnan(block) if missing is None else np.isnan(block) | missing
         if neighbors == "add_remove":

@@ -10,6 +10,7 @@ from dpfast.accounting.events import Approximate, Pure
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Special
 from dpfast.columns.grid import Bounds
+from dpfast.columns.private import borrow_numbers
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import written_below
 from dpfast.ledger.payment import Payer, read_payment
@@ -18,7 +19,7 @@ from dpfast.randomness import Random, random_source
 from dpfast.stability.answers import Cost, StableAnswer, give, pay
 from dpfast.stability.instability import median_of
 from dpfast.stability.interquartile_scale import Values
-from dpfast.stability.named import OptionalGrid, borrow_numbers, points_of, read_grid_of
+from dpfast.stability.named import OptionalGrid, points_of, read_grid_of
 from dpfast.stability.smooth import smooth_noise, smooth_sensitivity_of
 from dpfast.stability.subsample_and_aggregate import Dataset
 

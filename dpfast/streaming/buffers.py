@@ -33,9 +33,9 @@ the sum has at most 6 products and 5 sums, each off by u / 8, so |D f| <= 4 u. T
 
     sqrt(sum of d_t**2) <= |C D x| + sqrt(T) (3/2 m + 8) u.                                            (*)
 
-u is 2**-51 times 64 standard deviations of the widest buffer, so that the second part is about T sigma 2**-44 or less.
-It is part of the sensitivity: the bound (*) is what noise is calibrated to and what ledgers are charged for, and it
-holds also where increments were chosen after seeing earlier figures.
+u is 2**-51 times 65 standard deviations of the widest buffer, or up to twice that, so that the second part is about
+T sigma 2**-44 or less. It is part of the sensitivity: the bound (*) is what noise is calibrated to and what ledgers are
+charged for, and it holds also where increments were chosen after seeing earlier figures.
 
 **From (*) to the event.** Let d_t depend on what was published before, with sum of d_t**2 <= S**2 always. Then all
 steps together are as private as one Gaussian mechanism of sensitivity S, by every measure. Proof: append a step so that
@@ -45,9 +45,18 @@ signs, plus S**2 / (2 sigma**2). With N_t = exp(i y (d_1 G_1 + ... + d_t G_t) + 
 variable of variance S**2 sigma**2, and the log ratio has exactly the law of one Gaussian mechanism's. That law fixes
 all divergences; dropping the appended step and rounding are post-processing. (Also Smith, Thakurta 2022.)
 
-**The range.** A buffer beyond 2**51 u rounds a little more than this says. It takes 64 standard deviations, a
-probability below exp(-2048) for a step of a counter, below what noise made from keys of 256 bits can promise anyway:
-guarantees here are computational in AES.
+**The range.** In (*) a buffer beyond 2**51 u = 65 of its standard deviations at least would round by more than is said
+there. Let M be this mechanism with independent, truly random words, and M* the same with buffers of unlimited length,
+to which all of the above applies: M* has the guarantee exactly. Both draw alike until a buffer of M is beyond, which
+hardly happens: v_j is a sum of past z_t times powers of rate_j. The part of their G_t is normal, of the standard
+deviation that u is made from or less, and beyond 64 of it with a probability below 2 exp(-2048). The rest is rounding:
+of w_t, by g / 2 <= sigma / 128, of mean 0 given the past but for less than exp(-80000) sigma, since sigma is 64 g or
+more, and so (Azuma) beyond 3/4 of a deviation with a probability below 2 exp(-4608); and of a_j, by 5/8 u a step, below
+2**-12 of a deviation over 2**32 steps. Over 2**32 steps, 2**32 counters and 8 buffers M and M* are within 2**-2860 of
+each other. What is promised of this package is promised of words made by AES from keys of 256 bits: nobody who cannot
+tell AES from random words can tell the outputs from those of a mechanism that has the guarantee exactly (Mironov,
+Pandey, Reingold, Vadhan 2009). M* is that mechanism, and 2**-2860 disappears beside the chance of 2**-256 to guess the
+key. This is no licence for caps that AES does not dwarf, as that of 44.4 scales at which 64 bits of a word end.
 
 **What fails without the brackets.** A test has a stream of zeros and one with a single 1, float64 buffers that are not
 rounded to multiples of u, and noise that makes both publish the same: z and z' then differ by more than (*).
@@ -85,7 +94,7 @@ __all__ = ["BLOCK", "BufferedToeplitz", "Grid"]
 BLOCK = 1 << 16
 """Counters that are advanced at a time: few enough for their buffers to stay in a cache."""
 
-#: Bits of a buffer, and standard deviations that fit into them.
+#: Bits of a buffer, and standard deviations that fit into them: 64 and what rounding adds, see the module.
 _RANGE, _DEVIATIONS = 51, 65.0
 #: The noise has from 2**6 steps of the grid on, and up to scales of 2**25 a grid of ones or finer.
 _FINENESS, _LARGEST_ONES = 6, 24

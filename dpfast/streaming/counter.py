@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.events import Single
 from dpfast.arguments import Number, Whole
-from dpfast.columns import Column, dimensions
+from dpfast.columns import Column
 from dpfast.columns.declarations import WholeColumn
-from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError, Words
+from dpfast.columns.private import borrow_integers
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.randomness import RandomSource, process_mark
 from dpfast.streaming.keeping import PATH, StateFile, read_path
 from dpfast.streaming.method import Method, State
@@ -352,9 +352,7 @@ class ContinualCounter:
     def _read(self, increments: Any, *, single: bool = False) -> tuple[Column, NDArray[np.int64]]:
         if single and self.counters > 1:
             raise ParameterError("increments", Words("a run"), "of a single counter", "call step for each of the steps")
-        if dimensions(increments) > 1:
-            raise ColumnError("increments must be one column, or a number; flatten them, a counter for each entry")
-        column = borrow_integers(increments, "increments", "round them, or count in smaller units")
+        column = borrow_integers(increments, "increments", "round them, or count in smaller units", alone=True)
         if not single and column.length != self.counters:
             has = Words(f"of {column.length} rows")
             raise ParameterError("increments", has, f"of {self.counters}, one for each counter")

@@ -13,6 +13,7 @@ from dpfast.accounting.events import Pure
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Real, Whole
 from dpfast.columns.declarations import WholeColumn
+from dpfast.columns.private import borrow_integers
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import ball, float_above, working_precision, written_below
@@ -22,7 +23,6 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.randomness import Keystream, Purpose, Random, process_mark, random_source
-from dpfast.streaming.rows import borrow_rows
 
 __all__ = ["PanPrivateDensity"]
 
@@ -144,7 +144,8 @@ class PanPrivateDensity:
         Parameters
         ----------
         members
-            Their numbers; other numbers and nulls are nobody's, and are left out.
+            Their numbers; other numbers and nulls are nobody's, and are left out, as is whatever in a list is no whole
+            number.
 
         Raises
         ------
@@ -154,7 +155,7 @@ class PanPrivateDensity:
             The estimate has been released, or the process was forked.
 
         """
-        column = borrow_rows(members, "members", "give the numbers of members")
+        column = borrow_integers(members, "members", "give the numbers of members")
         self._check()
         numbers = column.block(0, column.length).astype(np.int64)
         kept = (numbers >= 0) & (numbers < self.population)

@@ -8,31 +8,25 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.arguments import Numeric, Special
-from dpfast.columns import Column, dimensions
+from dpfast.arguments import Private
+from dpfast.columns import Column
 from dpfast.columns.declarations import AnyColumn, wrong_columns
-from dpfast.columns.saturating import borrow_integers
-from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.columns.private import borrow_integers
+from dpfast.errors import ParameterError, Words
 
-__all__ = ["Increments", "Values", "borrow_rows", "sums_of_rows", "whole_numbers"]
+__all__ = ["Increments", "Values", "sums_of_rows", "whole_numbers"]
 
 #: One number for each counter; a number for a single one.
 Increments: TypeAlias = Annotated[
-    AnyColumn | Sequence[Numeric] | int, Special(lambda: [*wrong_columns(least=0, whole=True), 0.5])
+    AnyColumn | Sequence[Any] | int, Private(lambda: [*wrong_columns(least=0, whole=True, private=True), 0.5])
 ]
 #: One number for each row.
 Values: TypeAlias = Annotated[
-    AnyColumn | Sequence[int] | None, Special(lambda: [*wrong_columns(whole=True), [1] * 17], optional=True)
+    AnyColumn | Sequence[Any] | None,
+    Private(lambda: [*wrong_columns(whole=True, private=True), [1] * 17], optional=True),
 ]
 _HALF, _LOW, _FAR = 20, (1 << 20) - 1, 1 << 42
 _ROUND = "round them, or count in smaller units"
-
-
-def borrow_rows(values: Any, argument: str, mend: str) -> Column:
-    """Borrow a column of whole numbers, of one dimension."""
-    if dimensions(values) != 1:
-        raise ColumnError(f"{argument} must be a column of one dimension; {mend}")
-    return borrow_integers(values, argument, mend)
 
 
 def whole_numbers(column: Column) -> NDArray[np.int64]:
@@ -63,7 +57,7 @@ def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int
     (array([1, 0, 2]), array([4, 0, 3]))
 
     """
-    codes = borrow_rows(groups, "groups", "give whole numbers")
+    codes = borrow_integers(groups, "groups", "give whole numbers")
     numbers = whole_numbers(codes)
     kept = (numbers >= 0) & (numbers < counters)
     missing = codes.missing(0, codes.length)
@@ -71,7 +65,7 @@ def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int
         kept &= ~missing
     if values is None:
         return np.bincount(numbers[kept], minlength=counters).astype(np.int64)
-    column = borrow_rows(values, "values", _ROUND)
+    column = borrow_integers(values, "values", _ROUND)
     if column.length != codes.length:
         raise ParameterError("values", Words(f"of {column.length} rows"), f"of {codes.length}, as groups are")
     places, moved = numbers[kept], np.clip(whole_numbers(column), *bounds)[kept]

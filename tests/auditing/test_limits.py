@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
@@ -17,10 +20,10 @@ CASES = [(0, 1), (1, 1), (3, 100), (100, 100), (50_000, 100_000), (10, 100_000),
 def test_they_are_the_quantiles_of_the_beta_distribution_rounded_outward(happened, trials, miss):
     low, high = lower_limit(happened, trials, miss), upper_limit(happened, trials, miss)
     best = beta.ppf(miss, happened, trials - happened + 1) if happened else 0.0
-    assert best * (1 - 1e-7) <= low <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= low <= best * (1 + 1e-9)
     if happened < trials:
         most = beta.isf(miss, happened + 1, trials - happened)
-        assert most * (1 - 1e-9) <= high <= most * (1 + 1e-7)
+        assert most * (1 - 1e-9) <= high <= most * (1 + 1e-9)
     else:
         assert high == 1.0
 
@@ -42,6 +45,42 @@ def test_they_miss_as_seldom_as_they_say(probability):
         below = sum(p for k, p in enumerate(chances) if upper_limit(k, 60, miss) < probability)
         assert above <= miss
         assert below <= miss
+
+
+def at_least(k, n, p):
+    """The exact tail, in rational numbers."""
+    return sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k, n + 1))
+
+
+@pytest.mark.parametrize("trials", [1, 2, 7, 61])
+@pytest.mark.parametrize("miss", [1e-300, 5e-7, 0.05, 0.5, 0.7, 0.999999, 1 - 2**-53, Fraction(1, 3)])
+def test_they_are_the_best_floats_on_the_safe_side(trials, miss):
+    """By exact tails: they are safe, and their neighbours among floats are not; also above 1/2, where k/n is below."""
+    exactly = Fraction(miss)
+    for k in sorted({0, 1, trials // 3, trials // 2, trials - 1, trials}):
+        low, high = lower_limit(k, trials, miss), upper_limit(k, trials, miss)
+        if k == 0:
+            assert low == 0.0
+        else:
+            assert at_least(k, trials, Fraction(low)) <= exactly
+            assert at_least(k, trials, Fraction(math.nextafter(low, 1))) > exactly
+        if k == trials:
+            assert high == 1.0
+        else:
+            assert 1 - at_least(k + 1, trials, Fraction(high)) <= exactly
+            assert 1 - at_least(k + 1, trials, Fraction(math.nextafter(high, 0))) > exactly
+
+
+@pytest.mark.parametrize("trials", [10**9, 10**12, 10**12 + 1, 2**62])
+def test_any_number_of_trials_has_limits(trials):
+    for k in (0, 5, trials // 2, trials - 5, trials):
+        for miss in (5e-7, 0.9):
+            low, high = lower_limit(k, trials, miss), upper_limit(k, trials, miss)
+            assert 0 <= low <= 1
+            assert 0 <= high <= 1
+            assert miss > 0.5 or low <= k / trials <= high
+            assert abs(low - k / trials) < 10 / math.sqrt(trials)
+            assert abs(high - k / trials) < 10 / math.sqrt(trials)
 
 
 def test_quick_limits_are_a_little_wider():

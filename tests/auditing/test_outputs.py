@@ -83,6 +83,24 @@ TELLING = {
     "an empty array": lambda x: np.zeros(x),
     "the shape of an array": lambda x: np.zeros((2, 3) if x else (3, 2)),
     "the type of an array": lambda x: np.zeros(3, np.int64 if x else np.float64),
+    "a float32 and a float64": lambda x: np.float32(0.5) if x else np.float64(0.5),
+    "a float and a float64": lambda x: 0.5 if x else np.float64(0.5),
+    "a longdouble": lambda x: np.longdouble(1) if x else np.float64(1),
+    "an int8 and an int64": lambda x: np.int8(1) if x else np.int64(1),
+    "a truth and a number": lambda x: True if x else 1,
+    "Python's and NumPy's truth": lambda x: True if x else np.True_,
+    "a list and a tuple": lambda x: [1] if x else (1,),
+    "a list and an array": lambda x: [1] if x else np.array([1]),
+    "a set and a frozen one": lambda x: {1} if x else frozenset({1}),
+    "a fraction and a decimal": lambda x: Fraction(1) if x else Decimal(1),
+    "arrays of two types": lambda x: np.zeros(3, np.float32 if x else np.float64),
+    "arrays of longdouble": lambda x: np.zeros(3, np.longdouble if x else np.float64),
+    "series of two types": lambda x: pl.Series([1], dtype=pl.Int8 if x else pl.Int64),
+    "series of pandas of two types": lambda x: pd.Series([1], dtype="int8" if x else "int64"),
+    "arrays of Arrow of two types": lambda x: pa.array([1], pa.int8() if x else pa.int64()),
+    "frames of two types": lambda x: pl.DataFrame({"a": pl.Series([1], dtype=pl.Int8 if x else pl.Int64)}),
+    "frames of two libraries": lambda x: (pl if x else pd).DataFrame({"a": [1]}),
+    "a null of another type": lambda x: pl.Series([None], dtype=pl.String if x else pl.Int64),
     "an array of no dimension": lambda x: np.array(x),
     "an array of text": lambda x: np.array(["a", "ab"[x]]),
     "a masked array": lambda x: np.ma.masked_array([1, 2], [False, bool(x)]),
@@ -146,6 +164,28 @@ BATCHES = {
     "a masked array": lambda x, n: np.ma.masked_array(np.ones(n), np.full(n, bool(x))),
     "other shapes": lambda x, n: np.zeros((n, 1 + x)),
 }
+
+
+#: Batches that differ in their form alone, which all outputs of one batch share.
+FORMS = {
+    "arrays": lambda x, n: np.zeros(n, np.float32 if x else np.float64),
+    "whole numbers": lambda x, n: np.zeros(n, np.int8 if x else np.int64),
+    "longdouble": lambda x, n: np.zeros(n, np.longdouble if x else np.float64),
+    "series": lambda x, n: pl.Series([1] * n, dtype=pl.Int8 if x else pl.Int64),
+    "frames": lambda x, n: pl.DataFrame({"a": pl.Series([1] * n, dtype=pl.Float32 if x else pl.Float64)}),
+    "names": lambda x, n: pl.DataFrame({"ab"[x]: [1] * n}),
+    "libraries": lambda x, n: (pl if x else pd).DataFrame({"a": [1] * n}),
+    "a list and an array": lambda x, n: [1] * n if x else np.ones(n, np.int64),
+    "arrays of Arrow": lambda x, n: pa.array([1] * n, pa.int8() if x else pa.int64()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_form_of_a_batch_tells(name):
+    found = dpf.audit(FORMS[name], 0, 1, 1.0, samples=400, batched=True)
+    assert not found.passed
+    assert (found.happened, found.happened_elsewhere) == (200, 0)
+    assert dpf.audit(lambda x, n: FORMS[name](1, n), 0, 1, 0.0, samples=400, batched=True).passed
 
 
 @pytest.mark.parametrize("name", BATCHES)
@@ -231,7 +271,7 @@ def test_errors_are_outputs_with_a_kind_and_a_message():
 
 
 def test_what_cannot_be_audited_is_refused():
-    with pytest.raises(ParameterError, match=r"every call raises ZeroDivis.*; call it once by hand"):
+    with pytest.raises(ParameterError, match=r"every call raises ZeroDivisionError; call it once by hand"):
         dpf.audit(lambda x: 1 // 0, 0, 1, 1.0, samples=100)
     with pytest.raises(ParameterError, match="was one that returned a Opaque; let the mechanism return"):
         dpf.audit(lambda x: Opaque(), 0, 1, 1.0, samples=100)
@@ -244,6 +284,58 @@ def test_what_cannot_be_audited_is_refused():
         dpf.audit(out_of_memory, 0, 1, 1.0, samples=100)
     with pytest.raises(KeyboardInterrupt):
         dpf.audit(interrupted, 0, 1, 1.0, samples=100)
+
+
+def nested(x):
+    made = []
+    for _ in range(3000):
+        made = [made]
+    return made
+
+
+def in_itself(x):
+    made = [x]
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize("mechanism", [nested, in_itself, lambda x: {"a": nested(x)}, lambda x: (in_itself(x),)])
+def test_what_has_no_end_is_refused(mechanism):
+    with pytest.raises(ParameterError, match="nested more than 100 deep, or that hold themselves"):
+        dpf.audit(mechanism, 0, 1, 1.0, samples=100)
+    with pytest.raises(ParameterError, match="nested more than 100 deep, or that hold themselves"):
+        dpf.audit(lambda x, n: [mechanism(x)] * n, 0, 1, 1.0, samples=100, batched=True)
+
+
+class OwnError(BaseException):
+    """Of no class of Python's errors, and without words."""
+
+    def __str__(self):
+        raise ValueError
+
+
+def test_errors_of_every_class_are_outputs():
+    def raising(x):
+        if x:
+            raise OwnError
+        return 0
+
+    found = dpf.audit(raising, 0, 1, 1.0, samples=100)
+    assert (found.passed, found.raised) == (False, 100)
+    with pytest.raises(ParameterError, match="raises OwnError"):
+        dpf.audit(raising, 1, 1, 1.0, samples=100)
+    with pytest.raises(ParameterError, match="one that raised OwnError"):
+        dpf.audit(lambda x, n: raising(1), 0, 1, 1.0, samples=100, batched=True)
+    with pytest.raises(KeyboardInterrupt):
+        dpf.audit(lambda x, n: interrupted(x), 0, 1, 1.0, samples=100, batched=True)
+
+
+def test_long_messages_end_between_two_words():
+    def talking(x):
+        raise TypeError("word " * 200)
+
+    with pytest.raises(ParameterError, match=r"raises TypeError; call it once by hand \((word )+\.\.\.\)$"):
+        dpf.audit(talking, 0, 1, 1.0, samples=100)
 
 
 def out_of_memory(x):
@@ -276,7 +368,7 @@ def test_all_numbers_tell_a_little(seed):
         0, 1, 1.5, samples=12_000, batched=True,
     )  # fmt: skip
     assert not found.passed
-    assert "classifier" in found.event
+    assert "score" in found.event
 
 
 def test_inputs_may_be_anything():

@@ -35,6 +35,20 @@ def fails(x):
     raise ValueError(f"no {x}\\nat all")
 
 
+class Own(BaseException):
+    pass
+
+
+def own(x, n=1):
+    raise Own("words")
+
+
+def endless(x):
+    made = []
+    made.append(made)
+    return made
+
+
 class Held:
     @staticmethod
     def right(x):
@@ -110,7 +124,7 @@ MISTAKES = [
     ),
     (["mine.py:left"], 2, "mine.py has no left"),
     (["mine.py:text"], 2, "mine.py:text is no function"),
-    (["mine.py:fails"], 2, "one of which every call raises ValueError: no 0"),
+    (["mine.py:fails"], 2, "one of which every call raises ValueError; call it once by hand (no 0 at all)"),
     (["mine.py:few", "--batched"], 2, "FUNCTION must be a function whose outputs can be compared, but was one that"),
     (["mine.py:right", "--x", "ann"], 2, "--x must be written as in Python, but was ann; write a string as --x"),
     (["mine.py:right", "--epsilon", "-1"], 2, "--epsilon must be a number from 0 to 1"),
@@ -119,7 +133,24 @@ MISTAKES = [
     (["mine.py:right", "--confidence", "1"], 2, "--confidence must be a number above 0 and below 1"),
     (["mine.py:right", "--set", "chance"], 2, "--set chance cannot be read; write for example --set scale=2.0"),
     (["mine.py:right", "--set", "chance=much"], 2, "--set chance must be written as in Python"),
-    (["mine.py:right", "--set", "none=1"], 2, "every call raises TypeError"),
+    (
+        ["mine.py:right", "--set", "none=1"],
+        2,
+        "FUNCTION(x, none=...): got an unexpected keyword argument 'none'; --set",
+    ),
+    (
+        ["mine.py:many", "--batched", "--set", "n=1"],
+        2,
+        "multiple values for argument 'n'; --set names its other arguments",
+    ),
+    (["mine.py:right", "--batched"], 2, "FUNCTION(x, n): too many positional arguments; leave --batched out"),
+    (["mine.py:many"], 2, "FUNCTION(x): missing a required argument: 'n'"),
+    (
+        ["mine.py:own", "--batched"],
+        2,
+        "one that raised Own; let FUNCTION(x, n) return n outputs, or leave --batched out",
+    ),
+    (["mine.py:endless"], 2, "nested more than 100 deep"),
     (["mine.py:right", "--out", "figures.doc"], 2, "--out 'figures.doc' must end in one of"),
     (["mine.py:right", "--out", "trips.csv"], 4, "--out 'trips.csv' exists; give another name, or --overwrite"),
     (["mine.py:right", "--out", "no/figures.csv"], 4, "the folder 'no' of --out does not exist"),

@@ -258,6 +258,16 @@ def test_a_function_of_the_users_own_is_not_taken_for_ours():
         register_functions(connection)
 
 
+@pytest.mark.parametrize("temporary", ["", "TEMPORARY "])
+@pytest.mark.parametrize("name", ["dpf_laplace", "dpf_randomized_response_text"])
+@pytest.mark.parametrize("config", [{}, {"allow_unsigned_extensions": True}])
+def test_a_macro_of_the_users_own_is_named_and_never_called_in_place_of_ours(temporary, name, config):
+    connection = duckdb.connect(config=config)
+    connection.execute(f"CREATE {temporary}MACRO {name}(n, scale) AS n")
+    with pytest.raises(ParameterError, match=f"a macro that is called {name}; run DROP MACRO {name} first"):
+        register_functions(connection)
+
+
 # ------------------------------------------------------------------------------------ how often DuckDB draws, by query
 
 

@@ -61,22 +61,22 @@ def test_every_neighbour_of_small_samples(law, selection, neighbors):
 
 
 def test_the_excess_is_within_the_bound(seed):
-    """Thresholds on 1,000 points with noisy labels: of 300 draws fewer than 1 in 10 miss the bound of 1 in 20.
+    """Thresholds on 1,000 points with noisy labels: of 30 draws at most 5 miss the bound that 1 in 100 may miss.
 
-    It fails less than once in 10**4 runs, and in fact hardly ever, the bound being loose.
+    Were so many to miss it, it would fail with probability 4.9e-7 for each rule of selection.
     """
     generator = np.random.default_rng(seed)
     points = generator.integers(0, 1000, 5000)
     labels = (points >= 400) ^ (generator.random(5000) < 0.2)
     predictions = points >= np.arange(1000)[:, None]
     errors = (predictions != labels).mean(axis=1)
-    bound = dpf.selection_error(1000, 0.5, 1 / 5000, miss=0.05)
+    bound = dpf.selection_error(1000, 0.5, 1 / 5000, miss=0.01)
     random = SeededRandom(seed)
     for selection in ("permute_and_flip", "exponential"):
         drawn = [
             dpf.select_concept(predictions, labels, epsilon=0.5, selection=selection, random=random) for _ in range(30)
         ]
-        assert np.mean(errors[drawn] - errors.min() > bound) <= 0.1
+        assert (errors[drawn] - errors.min() > bound).sum() <= 5
 
 
 def test_edges():
@@ -90,5 +90,8 @@ def test_edges():
     unknown = np.full(4, np.nan)
     assert dpf.select_concept(np.full((2, 4), np.nan), unknown, epsilon=1.0, random=SeededRandom(1)) in (0, 1)
     with pytest.raises(ParameterError, match="as labels are"):
-        dpf.select_concept([["1"]], [1], epsilon=0.1, ledger=ledger)
+        dpf.select_concept(np.array([["1"]]), np.array([1]), epsilon=0.1, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
+    # Of lists no error says what they hold: what is no label is never right.
+    mixed = [["1", None, 2.0], [1, object(), "2"]]
+    assert dpf.select_concept(mixed * 1, [1, None, "2"], epsilon=100.0, random=SeededRandom(1)) == 1

@@ -73,7 +73,7 @@ def test_the_eta_of_the_reference_would_cost_less_than_it_was_given():
     [
         (lambda: LinearLearner(2, 10, epsilon=1.0).learn(np.zeros((10, 3))), "examples"),
         (lambda: LinearLearner(2, 10, epsilon=1.0).learn(np.zeros((9, 2))), "examples"),
-        (lambda: LinearLearner(2, 1, epsilon=1.0).learn([["a", "b"]]), "examples"),
+        (lambda: LinearLearner(2, 1, epsilon=1.0).learn(np.array([["a", "b"]])), "examples"),
     ],
 )
 def test_bad_input(call, argument):

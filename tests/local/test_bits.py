@@ -95,7 +95,7 @@ def test_bits_are_those_of_the_definition(epsilon):
 def test_rows_without_a_further_word_are_finished_exactly(epsilon, monkeypatch):
     """With no words for ties all of them take the exact path: about one row in 256, and as many ones as the law says.
 
-    A binomial share six standard deviations away fails once in 10**9 runs.
+    A binomial share six standard deviations away fails once in 5 * 10**8 runs.
     """
     monkeypatch.setattr("dpfast.local.bits._FURTHER", 0)
     n = 200_000

@@ -166,7 +166,7 @@ def test_fast_and_exact_agree(k, epsilon, dtype):
 @pytest.mark.statistical
 @pytest.mark.parametrize("categories", [4, ["a", "b", "c", "d"]])
 def test_frequencies(categories):
-    """Chi-squared with 3 degrees of freedom below 30 for each of 5 contents: fails by chance once in 1e5 runs."""
+    """Chi-squared with 3 degrees of freedom below 40 for each of 5 contents: fails by chance once in 1e7 runs."""
     n, epsilon = 200_000, 1.5
     w = math.exp(epsilon) + 3
     contents = [0, 1, 2, 3, 9] if categories == 4 else ["a", "b", "c", "d", "z"]
@@ -177,7 +177,7 @@ def test_frequencies(categories):
         expected = n * np.array([math.exp(epsilon) / w if c == place else 1 / w for c in range(4)])
         if place == 4:
             expected = np.full(4, n / 4)
-        assert ((counts - expected) ** 2 / expected).sum() < 30
+        assert ((counts - expected) ** 2 / expected).sum() < 40
 
 
 KINDS = [
@@ -290,7 +290,6 @@ def test_what_stood_in_a_row_is_not_in_the_buffers():
         (pa.table({"a": ["a"]}), ["a", "b"], ColumnError),
         (pl.Series([["a"]]), ["a", "b"], ColumnError),
         (np.ma.masked_array(["a"], [True]), ["a", "b"], ColumnError),
-        ([["a"], ["a", "b"]], ["a", "b"], ColumnError),
         (pl.Series(["a"], dtype=pl.Enum(["a"])), [1, 2], ColumnError),
         (pd.Series(["a"], dtype=pd.ArrowDtype(pa.string_view())), ["a", "b"], ParameterError),
         (object(), ["a", "b"], ColumnError),

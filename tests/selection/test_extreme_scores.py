@@ -17,6 +17,7 @@ import pytest
 from noise.goodness import rejects
 
 import dpfast as dpf
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.errors import ColumnError, DataError
 from dpfast.mechanisms.selection.noisy_max import report_noisy_max
 from dpfast.mechanisms.selection.probabilities import selection_probabilities
@@ -252,3 +253,17 @@ def test_modes_and_quantiles_of_releases(values):
     assert released.shape[0] == 2
     assert set(released["worst"].to_list()) <= {0, INT64.max, INT64.min}
     assert released["half"].is_between(-100, 100).all()
+
+
+@pytest.mark.parametrize("mechanism", [dpf.laplace, dpf.gaussian])
+def test_no_integer_of_a_list_is_refused_and_none_moves_far(mechanism):
+    """Beside a float an integer is clamped where float64 is exact: the next one must not move further than by 1."""
+    for beyond in (2**70, -(10**400), 2**53 + 1, 2**63):
+        assert mechanism([beyond, 1], 1.0).dtype == np.int64
+        assert abs(mechanism([beyond, 1.5], 1.0)[0]) < 2**53 + 1000
+        assert isinstance(mechanism(beyond, 1.0), int)
+    for size in (2**53 - 1, 2**53, 2**60, 2**64, 10**30):
+        rows = [borrow_saturating([[number, 0.5]], "values").block(0, 1)[0] for number in (size, size + 1)]
+        assert 0 <= rows[1] - rows[0] <= 1
+    with pytest.raises(ColumnError):
+        mechanism([1.5, True], 1.0)

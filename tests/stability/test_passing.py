@@ -98,7 +98,7 @@ def test_the_optimal_test_passes_most_often():
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", TESTS)
 def test_draws_follow_the_probabilities(kind, seed):
-    """Passes within 5.5 standard deviations of what is expected, for 6 distances: fails one run in 4 million."""
+    """Passes within 5.5 standard deviations of what is expected, for 6 distances: fails one run in 2 million."""
     source, passing, runs = SeededRandom(seed), made(kind, 1.0, 0.05), 3000
     for distance in range(6):
         passed = sum(passing.passes(distance, source) for _ in range(runs))

@@ -176,7 +176,7 @@ def test_nothing_is_spent_before_a_refusal():
     for call in (
         lambda: dpf.release_if_stable({"a": [1]}, "mode", epsilon=1, delta=1e-6, ledger=ledger),
         lambda: dpf.release_if_stable(pl.DataFrame({"a": [1]}), "mode", epsilon=1, delta=1e-6, ledger=ledger),
-        lambda: dpf.release_if_stable(["a"], "median", bounds=(0, 1), epsilon=1, delta=1e-6, ledger=ledger),
+        lambda: dpf.release_if_stable(np.array(["a"]), "median", bounds=(0, 1), epsilon=1, delta=1e-6, ledger=ledger),
         lambda: dpf.propose_test_release([1], max, bound=1, epsilon=1, delta=1e-6, ledger=ledger),
         lambda: dpf.propose_test_release(
             [1], "median", bound=1, bounds=(0, 1), epsilon=1, delta=1e-6, ledger=ledger, random=SeededRandom(1)

@@ -92,7 +92,7 @@ def test_smooth_means_are_near_where_answers_agree():
 
 @pytest.mark.statistical
 def test_votes_are_of_permute_and_flip(seed):
-    """Row 7-3: of 3 candidates, the runner-up by 2 votes within 5.5 standard deviations: fails one in 20 million."""
+    """Row 7-3: of 3 candidates, the runner-up by 2 votes within 5.5 standard deviations: fails one run in 5 million."""
     made, runs = VotedMode(("a", "b", "c"), budget_units(1.0, "epsilon")), 1500
     answers = [b"0"] * 4 + [b"1"] * 2 + [b""] * 3
     source = SeededRandom(seed)

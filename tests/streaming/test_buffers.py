@@ -13,7 +13,7 @@ import dpfast as dpf
 from dpfast.errors import ParameterError
 from dpfast.randomness import SystemRandom
 from dpfast.strategies.square_root import SquareRoot
-from dpfast.streaming.buffers import BLOCK, BufferedToeplitz
+from dpfast.streaming.buffers import BLOCK, BufferedToeplitz, Grid
 from dpfast.streaming.fitting import buffers_for
 from dpfast.streaming.method import LARGEST_TOTAL
 from dpfast.streaming.square_root import SquareRootCounter
@@ -287,3 +287,24 @@ def test_no_norm_is_exceeded_by_the_operators():
         whole = np.abs(parts.sum(0))
         assert (np.abs(parts) <= whole * (1 + 1e-9)).all()
         assert (whole >= 0.5 - 1e-9).all()
+
+
+@pytest.mark.parametrize("horizon", [1, 10, 1000, 10**6, 2**32])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 37.5, 2.0**30])
+def test_no_buffer_leaves_its_range(horizon, scale):
+    """What the module says of the range: beyond it with a probability below 2**-2860, over all steps and counters.
+
+    The soundness rule on caps (2) allows none that AES does not dwarf.
+    """
+    losses = buffers_for(horizon).losses
+    widest = max(np.sqrt(Buffers(loss[None], np.ones(1)).energy(np.array([horizon]))[0]) for loss in losses)
+    grid = Grid(scale, scale * widest)
+    deviation, step = scale * widest, 2.0**grid.exponent
+    assert 2.0 ** (51 + grid.unit) >= 65 * deviation
+    assert scale >= 64 * step
+    rounded = horizon * 5 / 8 * 2.0**grid.unit
+    assert rounded < deviation / 8
+    # All but that must stay below 64 deviations of normal noise and 3/4 of one that rounding makes: in bits.
+    normal = 64**2 / 2 / np.log(2) - 1
+    azuma = (0.75 * deviation) ** 2 / (2 * (step / 2 * widest) ** 2) / np.log(2) - 1
+    assert min(normal, azuma) - np.log2(2.0**32 * 2.0**32 * 8) > 2860

@@ -127,7 +127,7 @@ def test_rows_are_counted_and_added_up():
 
 def test_what_is_wrong_is_refused_before_anything_happens():
     counter = dpf.continual_count(4, epsilon=1.0, counters=2)
-    for given in ([1.0, 2.0], np.array([1.5, 2.5]), ["a", "b"], [True, False]):
+    for given in (np.array([1.0, 2.0]), np.array([1.5, 2.5]), np.array(["a", "b"]), np.array([True, False])):
         with pytest.raises(ColumnError):
             counter.step(given)
     for given in ([1], [1, 2, 3], 5):

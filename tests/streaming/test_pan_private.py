@@ -113,15 +113,15 @@ def test_the_code_plays_figure_12_2():
 
 
 def test_figures_have_the_declared_law():
-    """Mean and variance of 30,000 counters; false failure below 1e-6."""
+    """Mean and variance of 30,000 counters in 20 steps; false failure below 1e-7 (6 standard errors)."""
     method = PanPrivate(20, unit(max_steps=2), epsilon(2))
     assert method.noise.scale == 6.0
     state, random = method.begin(30_000), SeededRandom(8)
     for step in range(1, 21):
         figures = state.advance(np.full(30_000, 2), LARGEST_TOTAL, random, 1)
         errors = figures - 2 * step
-        assert abs(errors.mean()) < 5.5 * math.sqrt(method.mean_variance() / 30_000)
-        assert abs(errors.var() / method.mean_variance() - 1) < 5.5 * math.sqrt(5 / 30_000)
+        assert abs(errors.mean()) < 6 * math.sqrt(method.mean_variance() / 30_000)
+        assert abs(errors.var() / method.mean_variance() - 1) < 6 * math.sqrt(5 / 30_000)
 
 
 def test_the_attack_on_figure_12_1_fails():
@@ -162,15 +162,15 @@ def test_golden_losses_of_a_random_bit():
 
 
 def test_bits_have_the_declared_law():
-    """Ones among 200,000 members that occurred and as many that did not; false failure below 1e-6."""
+    """Ones among 200,000 members that occurred and as many that did not; false failure below 1e-7."""
     size = 200_000
     seen = dpf.PanPrivateDensity(2 * size, 1.0, random=SeededRandom(6))
     for _ in range(2):
         # However often: the last draw counts.
         seen.arrive(np.arange(size))
     share = seen.state[:size].mean(), seen.state[size:].mean()
-    assert abs(share[0] - 0.5 - seen.bias) < 5 * 0.5 / math.sqrt(size)
-    assert abs(share[1] - 0.5) < 5 * 0.5 / math.sqrt(size)
+    assert abs(share[0] - 0.5 - seen.bias) < 5.5 * 0.5 / math.sqrt(size)
+    assert abs(share[1] - 0.5) < 5.5 * 0.5 / math.sqrt(size)
 
 
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])

@@ -102,7 +102,9 @@ def open_in(connection: Any, source: RandomSource) -> bool:
             try:
                 _load(cursor, loaded, table, number)
             except (OSError, Error):
-                raise UnavailableError("DuckDB does not open the library") from None
+                setting = cursor.execute("SELECT current_setting('enable_external_access')").fetchall()
+                why = "" if setting[0][0] else ", because enable_external_access is false: it loads no extension then"
+                raise UnavailableError(f"DuckDB does not open the library{why}") from None
             _numbers[connection] = number
     return True
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Threads
-from dpfast.columns import Column, borrow, borrow_scale
+from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
@@ -128,7 +129,7 @@ def gaussian(values: Values, scale: Scale, *, random: Random = None, threads: Th
     (dtype('int64'), True)
 
     """
-    column = borrow(values)
+    column = borrow_saturating(values, "values")
     scales = borrow_scale(scale, column.length)
     return column.rebuild(gaussian_noise(column, scales, random_source(random), threads))
 

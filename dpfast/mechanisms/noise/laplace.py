@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Threads
-from dpfast.columns import Column, borrow, borrow_scale
+from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
 from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
@@ -71,7 +72,8 @@ def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Thr
     values
         An int64, int32, uint32, float64 or float32 column: Polars Series, PyArrow Array or ChunkedArray,
         NumPy array of any shape, pandas Series, list, number, or any object with the Arrow PyCapsule
-        methods. Nulls stay null; NaN and infinities are refused.
+        methods. Nulls stay null; NaN and infinities are refused. Integers of Python are clamped to int64, and to
+        2**53 in a list that holds floats too.
     scale
         The Laplace scale b = sensitivity / epsilon in the unit of the values: a positive number, or a column
         with one for every row. Between 2**-960 and 2**960, for integers at most 2**60.
@@ -119,7 +121,7 @@ def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Thr
 9.74e+288), but was -1
 
     """
-    column = borrow(values)
+    column = borrow_saturating(values, "values")
     scales = borrow_scale(scale, column.length)
     return column.rebuild(laplace_noise(column, scales, random_source(random), threads))
 

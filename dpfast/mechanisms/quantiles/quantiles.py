@@ -268,6 +268,9 @@ def place_points(
     """Write the number of each value's nearest point, from 1 on, 0 for null and NaN."""
     valid = np.ones(values.size, np.uint8) if missing is None else (~missing).view(np.uint8)
     centre = grid.lower - 1
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # of a signalling NaN NumPy would warn
+            values = values.astype(np.float64, copy=False)
     if grid.doublings:
         floats = values.astype(np.float64, copy=False)
         shape = MANTISSA, grid.finest, grid.doublings
@@ -276,7 +279,7 @@ def place_points(
     if values.dtype.kind == "f":
         half = -grid.exponent // 2
         factors = 2.0**half, 2.0 ** (-grid.exponent - half)
-        round_floats(values.astype(np.float64, copy=False), valid, *factors, grid.lower, grid.upper, centre, out)
+        round_floats(values, valid, *factors, grid.lower, grid.upper, centre, out)
         return
     steps = values.astype(np.int64, copy=False)
     if grid.exponent > 0:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dpfast.arguments import Whole
 from dpfast.columns import dimensions
 from dpfast.columns.declarations import WholeColumn
-from dpfast.columns.saturating import borrow_integers, borrow_saturating
+from dpfast.columns.private import borrow_integers
+from dpfast.columns.saturating import borrow_saturating
 from dpfast.errors import ColumnError, DataError, ParameterError
 from dpfast.exact.balls import ball, float_above, working_precision
 from dpfast.kernels.selection.argmax import GUMBEL
@@ -61,7 +62,7 @@ def exponential_sparse(
     scores
         Their scores, the higher the better: a column of the same length as for `exponential`. A score may be 0 or
         negative. Integers beyond plus and minus 2**53 count as these. An entry that is null in either column is
-        passed over.
+        passed over, and so is an index in a list that is no whole number.
     domain_size
         The number of candidates, from 1 to 2**63.
     epsilon, sensitivity, monotonic, random
@@ -132,10 +133,9 @@ def exponential_sparse(
 
 def _read_entries(indices: WholeColumn, scores: Score, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the candidates of the domain that have a score, each once, and their scores as float64, exactly."""
-    for argument, values in (("indices", indices), ("scores", scores)):
-        if dimensions(values) != 1:
-            raise ColumnError(f"{argument} must be a column; pass one dimension, with one entry for each candidate")
     places = borrow_integers(indices, "indices", "cast them to int64")
+    if dimensions(scores) != 1:
+        raise ColumnError("scores must be a column; pass one dimension, with one entry for each candidate")
     weights = borrow_saturating(scores, "scores")
     length = places.length
     if weights.length != length:

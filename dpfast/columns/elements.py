@@ -1,0 +1,137 @@
+"""Elements of lists as numbers: each read by itself, and never refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.columns.lists import library_of
+
+__all__ = ["LARGEST", "LOWEST", "array_of_list", "as_floats", "as_integer", "flatten", "is_number"]
+
+_NUMBERS = (int, float, np.bool_, np.integer, np.floating, Fraction, Decimal)
+LOWEST, LARGEST = -(2**63), 2**63 - 1
+_MOST_DIMENSIONS = 32
+
+
+def flatten(values: Any, dimensions: int | None = None, row: tuple[int, ...] = ()) -> tuple[list[Any], tuple[int, ...]]:
+    """Return the elements of a list, or of lists in lists, and their shape as an array.
+
+    Parameters
+    ----------
+    values
+        A list or tuple. What stands where a list of a certain length is due and is none counts as one of None alone:
+        the length is that of the first list there, and is public.
+    dimensions
+        How deep the lists are; None for as deep as the first element of each is a list.
+    row
+        The lengths where no list says them.
+
+    Examples
+    --------
+    >>> flatten([["a", None], "c", ["b", 5], ["d"]])
+    (['a', None, None, None, 'b', 5, None, None], (4, 2))
+    >>> flatten([1, [2]], dimensions=1)
+    ([1, [2]], (2,))
+
+    """
+    elements, shape = list(values), [len(values)]
+    while len(shape) < (_MOST_DIMENSIONS if dimensions is None else dimensions):
+        if dimensions is None and not (elements and isinstance(elements[0], (list, tuple))):
+            break
+        rows = [_as_row(value) for value in elements]
+        declared = row[len(shape) - 1] if row else 0
+        width = next((len(held) for held in rows if held is not None), declared)
+        gap = [None] * width
+        elements = [value for held in rows for value in (held if held is not None and len(held) == width else gap)]
+        shape.append(width)
+    return elements, tuple(shape)
+
+
+def array_of_list(values: Any, dimensions: int, row: tuple[int, ...] = ()) -> NDArray[np.float64]:
+    """Return the numbers of lists, NaN for whatever is none; integers beyond float64 become infinite.
+
+    Examples
+    --------
+    >>> array_of_list([1, None, "2", Fraction(1, 2), 10**400], 1)
+    array([1. , nan, nan, 0.5, inf])
+
+    """
+    elements, shape = flatten(values, dimensions, row)
+    if set(map(type, elements)) <= {int, float}:
+        try:
+            return np.array(elements, np.float64).reshape(shape)
+        except OverflowError:
+            pass
+    return np.array([_as_float(value) for value in elements], np.float64).reshape(shape)
+
+
+def is_number(value: object) -> bool:
+    """Return whether an element of a list is a real number, NaN and Booleans among them.
+
+    Examples
+    --------
+    >>> is_number(Fraction(1, 2)), is_number("2")
+    (True, False)
+
+    """
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
+
+
+def as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers in float64 of their own, without a warning, now or later, which would tell what is among them.
+
+    Numbers beyond float64 become infinite, and signalling NaN, of which any sum would warn, becomes the quiet one.
+    """
+    with np.errstate(all="ignore"):
+        floats: NDArray[np.float64] = array.astype(np.float64)
+        floats += 0.0
+    return floats
+
+
+def _as_row(value: Any) -> list[Any] | None:
+    """Return what stands for a row of several numbers as a list of them, None of anything else."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    names = ("to_pylist", "to_list", "tolist") if library_of(value) else ()
+    try:
+        row: Any = next((getattr(value, name)() for name in names if hasattr(value, name)), None)
+    except Exception:  # of an expression, which has no elements
+        return None
+    return row if isinstance(row, list) else None
+
+
+def _as_float(value: Any) -> float:
+    if not is_number(value):
+        return np.nan
+    try:
+        with np.errstate(all="ignore"):
+            return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+    except Exception:  # a signalling NaN's, or a class's own
+        return np.nan
+
+
+def as_integer(value: Any) -> int | None:
+    """Return a whole number within int64, larger ones clamped; None of anything else.
+
+    Examples
+    --------
+    >>> as_integer(2.0), as_integer(2.5), as_integer(-(2**70)), as_integer("2")
+    (2, None, -9223372036854775808, None)
+
+    """
+    if not is_number(value):
+        return None
+    try:
+        if value != value:
+            return None
+        clamped = min(max(value, LOWEST), LARGEST)
+        return int(clamped) if int(clamped) == clamped else None
+    except Exception:  # a signalling NaN's, or a class's own
+        return None
