@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, TypeAlias
 
+import numpy as np
+
 from dpfast.arguments import Numeric, Special, is_numeric
 from dpfast.columns.grid import LARGEST_BOUND, check_bounds, no_bounds
 from dpfast.errors import ParameterError
@@ -55,7 +57,7 @@ def ordered_bounds(bounds: object) -> ReadBounds:
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         lower, upper = bounds
         kind = next((kind for kind in _KINDS if isinstance(lower, kind)), None)
-        if kind is not None or any(isinstance(upper, kind) for kind in _KINDS):
+        if kind is not None or any(isinstance(upper, kind) for kind in (*_KINDS, np.datetime64, np.timedelta64)):
             return _temporal(bounds, kind)
         if isinstance(lower, Decimal) or isinstance(upper, Decimal):
             return _decimal(bounds)

@@ -321,3 +321,75 @@ def test_rows_that_are_spilled(kind, tmp_path, monkeypatch):
             check(data, told, kind, what, expected_of(kind, what, way), asked)
         data, told = source_of(frame, way, tmp_path)
         check(data, told, kind, "unit", expected_of(kind, "unit", way), asked_of(kind, "unit"))
+
+
+KEYS = {
+    "Binary": (pl.Binary, [b"a", b"\xff" * 20]),
+    "decimals": (pl.Decimal(38, 3), [Decimal(-2), Decimal("1.5")]),
+    "Time": (pl.Time, [dt.time(1), dt.time(2)]),
+    "Duration": (pl.Duration("ns"), [dt.timedelta(1), dt.timedelta(2)]),
+    "Int128": (pl.Int128, [1, 2**100]),
+    "Datetime of a zone": (pl.Datetime("ms", "Asia/Tokyo"), [NOON, NOON.replace(year=9998)]),
+}
+
+
+@pytest.mark.parametrize("rule", ["policy", "weighted", "iterated", "threshold", "optimal"])
+@pytest.mark.parametrize("kind", KEYS)
+def test_every_rule_selects_keys_of_every_type(kind, rule):
+    """Each key has 500 units or more, of which a rule needs 7 (`KeyShare.needed`).
+
+    A policy's sums end 8 deviations above its threshold, so that one of the 180 keys is missed with a probability of at
+    most 180 * 6.3e-16, below 1.2e-13; the other rules' sums lie further above theirs.
+    """
+    dtype, keys = KEYS[kind]
+    frame = pl.DataFrame(
+        {
+            "k": pl.Series([*keys * 2000, *[None] * 500], dtype=dtype),
+            "h": ["x"] * 4500,
+            "u": [row % 1500 for row in range(4500)],
+        }
+    )
+    unit = {"privacy_unit": "u", "max_groups": 3, "max_rows_per_group": 2}
+    for data in (frame, frame.lazy()):
+        ledger = dpf.Ledger(epsilon=20.0, delta=1e-5)
+        shown = dpf.release(
+            data, ["k", "h"], ledger=ledger, epsilon=20.0, delta=1e-5, key_selection=rule, n=dpf.count(), **unit
+        ).frame
+        assert shown.schema["k"] == frame.schema["k"]
+        assert shown["k"].to_list() == [None, *keys]
+
+
+def test_limits_that_are_chosen_serve_decimals_and_times():
+    """Noise is Gaussian; its scales, which the release tells, are less than a twentieth of what is allowed.
+
+    So false failures of the noise alone are below 2 * 3 * 2.8e-89.
+    """
+    rows = 6000
+    frame = pl.DataFrame(
+        {
+            "u": [row % 1500 for row in range(rows)],
+            "p": pl.Series([Decimal("1.25")] * rows, dtype=pl.Decimal(9, 2)),
+            "t": [MOMENTS[0]] * rows,
+            "d": [dt.timedelta(hours=3)] * rows,
+        }
+    )
+    whole_day = (MOMENTS[0] - dt.timedelta(days=1), MOMENTS[0] + dt.timedelta(days=1))
+    shown = dpf.release(
+        frame,
+        ledger=dpf.Ledger(epsilon=50.0, delta=1e-6),
+        privacy_unit="u",
+        max_groups="auto",
+        max_rows_per_group="auto",
+        epsilon=50.0,
+        delta=1e-6,
+        s=dpf.sum("p", bounds=(0, 9)),
+        t=dpf.mean("t", bounds=whole_day),
+        d=dpf.sum("d", bounds=(dt.timedelta(0), dt.timedelta(days=1))),
+    ).frame
+    for name, exact, allowed in (
+        ("s", Decimal(7500), 600),
+        ("t", MOMENTS[0], dt.timedelta(hours=5)),
+        ("d", rows * dt.timedelta(hours=3), rows * dt.timedelta(minutes=30)),
+    ):
+        assert shown[f"{name}_scale"].item() * 20 < allowed
+        assert abs(shown[name].item() - exact) < allowed
