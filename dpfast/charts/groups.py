@@ -109,6 +109,9 @@ def draw_groups(
     _dress(axes, [_label(shown, by, row) for row in range(shown.height)])
     if unit == "days":
         _date(axes)
+        if values.size and not reach.any() and values.min() == values.max():
+            # Around one moment there would be years.
+            axes.set_xlim(values[0] - 1, values[0] + 1)
     elif places_of is None:
         axes.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
     else:
