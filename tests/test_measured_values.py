@@ -18,7 +18,7 @@ from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.columns.values import Decimals, Moments, values_of
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.grouping.counting import round_integers, saturate_wide, scale_integers
-from dpfast.releases.query_measures import measures_of, of_column
+from dpfast.releases.query_measures import measures_of, of_columns
 
 UTC = dt.UTC
 HERE, LATER = dt.datetime(2024, 1, 1, tzinfo=UTC), dt.datetime(2025, 1, 1, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_contributions_are_the_formula_and_within_the_sensitivity(kind, seed):
         if not dtype.is_temporal() or isinstance(dtype, pl.Duration):
             asked.append(dpf.sum("x", bounds=bounds))
         for query in asked:
-            known = of_column(query, dtype)
+            known = of_columns(query, {"x": dtype})
             try:
                 measure = measures_of(known)[0]
             except ParameterError:

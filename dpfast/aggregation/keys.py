@@ -13,6 +13,7 @@ from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.comparable import as_read, comparable, has_room, is_integer, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
 
@@ -45,9 +46,12 @@ class KeyColumn:
     dtype
         That expression's dtype.
     values
-        The column itself (a null column as one of floats where it is binned).
+        The column itself (a null column as one of floats where it is binned), or the numbers of bins of a column that
+        is not compared as float64.
     bins
         The bins, if it has any.
+    edges
+        What ``values`` are compared with, if it has bins.
 
     """
 
@@ -56,6 +60,7 @@ class KeyColumn:
     dtype: pl.DataType
     values: pl.Expr
     bins: Bins | None = None
+    edges: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ class PublicKeys:
 
     def refuse_duplicates(self) -> None:
         """Refuse keys that are not unique as values of the data's dtypes (Soundness rule 19)."""
-        if not self.native.is_unique().all():
+        # Not all versions of Polars know what is unique where there is no column.
+        unique = self.native.is_unique().all() if self.native.width else self.given.height < 2
+        if not unique:
             raise duplicate_keys()
 
 
@@ -125,12 +132,18 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
             raise ColumnError(
                 f"cannot bin the column {name!r} of dtype {dtype_name(dtype)}; bins need integers, decimals or floats"
             )
-        edges = pl.Series(entry.edges, dtype=pl.Float64)
+        ticks = whole_edges(values_of(dtype), entry.edges, name)
+        edges = pl.Series(entry.edges, dtype=pl.Float64) if ticks is None else pl.Series(ticks, dtype=pl.Int128)
         values = pl.col(name).cast(pl.Float64) if dtype == pl.Null or is_wide(dtype) else pl.col(name)
-        place = pl.lit(edges).search_sorted(pl.col(name).cast(pl.Float64).fill_nan(None), side="right")
-        inside = (place > 0) & (place < len(edges))
+        compared = values.cast(pl.Float64).fill_nan(None)
+        if ticks is not None:
+            compared = pl.col(name).to_physical().cast(pl.Int128)
+        place = pl.lit(edges).search_sorted(compared, side="right")
+        inside = (place > 0) & (place < len(edges)) & compared.is_not_null()
         number = pl.when(inside).then(place - 1).otherwise(None).cast(pl.UInt32)
-        return KeyColumn(name, number, pl.UInt32(), values, entry)
+        if ticks is not None:
+            return KeyColumn(name, number, pl.UInt32(), number.cast(pl.Float64), entry, tuple(range(len(entry.edges))))
+        return KeyColumn(name, number, pl.UInt32(), values, entry, entry.edges)
     if dtype.is_float():
         raise ColumnError(
             f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key: write dpf.bins({name!r}, edges) in its "
@@ -192,7 +205,7 @@ def _code_columns(
     coded_exprs = []
     for column, series, native in zip(columns, cast, natives, strict=True):
         if column.bins is not None:
-            edges = np.array(column.bins.edges, np.float64)
+            edges = np.array(column.edges, np.float64)
             coded.append(CodedKeys(series, edges=edges))
             coded_exprs.append(column.values)
         else:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.errors import CommandError, shortened
-from dpfast.cli.files import CSV_SUFFIXES, read_keys, read_schema
+from dpfast.cli.errors import CommandError, shortened, tell
+from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, PrivacyUnitWarning
 
 if TYPE_CHECKING:
     from dpfast.queries import Bins
@@ -35,24 +36,24 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
         Something on the command line does not serve.
 
     """
-    import dpfast as dpf
-
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     schema = read_schema(given["schema"])
     by = _read_by(given["by"], given["bins"])
-    has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in given["files"])
+    dataset = dataset_name(given["files"], given["dataset"])
     asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema)
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
-    keys_use_schema = keys is not None and given["keys"].lower().endswith(CSV_SUFFIXES)
+    keys_use_schema = keys is not None and is_csv(given["keys"])
+    declared = None if keys_use_schema and not any(map(is_csv, given["files"])) else schema
     try:
-        return dpf.plan(
-            list(given["files"]),
+        data, declared = take_data(given["files"], declared)
+        plan = _plan(
+            data,
             by,
             split=_read_split(given["split"]),
             keys=keys,
-            dataset=dataset_name(given["files"], given["dataset"]),
-            schema=None if keys_use_schema and not has_csv else schema,
+            dataset=dataset,
+            schema=declared,
             **asked,
         )
     except ParameterError as error:
@@ -62,6 +63,21 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
             raise
         # What the library would have written instead is no option of a shell.
         raise CommandError(f"--{str(error).rpartition(';')[0]}; {_SPLIT_MEND}") from None
+    if given["privacy_unit"] is None:
+        tell(f"{_NO_UNIT}; name the column that says whose row it is: --unit COLUMN, or say --unit row")
+    return plan
+
+
+_NO_UNIT = "without --unit each row is a privacy unit, and whoever has several rows is protected for each of them alone"
+
+
+def _plan(*arguments: Any, **asked: Any) -> Plan:
+    """Plan, and leave the warning about the unit to the shell's own line."""
+    import dpfast as dpf
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyUnitWarning)
+        return dpf.plan(*arguments, **asked)
 
 
 _SPLIT_MEND = "write for example --split count=1,fare_sum=3"

@@ -13,7 +13,7 @@ from dpfast.arguments import Numeric, Special, is_numeric
 from dpfast.columns.grid import LARGEST_BOUND, check_bounds, no_bounds
 from dpfast.errors import ParameterError
 
-__all__ = ["AddedBounds", "OrderedBounds", "ReadBounds", "ordered_bounds", "show_bounds"]
+__all__ = ["AddedBounds", "NumberBounds", "OrderedBounds", "ReadBounds", "ordered_bounds", "show_bounds"]
 
 _NUMBERS: TypeAlias = tuple[Numeric | Decimal, Numeric | Decimal]
 _DURATIONS: TypeAlias = tuple[datetime.timedelta, datetime.timedelta]
@@ -34,13 +34,20 @@ def _no_ordered() -> Iterator[object]:
     yield from ((Decimal("NaN"), 1), (Decimal(2), Decimal(1)), (0, Decimal("Infinity")), (0, Decimal("1e301")))
 
 
+def _no_numbers() -> Iterator[object]:
+    yield from _no_ordered()
+    yield from ((datetime.timedelta(0), datetime.timedelta(1)), (datetime.time(1), datetime.time(2)))
+
+
+#: Of numbers alone.
+NumberBounds: TypeAlias = Annotated[_NUMBERS, Special(_no_numbers)]
 #: Of values that can be added up.
 AddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS, Special(_no_ordered)]
 #: Of values that are ordered, and have differences.
 OrderedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _DATES | _TIMES, Special(_no_ordered)]
 
 
-def ordered_bounds(bounds: object) -> ReadBounds:
+def ordered_bounds(bounds: object, argument: str = "bounds") -> ReadBounds:
     """Return two bounds of one kind, numbers as floats, or both as decimals where one is.
 
     Raises
@@ -58,13 +65,13 @@ def ordered_bounds(bounds: object) -> ReadBounds:
         lower, upper = bounds
         kind = next((kind for kind in _KINDS if isinstance(lower, kind)), None)
         if kind is not None or any(isinstance(upper, kind) for kind in (*_KINDS, np.datetime64, np.timedelta64)):
-            return _temporal(bounds, kind)
+            return _temporal(bounds, kind, argument)
         if isinstance(lower, Decimal) or isinstance(upper, Decimal):
-            return _decimal(bounds)
-    return check_bounds(bounds)
+            return _decimal(bounds, argument)
+    return check_bounds(bounds, argument)
 
 
-def _temporal(bounds: Any, kind: type | None) -> ReadBounds:
+def _temporal(bounds: Any, kind: type | None, argument: str) -> ReadBounds:
     lower, upper = bounds
     try:
         # A moment is a date, too.
@@ -76,12 +83,12 @@ def _temporal(bounds: Any, kind: type | None) -> ReadBounds:
         allowed = (
             "two dates, datetimes, timedeltas or times, both with a time zone or both without, the lower one first"
         )
-        mend = "write for example bounds=(datetime(2024, 1, 1), datetime(2025, 1, 1))"
-        raise ParameterError("bounds", bounds, allowed, mend)
+        mend = f"write for example {argument}=(datetime(2024, 1, 1), datetime(2025, 1, 1))"
+        raise ParameterError(argument, bounds, allowed, mend)
     return lower, upper
 
 
-def _decimal(bounds: Any) -> ReadBounds:
+def _decimal(bounds: Any, argument: str) -> ReadBounds:
     """Return bounds, of which one is a decimal at least, as decimals."""
     allowed = "two finite numbers, the lower one first, of magnitude up to 1e300"
     read = [
@@ -90,7 +97,7 @@ def _decimal(bounds: Any) -> ReadBounds:
         if _is_finite(bound)
     ]
     if len(read) < 2 or not read[0] < read[1]:
-        raise ParameterError("bounds", bounds, allowed, 'write for example bounds=(0, Decimal("99.99"))')
+        raise ParameterError(argument, bounds, allowed, f'write for example {argument}=(0, Decimal("99.99"))')
     return read[0], read[1]
 
 

@@ -9,6 +9,8 @@ integers. Answers come back in the column's own type.
 from __future__ import annotations
 
 import datetime
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -23,10 +25,12 @@ from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import PublicGrid
 from dpfast.errors import ColumnError, ParameterError
 
-__all__ = ["NUMBERS", "Decimals", "Moments", "ValueKind", "values_of"]
+__all__ = ["LARGEST_TICK", "NUMBERS", "Decimals", "Moments", "ValueKind", "values_of", "whole_edges", "within"]
 
 Shown: TypeAlias = "pl.Series | NDArray[Any]"
 
+#: No value is as large in magnitude.
+LARGEST_TICK = 2**127 - 1
 _MOST = 2**63 - 1
 _MOST_DECIMAL = 10**38 - 1
 _DAY_SECONDS = 86_400
@@ -71,8 +75,22 @@ class ValueKind:
             return float(lower), float(upper)
         raise ParameterError("bounds", bounds, f"two numbers for the column {column!r}, which holds no times")
 
+    def edges(self, edges: Sequence[Any], column: str) -> tuple[Fraction, ...] | None:
+        """Return edges in ticks, exactly; None where values are compared with them as float64.
+
+        Raises
+        ------
+        ParameterError
+            They are of another kind than the column.
+
+        """
+        return None
+
     def refuse_sum(self, column: str) -> None:
         """Refuse to add up values of which there is no sum."""
+
+    def refuse_product(self, column: str) -> None:
+        """Refuse to multiply values of which there is no product."""
 
     def refuse_grid(self, grid: object, column: str) -> None:
         """Refuse a distance between points, where there is another one already."""
@@ -93,9 +111,12 @@ class ValueKind:
         shown: Shown = np.clip(float(middle) + beyond, float(low), float(high))
         return shown
 
-    def distances(self, ticks: NDArray[np.float64]) -> Shown:
-        """Return the scale of noise."""
-        return ticks
+    def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> Shown:
+        """Return distances between values, as scales of noise are: told in the column's unit or in seconds.
+
+        ``toward`` is how what has whole units is rounded.
+        """
+        return told
 
 
 NUMBERS = ValueKind()
@@ -127,6 +148,10 @@ class Decimals(ValueKind):
         low, high = (round(min(max(Fraction(bound) / self.tick, -most), most)) for bound in (lower, upper))
         return _apart(low, high, bounds, f"{float(self.tick):g}, the last place of the column {column!r}, apart")
 
+    def edges(self, edges: Sequence[Any], column: str) -> tuple[Fraction, ...]:
+        """Return edges in last places."""
+        return tuple(Fraction(edge) / self.tick for edge in edges)
+
     def refuse_grid(self, grid: object, column: str) -> None:
         """Refuse powers of two, which are no whole numbers of last places."""
         if grid is not None:
@@ -151,10 +176,6 @@ class Decimals(ValueKind):
             float(middle * self.tick) + beyond * tick, float(low * self.tick), float(high * self.tick)
         )
         return shown
-
-    def distances(self, ticks: NDArray[np.float64]) -> Shown:
-        """Return floats."""
-        return ticks * float(self.tick)
 
     def of_places(self, places: pl.Series) -> pl.Series:
         """Return the decimals of so many last places: the same numbers, read with a decimal point."""
@@ -203,13 +224,18 @@ class Moments(ValueKind):
 
     def limits(self, bounds: ReadBounds, column: str) -> tuple[int, int]:
         """Return bounds in ticks: moments from 1970 on, times of day from midnight on."""
-        low, high = (self._ticks(bound, bounds, column) for bound in bounds)
+        low, high = (round(self._ticks(bound, bounds, column)) for bound in bounds)
         if not -_MOST <= low < high + 1 <= _MOST:
             held = "that the column's dtype holds; of nanoseconds from 1677-09-22 to 2262-04-11"
             raise ParameterError("bounds", bounds, f"two values for the column {column!r} {held}")
         return _apart(low, high, bounds, f"a {self._unit} of the column {column!r} apart")
 
-    def _ticks(self, bound: object, bounds: ReadBounds, column: str) -> int:
+    def edges(self, edges: Sequence[Any], column: str) -> tuple[Fraction, ...]:
+        """Return edges in ticks."""
+        return tuple(self._ticks(edge, edges, column, "edges") for edge in edges)
+
+    def _ticks(self, bound: object, given: object, column: str, argument: str = "bounds") -> Fraction:
+        """Return a value in ticks, exactly."""
         aware = isinstance(self.dtype, pl.Datetime) and self.dtype.time_zone is not None
         expected: dict[type[pl.DataType], tuple[type, str, str]] = {
             pl.Date: (datetime.date, "dates", "date(2024, 1, 1), date(2025, 1, 1)"),
@@ -223,19 +249,19 @@ class Moments(ValueKind):
         right = isinstance(bound, kind) and not (self.dtype == pl.Date and isinstance(bound, datetime.datetime))
         if not right or (getattr(bound, "tzinfo", None) is not None) != aware:
             allowed = f"two {named} for the column {column!r} of dtype {dtype_name(self.dtype)}"
-            raise ParameterError("bounds", bounds, allowed, f"write for example bounds=({example})")
+            raise ParameterError(argument, given, allowed, f"write for example {argument}=({example})")
         if isinstance(bound, datetime.datetime):
             epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
             bound = bound - epoch
         elif isinstance(bound, datetime.date):
-            return bound.toordinal() - datetime.date(1970, 1, 1).toordinal()
+            return Fraction(bound.toordinal() - datetime.date(1970, 1, 1).toordinal())
         elif isinstance(bound, datetime.time):
             midnight = datetime.time()
             bound = datetime.datetime.combine(datetime.date.min, bound) - datetime.datetime.combine(
                 datetime.date.min, midnight
             )
         assert isinstance(bound, datetime.timedelta)
-        return round(Fraction(bound // datetime.timedelta(microseconds=1), 10**6) / self.tick)
+        return Fraction(bound // datetime.timedelta(microseconds=1), 10**6) / self.tick
 
     def refuse_sum(self, column: str) -> None:
         """Refuse to add up what is no duration."""
@@ -244,6 +270,13 @@ class Moments(ValueKind):
                 f"cannot sum the column {column!r} of dtype {dtype_name(self.dtype)}: only durations add up; ask for "
                 "its mean, or for the sum of a column of differences"
             )
+
+    def refuse_product(self, column: str) -> None:
+        """Refuse to multiply times."""
+        raise ColumnError(
+            f"cannot multiply values of the column {column!r} of dtype {dtype_name(self.dtype)}: ask for its standard "
+            "deviation, dpf.std, which is a duration, or cast it to numbers"
+        )
 
     def refuse_grid(self, grid: object, column: str) -> None:
         """Refuse powers of two of what is no number."""
@@ -269,10 +302,10 @@ class Moments(ValueKind):
         numbers = origin + np.rint(within * parts + rest).astype(np.int64)
         return self._cast(np.clip(numbers, round(low * parts), round(high * parts)), self._fine)
 
-    def distances(self, ticks: NDArray[np.float64]) -> Shown:
-        """Return durations, rounded up."""
+    def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> Shown:
+        """Return durations."""
         # The largest float below 2**63.
-        whole = np.minimum(np.ceil(ticks * self._parts), float(2**63 - 2**10))
+        whole = np.minimum(toward(told * float(self._parts / self.tick)), float(2**63 - 2**10))
         return self._cast(whole.astype(np.int64), pl.Duration(self._unit))  # type: ignore[arg-type]
 
     @staticmethod
@@ -301,3 +334,28 @@ def values_of(dtype: pl.DataType) -> ValueKind:
     if isinstance(dtype, (pl.Date, pl.Datetime, pl.Duration, pl.Time)):
         return Moments(dtype=dtype)
     return ValueKind(whole=dtype.is_integer() or dtype == pl.Boolean)
+
+
+def whole_edges(values: ValueKind, edges: Sequence[Any], column: str) -> tuple[int, ...] | None:
+    """Return the least whole numbers of ticks from each edge on; None where values are compared as float64.
+
+    Examples
+    --------
+    >>> whole_edges(values_of(pl.Decimal(9, 2)), (0.125, 5), "price")
+    (13, 500)
+
+    """
+    ticks = values.edges(edges, column)
+    return None if ticks is None else tuple(within(math.ceil(edge)) for edge in ticks)
+
+
+def within(tick: int) -> int:
+    """Return a number of ticks that 128 bits hold, on the same side of all values.
+
+    Examples
+    --------
+    >>> within(-(10**60)) == -LARGEST_TICK
+    True
+
+    """
+    return min(max(tick, -LARGEST_TICK), LARGEST_TICK)

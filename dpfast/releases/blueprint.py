@@ -118,18 +118,18 @@ class Blueprint(ABC):
         """Return whose presence is hidden, in words."""
         unit = self.unit
         if unit.column is None:
-            return f"one row; neighbours: {unit.neighbors}"
+            return f"one row: whoever has several is protected for each alone; neighbours: {unit.neighbors}"
         return (
-            f"{unit.column}: at most {unit.max_groups} groups and "
-            f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+            f"all rows with one value of {unit.column}: at most {unit.max_groups} groups and "
+            f"{unit.max_rows_per_group} rows in each are kept, chosen at random; neighbours: {unit.neighbors}"
         )
 
     def explain(self, *, measures: bool = True) -> str:
         """Return what will be done and why, as text; ``measures=False`` leaves out the lines of single measures."""
         return "\n".join(
             [
+                f"One privacy unit is {self.explain_unit()}",
                 f"Release of {self.about}",
-                f"  privacy unit  {self.explain_unit()}",
                 *self.explain_noise(measures=measures),
                 f"  charge        {_explain_charge(self.budget)}, before any data is read",
                 "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "

@@ -15,7 +15,7 @@ from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import Policy, Weights
 from dpfast.releases.planned_queries import PlannedQuery, columns_of, drawn_parts, exact_measures
-from dpfast.releases.query_measures import measures_of, of_column
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
 
@@ -48,13 +48,14 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if request.key_selection != "auto" and not selects:
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
     if request.key_selection == "count" and not counts:
-        allowed = "another rule where no count of rows is asked"
+        allowed = "another rule where no count of rows or units is asked"
         raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
     columns = source.schema()
-    queries = {name: of_column(query, columns.get(str(query.column))) for name, query in queries.items()}
-    measures = {name: measures_of(query) for name, query in queries.items()}
+    gaussian = budget.kind == "rho" or mechanism == "gaussian"
+    queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    measures = {name: measures_of(query, gaussian=gaussian) for name, query in queries.items()}
     by = ", ".join(map(name_of, entries)) or "nothing"
     lists = not is_engine(source)
     planned, key_share = plan_noise(
@@ -87,7 +88,7 @@ def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
     for name, query in queries.items():
         if not isinstance(query, Query):
             allowed = (
-                "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...) or dpf.mode(...)"
+                "a query: dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...), ..."
             )
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:

@@ -17,7 +17,7 @@ from dpfast.aggregation.protocols import is_rows
 from dpfast.aggregation.scans import Source
 from dpfast.errors import ColumnError, DpfastError, LedgerError, ParameterError
 from dpfast.queries import Bins, points_measure, sum_measure
-from dpfast.releases.query_measures import of_column
+from dpfast.releases.query_measures import of_columns
 
 ROWS = 300_000
 
@@ -69,7 +69,7 @@ def words(number: int) -> np.ndarray:
 
 MEASURES = [
     sum_measure(dpf.sum("x", bounds=(-1, 1))),
-    sum_measure(of_column(dpf.sum("n", bounds=(-3, 3)), pl.Int64())),
+    sum_measure(of_columns(dpf.sum("n", bounds=(-3, 3)), {"n": pl.Int64()})),
 ]
 KEYS = pl.DataFrame({"k": [str(key) for key in range(45)]})
 GROUPINGS = {
@@ -130,7 +130,7 @@ def test_units_keep_the_same_rows_however_the_rows_are_cut(frame, units):
 
 
 def test_points_of_quantiles_are_those_of_the_frame(frame):
-    measure = points_measure(of_column(dpf.quantile("n", [0.5], bounds=(-5, 5)), pl.Int64()))
+    measure = points_measure(of_columns(dpf.quantile("n", [0.5], bounds=(-5, 5)), {"n": pl.Int64()}))
     for grouping in (GROUPINGS["keys found"], GROUPINGS["public keys"], GROUPINGS["units of keys found"]):
         for source in (Batches(frame, 9999, repeatable=False), reader(frame)):
             theirs, ours = (aggregate(open_source(data), grouping, [measure], words) for data in (frame.lazy(), source))
@@ -225,7 +225,7 @@ def test_the_charge_comes_before_the_first_row(frame):
             spent.append(ledger.spent.epsilon)
             return super().batches(columns)
 
-    plan = dpf.plan(Watched(frame, 1000), "k", keys=KEYS, n=dpf.count(), epsilon=0.5)
+    plan = dpf.plan(Watched(frame, 1000), "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5)
     plan.explain()
     assert not spent
     release = plan.run(ledger)
@@ -236,13 +236,13 @@ def test_the_charge_comes_before_the_first_row(frame):
 
 def test_a_stream_serves_one_run(frame):
     stream = reader(frame)
-    first, second = (dpf.plan(stream, "k", keys=KEYS, n=dpf.count(), epsilon=0.5) for _ in range(2))
+    first, second = (dpf.plan(stream, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5) for _ in range(2))
     ledger = dpf.Ledger(epsilon=1)
     first.run(ledger)
     with pytest.raises(ParameterError, match="a RecordBatchReader that was read"):
         second.run(ledger)
     with pytest.raises(ParameterError, match="a RecordBatchReader that was read"):
-        dpf.release(stream, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, ledger=ledger)
+        dpf.release(stream, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
 
 
@@ -354,9 +354,9 @@ def test_an_object_that_gives_one_reader_twice_is_read_once(frame):
 
     handing, ledger = Handing(), dpf.Ledger(epsilon=1)
     asked = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 0.25, "ledger": ledger}
-    dpf.release(handing, **asked)
+    dpf.release(handing, **{"privacy_unit": "row", **asked})
     with pytest.raises((ParameterError, ColumnError)):
-        dpf.release(handing, **asked)
+        dpf.release(handing, **{"privacy_unit": "row", **asked})
     assert ledger.spent.epsilon == 0.25
 
 

@@ -98,7 +98,7 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
     from pyspark.sql import functions
 
     keys = [name_of(key) for key in query.keys]
-    used = [*keys, *(measure.column for measure in query.measures), query.unit]
+    used = [*keys, *(name for measure in query.measures for name in measure.columns), query.unit]
     names = list(dict.fromkeys(name for name in used if name is not None))
     kinds = [field.dataType for field in frame.schema.fields]
     by_place = frame.toDF(*(f"_{place}" for place in range(len(kinds))))
@@ -119,10 +119,7 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
 def _renamed(query: GroupQuery, places: dict[str, str]) -> GroupQuery:
     """Return the query of columns by their places."""
     keys = tuple(Bins(places[key.column], key.edges) if isinstance(key, Bins) else places[key] for key in query.keys)
-    measures = tuple(
-        measure if measure.column is None else replace(measure, column=places[measure.column])
-        for measure in query.measures
-    )
+    measures = tuple(measure.renamed(places) for measure in query.measures)
     return replace(query, keys=keys, measures=measures, unit=None if query.unit is None else places[query.unit])
 
 

@@ -26,6 +26,8 @@ __all__ = ["Statement", "kind_in", "write"]
 
 #: Stands for the source, while the names of tables are not chosen.
 _SOURCE = "dpf_values_of_source"
+#: Measures that are counted in any case: their columns of groups.
+_COUNTED = {"rows": "n", "units": "units"}
 
 
 @dataclass(frozen=True)
@@ -101,21 +103,21 @@ def write(
     parameters = Parameters(dialect, written=written)
     values: dict[str, str] = {}
 
-    def use(name: str) -> tuple[str, Kind]:
-        """Return the column of values of this name, and what it holds."""
+    def use(name: str) -> tuple[str, Kind, pl.DataType]:
+        """Return the column of values of this name, what it holds, and its dtype."""
         kind = kind_in(dialect, name, schema.get(name))
         values.setdefault(name, f"v{len(values)}")
-        return values[name], kind
+        return values[name], kind, schema[name]
 
     columns, kinds, sums = [], [], []
     for i, key in enumerate(query.keys):
-        column, kind = use(key.column if isinstance(key, Bins) else key)
-        columns.append(f"{bin_number(key, column, dialect, parameters) if isinstance(key, Bins) else column} AS k{i}")
+        column, kind, dtype = use(key.column if isinstance(key, Bins) else key)
+        shown = bin_number(key, column, dtype, dialect, parameters) if isinstance(key, Bins) else column
+        columns.append(f"{shown} AS k{i}")
         kinds.append("integer" if isinstance(key, Bins) else kind)
     for i, measure in enumerate(query.measures):
-        if measure.kind != "rows":
-            column, kind = use(str(measure.column))
-            columns.append(f"{contribution(measure, column, kind, dialect, parameters)} AS m{i}")
+        if measure.kind not in _COUNTED:
+            columns.append(f"{contribution(measure, use, dialect, parameters)} AS m{i}")
             sums.append(f"m{i}")
     if not query.keys:
         columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")
@@ -123,7 +125,7 @@ def write(
     unit_kind: Kind | None = None
     condition = ""
     if query.unit is not None:
-        column, unit_kind = use(query.unit)
+        column, unit_kind, _ = use(query.unit)
         columns.append(f"{column} AS u")
         condition = f"\n  WHERE {column} IS NOT NULL"
     inner = [f"{_value(dialect, use(name)[1], name, schema[name])} AS {alias}" for name, alias in values.items()]
@@ -189,7 +191,7 @@ def _finish(
     ]
     shown.append(f"CAST(units AS {dialect.bigint}) AS units")
     for i, measure in enumerate(query.measures):
-        shown.append(f"CAST({'n' if measure.kind == 'rows' else f'm{i}'} AS {dialect.bigint}) AS measure{i}")
+        shown.append(f"CAST({_COUNTED.get(measure.kind, f'm{i}')} AS {dialect.bigint}) AS measure{i}")
     sql = f"WITH {written}\nSELECT {', '.join(shown)}\nFROM {tables[-1][0]}"
     prefix = _unused(values_of_source)
     sql = re.sub(r"\bdpf_(?=[a-z])", prefix, sql).replace(_SOURCE.replace("dpf_", prefix), values_of_source)

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2175d02425016c80
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2175d02425016c80
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2175d02425016c80
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

@@ -162,4 +162,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2175d02425016c80
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

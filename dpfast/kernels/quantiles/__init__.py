@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2175d02425016c80
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766
