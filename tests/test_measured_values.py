@@ -99,7 +99,7 @@ def test_contributions_are_the_formula_and_within_the_sensitivity(kind, seed):
                 assert query.kind == "quantile"
                 assert dtype.is_integer()
                 continue
-            numbers = numbers_of(dtype, bits, known.limits, seed)
+            numbers = numbers_of(dtype, bits, known.limits(), seed)
             frame = column_of(numbers, dtype).to_frame().with_row_index("k")
             step = Fraction(2) ** measure.step_exponent
             exact = [min(max(round(n / step), measure.lower), measure.upper) - measure.centre for n in numbers] + [0]

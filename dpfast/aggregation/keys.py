@@ -13,6 +13,7 @@ from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.comparable import as_read, comparable, has_room, is_integer, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.edges import are_times
 from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
@@ -128,9 +129,9 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
     refuse_pattern(name)
     dtype = schema[name]
     if isinstance(entry, Bins):
-        if not (dtype.is_numeric() or dtype == pl.Null):
+        if not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Null):
             raise ColumnError(
-                f"cannot bin the column {name!r} of dtype {dtype_name(dtype)}; bins need integers, decimals or floats"
+                f"cannot bin the column {name!r} of dtype {dtype_name(dtype)}; bins need numbers, dates or times"
             )
         ticks = whole_edges(values_of(dtype), entry.edges, name)
         edges = pl.Series(entry.edges, dtype=pl.Float64) if ticks is None else pl.Series(ticks, dtype=pl.Int128)
@@ -272,6 +273,8 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
 
 def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     """Return the numbers of the bins whose labels are given."""
+    if are_times(bins.edges):
+        return _cast_times(series, bins)
     if not (series.dtype == pl.Null or series.dtype.is_float() or is_integer(series.dtype)):
         raise ColumnError(f"the keys' column {bins.column!r} of dtype {dtype_name(series.dtype)} must hold left edges")
     floats = series.cast(pl.Float64)
@@ -281,3 +284,17 @@ def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     if not (exact | series.is_null()).fill_null(False).all():
         raise ParameterError("keys", series.dtype, f"left edges of the bins of {bins.column!r}, or null")
     return pl.select(pl.when(series.is_not_null()).then(numbers.cast(pl.UInt32))).to_series()
+
+
+def _cast_times(series: pl.Series, bins: Bins) -> pl.Series:
+    """Return the numbers of the bins whose labels, dates or times, are given."""
+    labels = pl.Series(bins.labels)
+    if series.dtype != pl.Null and comparable(series.dtype) != comparable(labels.dtype):
+        raise ColumnError(f"the keys' column {bins.column!r} of dtype {dtype_name(series.dtype)} must hold left edges")
+    cast = series.cast(labels.dtype, strict=False)
+    numbers = pl.Series(range(len(labels)), dtype=pl.UInt32)
+    found = cast.replace_strict(labels, numbers, default=None, return_dtype=pl.UInt32)
+    kept = cast.cast(series.dtype, strict=False).eq_missing(series) & (found.is_not_null() | series.is_null())
+    if not kept.all():
+        raise ParameterError("keys", series.dtype, f"left edges of the bins of {bins.column!r}, or null")
+    return found

@@ -13,7 +13,7 @@ from dpfast.arguments import Numeric, Special, is_numeric
 from dpfast.columns.grid import LARGEST_BOUND, check_bounds, no_bounds
 from dpfast.errors import ParameterError
 
-__all__ = ["AddedBounds", "NumberBounds", "OrderedBounds", "ReadBounds", "ordered_bounds", "show_bounds"]
+__all__ = ["AddedBounds", "NumberBounds", "OrderedBounds", "ReadBounds", "ordered_bounds", "show_bound", "show_bounds"]
 
 _NUMBERS: TypeAlias = tuple[Numeric | Decimal, Numeric | Decimal]
 _DURATIONS: TypeAlias = tuple[datetime.timedelta, datetime.timedelta]
@@ -116,11 +116,12 @@ def show_bounds(bounds: ReadBounds) -> str:
     ('[0, 600]', '[2024-01-01, 2025-01-01]')
 
     """
-    lower, upper = map(_show, bounds)
+    lower, upper = map(show_bound, bounds)
     return f"[{lower}, {upper}]"
 
 
-def _show(bound: object) -> str:
+def show_bound(bound: object) -> str:
+    """Return one of them in words."""
     if isinstance(bound, datetime.timedelta):
         return f"{bound.total_seconds():.15g} s"
     return f"{bound:g}" if isinstance(bound, float) else str(bound)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,7 +26,17 @@ from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import PublicGrid
 from dpfast.errors import ColumnError, ParameterError
 
-__all__ = ["LARGEST_TICK", "NUMBERS", "Decimals", "Moments", "ValueKind", "values_of", "whole_edges", "within"]
+__all__ = [
+    "LARGEST_TICK",
+    "NUMBERS",
+    "Decimals",
+    "Moments",
+    "ValueKind",
+    "denoted",
+    "values_of",
+    "whole_edges",
+    "within",
+]
 
 Shown: TypeAlias = "pl.Series | NDArray[Any]"
 
@@ -84,6 +95,7 @@ class ValueKind:
             They are of another kind than the column.
 
         """
+        _refuse_times(edges, column)
         return None
 
     def refuse_sum(self, column: str) -> None:
@@ -150,7 +162,8 @@ class Decimals(ValueKind):
 
     def edges(self, edges: Sequence[Any], column: str) -> tuple[Fraction, ...]:
         """Return edges in last places."""
-        return tuple(Fraction(edge) / self.tick for edge in edges)
+        _refuse_times(edges, column)
+        return tuple(denoted(Fraction(edge)) / self.tick for edge in edges)
 
     def refuse_grid(self, grid: object, column: str) -> None:
         """Refuse powers of two, which are no whole numbers of last places."""
@@ -248,7 +261,7 @@ class Moments(ValueKind):
             named, example = "datetimes with a time zone", example.replace("1, 1)", "1, 1, tzinfo=timezone.utc)")
         right = isinstance(bound, kind) and not (self.dtype == pl.Date and isinstance(bound, datetime.datetime))
         if not right or (getattr(bound, "tzinfo", None) is not None) != aware:
-            allowed = f"two {named} for the column {column!r} of dtype {dtype_name(self.dtype)}"
+            allowed = f"{'two ' * (argument == 'bounds')}{named} for the column {column!r} of dtype {dtype_name(self.dtype)}"
             raise ParameterError(argument, given, allowed, f"write for example {argument}=({example})")
         if isinstance(bound, datetime.datetime):
             epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
@@ -268,14 +281,14 @@ class Moments(ValueKind):
         if not isinstance(self.dtype, pl.Duration):
             raise ColumnError(
                 f"cannot sum the column {column!r} of dtype {dtype_name(self.dtype)}: only durations add up; ask for "
-                "its mean, or for the sum of a column of differences"
+                "its mean, or cast it to a number"
             )
 
     def refuse_product(self, column: str) -> None:
         """Refuse to multiply times."""
         raise ColumnError(
             f"cannot multiply values of the column {column!r} of dtype {dtype_name(self.dtype)}: ask for its standard "
-            "deviation, dpf.std, which is a duration, or cast it to numbers"
+            "deviation, dpf.std, which is a duration, or cast it to a number"
         )
 
     def refuse_grid(self, grid: object, column: str) -> None:
@@ -314,6 +327,12 @@ class Moments(ValueKind):
         return (held.cast(pl.Int32) if dtype == pl.Date else held).cast(dtype)
 
 
+def _refuse_times(edges: Sequence[Any], column: str) -> None:
+    """Refuse edges of a column of numbers that are none."""
+    if not all(isinstance(edge, (int, float, Decimal)) for edge in edges):
+        raise ParameterError("edges", edges, f"numbers for the column {column!r}, which holds no times")
+
+
 def _apart(low: int, high: int, bounds: ReadBounds, words: str) -> tuple[int, int]:
     if low == high:
         raise ParameterError("bounds", bounds, f"two numbers at least {words}")
@@ -347,6 +366,20 @@ def whole_edges(values: ValueKind, edges: Sequence[Any], column: str) -> tuple[i
     """
     ticks = values.edges(edges, column)
     return None if ticks is None else tuple(within(math.ceil(edge)) for edge in ticks)
+
+
+def denoted(number: Fraction) -> Fraction:
+    """Return the decimal that a number denotes, if it is a float: 0.1 for the float that is nearest to that.
+
+    Examples
+    --------
+    >>> denoted(Fraction(0.1)), denoted(Fraction(1, 3))
+    (Fraction(1, 10), Fraction(1, 3))
+
+    """
+    if number.denominator == 1 or abs(number) > sys.float_info.max or float(number) != number:
+        return number
+    return Fraction(repr(float(number)))
 
 
 def within(tick: int) -> int:

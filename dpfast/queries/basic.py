@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Number, Numeric, Special, Text, is_real, no_numbers
+from dpfast.arguments import Number, Text
 from dpfast.columns.bounds import AddedBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
 from dpfast.columns.candidates import Candidates, read_candidates
-from dpfast.columns.declarations import TypedColumn
+from dpfast.columns.edges import Edge, Edges, read_edges
 from dpfast.columns.grid import Grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.columns.values import NUMBERS, ValueKind
-from dpfast.errors import ParameterError
 from dpfast.showing import shown_fields
 
 __all__ = [
@@ -66,28 +62,22 @@ Name: TypeAlias = Annotated[str, NAME]
 OwnName: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 
 
-def _no_edges() -> Iterator[object]:
-    yield from (5, 0.5, "01", b"01", object(), {0: 1}, [], [0], [0, 0], [1, 0], [0, "1"], [0, True], [0, 2**53 + 1])
-    yield from (np.zeros((2, 2)), ["a", "b"], *([0, number] for number in (*no_numbers(), None)))
-
-
-Edges: TypeAlias = Annotated[Sequence[Numeric] | TypedColumn, Special(_no_edges)]
-
-
 @dataclass(frozen=True)
 class Bins:
-    """A key made of a numeric column and public edges: x lies in the bin ``edges[i] <= x < edges[i + 1]``.
+    """A key made of a column and public edges: x lies in the bin ``edges[i] <= x < edges[i + 1]``.
 
     A bin is called by its left edge, in a key column of the column's name: Int64 if all edges are integers,
-    else Float64. Values below the first edge, from the last edge on, NaN and null belong to the null key.
-    Values are compared as float64.
+    else Float64; or Date, Datetime, Duration or Time. Values below the first edge, from the last edge on, NaN and null
+    belong to the null key. Integers and floats are compared as float64; decimals, dates and times exactly, where an
+    edge such as 0.1 is the decimal that is written so.
 
     Parameters
     ----------
     column
-        A column of integers or floats.
+        A column of integers, floats or decimals, or of dates, datetimes, durations or times.
     edges
-        At least two finite numbers, increasing. They are public: choose them without looking at the data.
+        At least two finite numbers, increasing; or dates, datetimes, timedeltas or times, of the column's own type.
+        They are public: choose them without looking at the data.
 
     Raises
     ------
@@ -101,29 +91,16 @@ class Bins:
     """
 
     column: str
-    edges: tuple[float, ...]
+    edges: tuple[Edge, ...]
 
     __repr__ = shown_fields
 
     def __post_init__(self) -> None:
-        allowed = "at least two finite, increasing numbers"
         NAME.read("column", self.column)
-        if isinstance(self.edges, (str, bytes)):
-            raise ParameterError("edges", self.edges, allowed)
-        try:
-            edges = tuple(self.edges)
-            exact = all(is_real(edge) and float(edge) == edge for edge in edges)
-        except (TypeError, ValueError, OverflowError):
-            exact = False
-        if not exact or len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
-            raise ParameterError("edges", self.edges, allowed)
-        if not all(left < right for left, right in pairwise(edges)):
-            raise ParameterError("edges", self.edges, allowed)
-        whole = all(float(edge).is_integer() and -(2**53) <= edge <= 2**53 for edge in edges)
-        object.__setattr__(self, "edges", tuple((int if whole else float)(edge) for edge in edges))
+        object.__setattr__(self, "edges", read_edges(self.edges))
 
     @property
-    def labels(self) -> tuple[float, ...]:
+    def labels(self) -> tuple[Edge, ...]:
         """The bins' names: each one's left edge."""
         return self.edges[:-1]
 
@@ -151,9 +128,8 @@ class Query:
     computed: bool = field(default=False, repr=False, compare=False)
     values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
 
-    @property
     def limits(self) -> tuple[Fraction, Fraction]:
-        """The bounds as numbers of ticks; see `dpfast.columns.values`."""
+        """Return the bounds as numbers of ticks; see `dpfast.columns.values`."""
         assert self.bounds is not None
         lower, upper = self.values.limits(self.bounds, str(self.column))
         return Fraction(lower), Fraction(upper)
@@ -414,7 +390,7 @@ def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
 
 
 def bins(column: Name, edges: Edges) -> Bins:
-    """Group by the bins of a numeric column; see `Bins`.
+    """Group by the bins of a column of numbers, dates or times; see `Bins`.
 
     Examples
     --------

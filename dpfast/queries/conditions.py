@@ -13,6 +13,7 @@ import numpy as np
 
 from dpfast.arguments import Number, Numeric, Special, is_real
 from dpfast.columns.candidates import Candidates, read_candidates
+from dpfast.columns.values import denoted
 from dpfast.errors import ParameterError
 
 __all__ = ["Among", "Condition", "Equal", "Limit", "read_condition"]
@@ -64,8 +65,8 @@ class Condition:
         return " and ".join(limits)
 
     def times(self, factor: int) -> Condition:
-        """Return the same limits for values that are so many times as large."""
-        least, most = (None if limit is None else limit * factor for limit in (self.least, self.most))
+        """Return the same limits for decimals that are so many times as large."""
+        least, most = (None if limit is None else denoted(limit) * factor for limit in (self.least, self.most))
         return replace(self, least=least, most=most)
 
     def integers(self, lowest: int, largest: int) -> tuple[int, int]:

@@ -201,7 +201,7 @@ def sum_measure(query: Query) -> Measure:
 
     Of whole numbers a sum's step is at least 1.
     """
-    lower, upper = query.limits
+    lower, upper = query.limits()
     centred = query.kind != "sum"
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
@@ -224,7 +224,7 @@ def sum_measure(query: Query) -> Measure:
 def points_measure(query: QuantileQuery) -> Measure:
     """Return the measure of a quantile, whose points are numbered from 1."""
     values = query.values
-    grid = public_grid(query.limits, query.grid, whole=values.whole, wide=values.is_wide)
+    grid = public_grid(query.limits(), query.grid, whole=values.whole, wide=values.is_wide)
     placed = grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings
     return Measure("points", query.column, *placed, tick=values.tick)
 

@@ -25,9 +25,8 @@ class CovarianceQuery(Query):
     other_bounds: ReadBounds = (0.0, 1.0)
     other_values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
 
-    @property
     def other_limits(self) -> tuple[Fraction, Fraction]:
-        """The other column's bounds as numbers of ticks."""
+        """Return the other column's bounds as numbers of ticks."""
         lower, upper = self.other_values.limits(self.other_bounds, self.other)
         return Fraction(lower), Fraction(upper)
 
@@ -132,9 +131,9 @@ def half_widths(query: Query) -> tuple[Fraction, Fraction]:
     (Fraction(330, 1), Fraction(330, 1))
 
     """
-    lower, upper = query.limits
+    lower, upper = query.limits()
     first = (upper - lower) * query.values.tick / 2
     if not isinstance(query, CovarianceQuery):
         return first, first
-    lower, upper = query.other_limits
+    lower, upper = query.other_limits()
     return first, (upper - lower) * query.other_values.tick / 2

@@ -82,7 +82,7 @@ def _mean(
     assert isinstance(summed, NoisyMeasure)
     assert isinstance(counted, (NoisyMeasure, Combined))
     # All of it from the middle of the bounds on, in the whole numbers that the values are.
-    values, (low, high) = planned.query.values, planned.query.limits
+    values, (low, high) = planned.query.values, planned.query.limits()
     step = 2.0**summed.measure.step_exponent
     middle = summed.measure.centre * Fraction(step)
     reach, reach_of_count = summed.steps(_MISS / 2) * step, counted.reach(_MISS / 2)

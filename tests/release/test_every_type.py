@@ -89,7 +89,10 @@ NESTED = {"List", "Struct"}
 TEXTS = {"String", "Binary", "Categorical", "Enum"}
 WIDE = {"Int128", "UInt128"}
 
-ASKED = ["count", "sum", "mean", "quantile", "mode", "public keys", "private keys", "unit"]
+ASKED = [
+    *("count", "sum", "mean", "quantile", "maximum", "mode", "top k", "public keys", "private keys", "unit"),
+    *("variance", "std", "covariance", "histogram", "cdf", "limits", "equal", "distinct"),
+]
 #: So often is each value there.
 TIMES = (40, 50, 30)
 
@@ -115,7 +118,7 @@ REFUSED: dict[str, dict[str, str | None]] = {
                 *(f"Duration in {unit}" for unit in ("ms", "us", "ns")),
                 *("Datetime in ms", "Datetime in ns", "Time", "Binary", "decimals of 38 digits", "List", "Struct"),
             ],
-            "cast|holds no times|cannot compute|cannot sum",
+            "cast|holds no times|cannot (be compared|bin|compare|compute|multiply|sum)",
         ),
     },
 }
@@ -177,16 +180,35 @@ def asked_of(kind, what):
     of_rows = {"n": dpf.count()}
     if what == "count":
         return {"q": dpf.count("x")}
-    if what in ("sum", "mean", "quantile"):
-        bounds = (low, high) if kind not in TEXTS | NESTED | {"Boolean"} else (0, 1)
+    bounds = (low, high) if kind not in TEXTS | NESTED | {"Boolean"} else (0, 1)
+    if what in ("sum", "mean", "quantile", "maximum", "std"):
         ask = {
             "sum": dpf.sum,
             "mean": dpf.mean,
+            "std": dpf.std,
             "quantile": lambda name, bounds: dpf.quantile(name, 0.5, bounds=bounds),
+            "maximum": dpf.maximum,
         }
         return {"q": ask[what]("x", bounds=bounds)}
-    if what == "mode":
-        return {"q": dpf.mode("x", candidates=[1, 2] if kind in FLOATS | NESTED else [low, high])}
+    plain = (0, 1) if dtype.is_temporal() else bounds
+    if what == "variance":
+        return {"q": dpf.variance("x", bounds=plain)}
+    if what == "covariance":
+        return {"q": dpf.covariance("x", "u", bounds=plain, other_bounds=(0, 128))}
+    if what in ("histogram", "cdf"):
+        edges = bounds if dtype.is_temporal() else tuple(map(float, plain))
+        return {"q": dpf.histogram("x", edges) if what == "histogram" else dpf.cdf("x", edges)}
+    if what in ("limits", "equal"):
+        nothing = 1 if kind in NESTED else high
+        return {
+            "q": dpf.proportion("x", above=float(plain[0])) if what == "limits" else dpf.proportion("x", equal=nothing)
+        }
+    if what == "distinct":
+        return {"q": dpf.count_distinct("x")}
+    if what in ("mode", "top k"):
+        candidates = [1, 2] if kind in FLOATS | NESTED else [low, high]
+        ask_for = dpf.mode("x", candidates=candidates) if what == "mode" else dpf.top_k("x", 2, candidates=candidates)
+        return {"q": ask_for}
     if what == "unit":
         return {"privacy_unit": "x", "max_groups": 1, "max_rows_per_group": 7, **of_rows}
     if what == "public keys":
@@ -200,17 +222,20 @@ def expected_of(kind, what, way):
     high = values[1]
     if way in REFUSED and kind in REFUSED[way]:
         return REFUSED[way][kind]
-    if way == "DuckDB" and what in ("quantile", "mode"):
+    if way == "DuckDB" and what in ("quantile", "maximum", "mode", "top k", "distinct"):
         return "cannot compute"
     if what == "count":
         return pl.Int64(), [120 if len(values) > 2 else 90]
-    if what in ("sum", "mean", "quantile"):
-        shown = {"sum": summed, "mean": mean, "quantile": drawn}[what]
+    if what in ("variance", "std", "covariance", "histogram", "cdf", "limits", "equal", "distinct", "top k"):
+        return expected_of_more(kind, what)
+    if what in ("sum", "mean", "quantile", "maximum"):
+        shown = {"sum": summed, "mean": mean, "quantile": drawn, "maximum": drawn}[what]
         if kind == "Boolean":
             return {
                 "sum": (pl.Int64(), [50]),
                 "mean": (pl.Float64(), [50 / 90]),
                 "quantile": (pl.Int64(), [1]),
+                "maximum": (pl.Int64(), [1]),
             }[what]
         if shown is None:
             return "cannot sum the column 'x' of dtype|cannot draw quantiles of the column 'x'|bounds must be two"
@@ -228,11 +253,54 @@ def expected_of(kind, what, way):
     return pl.Int64(), None
 
 
+def expected_of_more(kind, what):
+    """Return the same of what is answered from more than one figure, or from many."""
+    dtype, values, *_ = TYPES[kind]
+    low, high = values[:2]
+    times = TIMES[: len(values)]
+    if what == "distinct":
+        return "cannot tell the values" if kind in NESTED else (pl.Int64(), [len(values)])
+    if what == "top k":
+        return "" if kind in FLOATS | NESTED else (None, [[high, low]])
+    if what == "equal":
+        return "cannot be compared|cannot compare" if kind in NESTED else (pl.Float64(), [times[1] / sum(times)])
+    number = kind not in TEXTS | NESTED and not dtype.is_temporal()
+    if what == "limits":
+        return (pl.Float64(), [1 - times[0] / sum(times)]) if number else "cannot compare the column 'x'"
+    if what in ("histogram", "cdf"):
+        if kind in TEXTS | NESTED:
+            return "cannot bin the column 'x'"
+        shown = [times[0]] if what == "histogram" else [times[0] / sum(times), sum(times[:2]) / sum(times)]
+        return pl.List(pl.Int64() if what == "histogram" else pl.Float64()), [shown]
+    if kind in TEXTS | NESTED or (dtype.is_temporal() and what != "std"):
+        return "cannot sum the column 'x'|cannot multiply values of the column 'x'"
+    rows, first = sum(times), times[0]
+    # Of two values, of which one is first times there.
+    spread = first * (rows - first) / rows / (rows - 1)
+    if what == "std":
+        unit = getattr(dtype, "time_unit", "ns" if dtype == pl.Time else "us")
+        shown = pl.Duration(unit) if dtype.is_temporal() else pl.Float64()
+        return shown, [distance_of(low, high) * spread**0.5]
+    if what == "variance":
+        return pl.Float64(), [distance_of(low, high) ** 2 * spread]
+    frame = frame_of(kind).filter(pl.col("x").is_not_null())
+    is_high = [value != low for value in frame["x"]]
+    covariance = frame.select(pl.cov(pl.Series(is_high).cast(pl.Float64), pl.col("u").cast(pl.Float64))).item()
+    return pl.Float64(), [covariance * distance_of(low, high)]
+
+
+def distance_of(low, high):
+    """Return the difference of two values: a duration of times, else a float."""
+    if isinstance(low, dt.time):
+        return dt.timedelta(hours=high.hour - low.hour)
+    return high - low if isinstance(low, (dt.date, dt.timedelta)) else float(high) - float(low)
+
+
 def total_of(kind, what):
     """Return the exact answer, by arithmetic of Python's own."""
     low, high = TYPES[kind].values[:2]
     above = sum(TIMES[1:])
-    if what == "quantile":
+    if what in ("quantile", "maximum"):
         return high
     if what == "sum":
         return low * TIMES[0] + high * above
@@ -288,6 +356,8 @@ def about(value):
         return round(value.total_seconds() / 10)
     if isinstance(value, dt.time):
         return round(value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6)
+    if isinstance(value, (list, pl.Series)):
+        return list(map(about, value))
     return round(float(value), 3) if isinstance(value, (Decimal, float)) else value
 
 

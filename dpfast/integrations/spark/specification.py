@@ -16,6 +16,7 @@ from dpfast.aggregation.expanding import expanded, gathered
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
+from dpfast.columns.edges import Edge
 from dpfast.columns.tables import rows_alone
 from dpfast.columns.values import Decimals
 from dpfast.integrations.spark.block_keys import BlockKeys
@@ -34,7 +35,7 @@ class KeyField:
 
     name: str
     dtype: pl.DataType
-    labels: tuple[float, ...] | None = None
+    labels: tuple[Edge, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -119,5 +120,4 @@ def _field(column: KeyColumn) -> KeyField:
     if column.bins is None:
         return KeyField(column.name, column.dtype)
     labels = column.bins.labels
-    whole = all(isinstance(label, int) for label in labels)
-    return KeyField(column.name, pl.Int64() if whole else pl.Float64(), labels)
+    return KeyField(column.name, pl.Series(labels).dtype, labels)
