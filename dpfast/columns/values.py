@@ -261,7 +261,8 @@ class Moments(ValueKind):
             named, example = "datetimes with a time zone", example.replace("1, 1)", "1, 1, tzinfo=timezone.utc)")
         right = isinstance(bound, kind) and not (self.dtype == pl.Date and isinstance(bound, datetime.datetime))
         if not right or (getattr(bound, "tzinfo", None) is not None) != aware:
-            allowed = f"{'two ' * (argument == 'bounds')}{named} for the column {column!r} of dtype {dtype_name(self.dtype)}"
+            two = "two " * (argument == "bounds")
+            allowed = f"{two}{named} for the column {column!r} of dtype {dtype_name(self.dtype)}"
             raise ParameterError(argument, given, allowed, f"write for example {argument}=({example})")
         if isinstance(bound, datetime.datetime):
             epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
