@@ -208,10 +208,18 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 
 
 def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame that text can hold: durations as in ISO 8601, bytes in hexadecimal digits."""
+    """Return a frame that text can hold: durations as in ISO 8601, bytes in hexadecimal digits; in lists too."""
     import polars as pl
 
-    return frame.with_columns(pl.col(pl.Duration).dt.to_string("iso"), pl.col(pl.Binary).bin.encode("hex"))
+    def written(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+        if isinstance(dtype, pl.List):
+            inner = pl.Series(dtype=dtype.inner).dtype
+            return column.list.eval(written(pl.element(), inner))
+        if isinstance(dtype, pl.Duration):
+            return column.dt.to_string("iso")
+        return column.bin.encode("hex") if dtype == pl.Binary else column
+
+    return frame.with_columns(written(pl.col(name), dtype).alias(name) for name, dtype in frame.schema.items())
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
