@@ -163,7 +163,7 @@ def test_means_of_moments_keep_every_digit():
     beyond = np.array([0.0, 1.0, -1.0, 1e300, -1e300, 0.4])
     found = kind.near(middle, beyond, low, high).to_physical().to_list()
     assert [number - int(middle) for number in found] == [0, 1, -1, 100, -100, 0]
-    assert kind.distances(np.array([0.2, 1e300])).to_physical().to_list() == [1, 2**63 - 2**10]
+    assert kind.distances(np.array([0.2e-9, 1e300])).to_physical().to_list() == [1, 2**63 - 2**10]
     day = Moments(dtype=pl.Date()).near(Fraction(1, 2), np.array([0.0]), Fraction(0), Fraction(1))
     assert day.to_list() == [dt.datetime(1970, 1, 1, 12)]
 
@@ -192,7 +192,7 @@ def test_bounds_of_another_kind_are_refused_by_the_columns_name(dtype, bounds, w
     frame = pl.DataFrame({"x": pl.Series([], dtype=dtype)})
     for query in (dpf.mean("x", bounds=bounds), dpf.quantile("x", 0.5, bounds=bounds)):
         with pytest.raises(ParameterError, match=words) as caught:
-            dpf.plan(frame, epsilon=1.0, q=query)
+            dpf.plan(frame, privacy_unit="row", epsilon=1.0, q=query)
         assert str(caught.value).startswith("bounds ")
         assert "\n" not in str(caught.value)
 
@@ -201,7 +201,7 @@ def test_bounds_of_another_kind_are_refused_by_the_columns_name(dtype, bounds, w
 def test_there_is_no_sum_of_moments(dtype):
     frame = pl.DataFrame({"x": pl.Series([], dtype=dtype)})
     with pytest.raises(ColumnError, match=r"'x' of dtype .*only durations add up"):
-        dpf.plan(frame, epsilon=1.0, q=dpf.sum("x", bounds=(0, 1)))
+        dpf.plan(frame, privacy_unit="row", epsilon=1.0, q=dpf.sum("x", bounds=(0, 1)))
 
 
 @pytest.mark.parametrize("dtype", [pl.Date(), pl.Decimal(9, 2)])
@@ -209,12 +209,12 @@ def test_a_grid_is_of_plain_numbers(dtype):
     bounds = (dt.date(2024, 1, 1), dt.date(2025, 1, 1)) if dtype == pl.Date() else (0, 1)
     frame = pl.DataFrame({"x": pl.Series([], dtype=dtype)})
     with pytest.raises(ParameterError, match="grid must be left out for the column 'x'"):
-        dpf.plan(frame, epsilon=1.0, q=dpf.quantile("x", 0.5, bounds=bounds, grid=1.0))
+        dpf.plan(frame, privacy_unit="row", epsilon=1.0, q=dpf.quantile("x", 0.5, bounds=bounds, grid=1.0))
 
 
 def test_a_column_that_is_missing_is_named_whatever_the_bounds():
     with pytest.raises(ColumnError, match="'y', which the data lacks"):
-        dpf.plan(pl.DataFrame({"x": [1]}), epsilon=1.0, q=dpf.mean("y", bounds=(YEAR, YEAR + DAY)))
+        dpf.plan(pl.DataFrame({"x": [1]}), privacy_unit="row", epsilon=1.0, q=dpf.mean("y", bounds=(YEAR, YEAR + DAY)))
 
 
 def test_what_a_plan_tells_of_times_is_in_seconds():
@@ -224,7 +224,7 @@ def test_what_a_plan_tells_of_times_is_in_seconds():
         "t": dpf.mean("t", bounds=(YEAR, YEAR + DAY)),
         "p": dpf.sum("p", bounds=(0, Decimal("99.99"))),
     }
-    plan = dpf.plan(frame, epsilon=3.0, **asked)
+    plan = dpf.plan(frame, privacy_unit="row", epsilon=3.0, **asked)
     told = plan.to_frame().filter(pl.col("measure").str.starts_with("sum"))
     assert told["sensitivity"].to_list() == pytest.approx([183 * 86_400, 43_200, 99.99])
     assert "values clipped to [2024-01-01 00:00:00, 2024-01-02 00:00:00]" in plan.explain()

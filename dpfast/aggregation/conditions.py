@@ -58,7 +58,7 @@ def native_bins(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     """
     column = pl.col(str(measure.column))
     if dtype == pl.Null:
-        return pl.lit(0, pl.Int64)
+        return column.is_not_null().cast(pl.Int64)
     if dtype == pl.Boolean:
         column, dtype = column.cast(pl.UInt8), pl.UInt8()
     if measure.ticks:
@@ -96,7 +96,8 @@ def native_codes(measure: Measure, dtype: pl.DataType) -> pl.Expr:
             "Int64, Float64 or String first"
         )
     if dtype == pl.Null:
-        return pl.lit(0, pl.Int64)
+        # A literal would have one row where the data have none or many.
+        return column.is_not_null().cast(pl.Int64)
     code = (column.hash(seed=0) // 4).cast(pl.Int64) + 1
     return pl.when(is_present(column, dtype)).then(code).otherwise(pl.lit(0, pl.Int64))
 

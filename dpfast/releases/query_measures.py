@@ -59,6 +59,8 @@ def of_columns(query: Query, columns: Mapping[str, pl.DataType]) -> Query:
         return joint
     if dtype is None:
         # Refused with the names of columns that are there, once its other parameters are read.
+        if isinstance(query, DistributionQuery):
+            return replace(query, edges=(0, 1))
         return query if query.bounds is None else replace(query, bounds=(0.0, 1.0))
     known = replace(query, values=values_of(dtype))
     if query.kind == "sum":

@@ -323,7 +323,7 @@ def answer_of(data, told, asked):
     """Return the released frame; an error must come before the charge."""
     ledger = dpf.Ledger(epsilon=1e6, delta=0.9)
     try:
-        return dpf.release(data, ledger=ledger, epsilon=1e4, **asked, **told).frame
+        return dpf.release(data, ledger=ledger, epsilon=1e4, **{"privacy_unit": "row", **asked, **told}).frame
     except DpfastError as error:
         if ledger.spent.epsilon or "\n" in str(error):
             raise AssertionError(str(error)) from error
