@@ -13,7 +13,7 @@ from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.comparable import as_read, comparable, has_room, is_integer, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
-from dpfast.columns.edges import are_times
+from dpfast.columns.edges import are_times, floats_of
 from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
@@ -144,7 +144,7 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
         number = pl.when(inside).then(place - 1).otherwise(None).cast(pl.UInt32)
         if ticks is not None:
             return KeyColumn(name, number, pl.UInt32(), number.cast(pl.Float64), entry, tuple(range(len(entry.edges))))
-        return KeyColumn(name, number, pl.UInt32(), values, entry, entry.edges)
+        return KeyColumn(name, number, pl.UInt32(), values, entry, floats_of(entry.edges))
     if dtype.is_float():
         raise ColumnError(
             f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key: write dpf.bins({name!r}, edges) in its "

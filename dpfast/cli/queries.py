@@ -340,6 +340,6 @@ def read_bins(column: str, written: Iterable[object], what: str) -> Bins:
     except ValueError:
         raise CommandError(f"the edges of {what} are no numbers, nor dates or times; {mend}") from None
     try:
-        return dpf.bins(column, edges)
+        return dpf.bins(column, edges)  # type: ignore[arg-type]  # of one kind, or refused
     except ParameterError:
         raise CommandError(f"{what} does not serve; {mend}") from None

@@ -16,7 +16,14 @@ __all__ = ["Plain", "find_bounds", "find_edges", "read_number", "read_plain", "r
 #: What stands for a number, a date or a time by its form alone.
 Plain: TypeAlias = float | datetime.date | datetime.timedelta | datetime.time
 
-_SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": Decimal("1e-3"), "us": Decimal("1e-6")}
+_SECONDS = {
+    "d": Decimal(86_400),
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("1e-3"),
+    "us": Decimal("1e-6"),
+}
 _DURATION = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:d|h|ms|us|m|s))+)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|ms|us|m|s)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")

@@ -17,7 +17,7 @@ from dpfast.columns.declarations import TypedColumn
 from dpfast.columns.values import denoted
 from dpfast.errors import ParameterError
 
-__all__ = ["Edge", "Edges", "are_times", "read_edges", "show_edges"]
+__all__ = ["Edge", "Edges", "are_times", "floats_of", "read_edges", "show_edges"]
 
 #: An edge once it is read.
 Edge: TypeAlias = float | datetime.date | datetime.timedelta | datetime.time
@@ -82,6 +82,11 @@ def _is_denoted(edge: Any) -> bool:
 def are_times(edges: Sequence[Edge]) -> bool:
     """Return whether edges are dates or times."""
     return isinstance(edges[0], _TIMES)
+
+
+def floats_of(edges: Sequence[Edge]) -> tuple[float, ...]:
+    """Return edges that are numbers as float64."""
+    return tuple(float(edge) for edge in edges)  # type: ignore[arg-type]  # dates and times have ticks
 
 
 def show_edges(first: Edge, last: Edge) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpfast.columns.edges import Edge, Edges, show_edges
+from dpfast.columns.edges import Edge, Edges, floats_of, show_edges
 from dpfast.columns.grid import LARGEST_BOUND
 from dpfast.columns.values import LARGEST_TICK, whole_edges, within
 from dpfast.errors import ParameterError, Words
@@ -45,9 +45,9 @@ class DistributionQuery(Query):
             if self.kind == "histogram":
                 return whole_edges(self.values, self.edges, name) or ()
             return -LARGEST_TICK, *(within(math.floor(edge) + 1) for edge in ticks), LARGEST_TICK
-        floats = [float(edge) for edge in self.edges]  # type: ignore[arg-type]  # times have ticks
+        floats = floats_of(self.edges)
         if self.kind == "histogram":
-            return tuple(floats)
+            return floats
         # Up to an edge and with it is below the next float; what is beyond all edges has an interval too.
         return -math.inf, *(math.nextafter(edge, math.inf) for edge in floats), math.inf
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import polars as pl
 
 from dpfast.aggregation.protocols import GroupQuery
+from dpfast.columns.edges import floats_of
 from dpfast.errors import DpfastError
 from dpfast.integrations.sql.dialects import SPARK, SQLITE, Dialect, Kind
 from dpfast.queries import Bins, Condition, Measure, matches_measure, product_measure
@@ -236,7 +237,7 @@ def _differs(dialect: Dialect, kind: str, value: object) -> DpfastError:
 
 
 def _bin_of(x: float) -> int | None:
-    place = sum(edge <= x for edge in _EDGES.edges) - 1
+    place = sum(edge <= x for edge in floats_of(_EDGES.edges)) - 1
     return place if 0 <= place < len(_EDGES.labels) else None
 
 

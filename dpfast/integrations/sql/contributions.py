@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import polars as pl
 
+from dpfast.columns.edges import floats_of
 from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ParameterError
 from dpfast.integrations.sql.conditions import condition
@@ -193,7 +194,7 @@ def bin_number(bins: Bins, value: str, dtype: pl.DataType, dialect: Dialect, par
         raise ParameterError("edges", len(bins.edges), f"at most {_MOST_EDGES} for an engine", 'write engine="rows"')
     ticks = whole_edges(values_of(dtype), bins.edges, bins.column)
     x = f"CAST({value} AS {dialect.double})" if ticks is None else value
-    floats = [] if ticks is not None else [parameters.bind(float(edge), "double") for edge in bins.edges]
+    floats = [] if ticks is not None else [parameters.bind(edge, "double") for edge in floats_of(bins.edges)]
 
     def below(place: int) -> str:
         if ticks is None:
