@@ -7,11 +7,15 @@ import sys
 import polars as pl
 
 from dpfast.aggregation.choices import native_choices, plan_candidates
+from dpfast.columns.comparable import comparable
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
-from dpfast.queries import Measure
+from dpfast.queries import Condition, Measure
 
 __all__ = ["is_present", "native_bins", "native_codes", "native_matches"]
+
+#: Larger integers of 128 bits without a sign are taken for this one.
+_LARGEST_WIDE = 2**127 - 1
 
 
 def is_present(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -54,12 +58,17 @@ def native_bins(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     """
     column = pl.col(str(measure.column))
     if dtype == pl.Null:
-        return pl.lit(0, pl.Int64)
+        return column.is_not_null().cast(pl.Int64)
     if dtype == pl.Boolean:
         column, dtype = column.cast(pl.UInt8), pl.UInt8()
+    if measure.ticks:
+        # Edges of 128 bits hold every decimal, and stand for the ends where there is none.
+        whole = column.to_physical().cast(pl.Int128)
+        number = pl.lit(pl.Series(measure.edges, dtype=pl.Int128)).search_sorted(whole, side="right").cast(pl.Int64)
+        return pl.when((number < len(measure.edges)) & whole.is_not_null()).then(number).otherwise(pl.lit(0, pl.Int64))
     if not (dtype.is_integer() or dtype.is_float()):
         raise ColumnError(
-            f"cannot bin the column {measure.column!r} of dtype {dtype_name(dtype)}; bins need integers or floats"
+            f"cannot bin the column {measure.column!r} of dtype {dtype_name(dtype)}; bins need numbers, dates or times"
         )
     # The last bin holds infinity too where nothing else ends it.
     values = column.cast(pl.Float64).fill_nan(None).clip(upper_bound=sys.float_info.max)
@@ -81,14 +90,14 @@ def native_codes(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     if isinstance(dtype, (pl.Categorical, pl.Enum)):
         # The numbers of categories depend on the order in which they come.
         column, dtype = column.cast(pl.String), pl.String()
-    number = (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)) or dtype.is_float()
-    if not (number or dtype.is_temporal() or dtype in (pl.String, pl.Boolean, pl.Null)):
+    if not (dtype.is_float() or dtype == pl.Null or comparable(dtype)):
         raise ColumnError(
             f"cannot tell the values of the column {measure.column!r} of dtype {dtype_name(dtype)} apart; cast it to "
             "Int64, Float64 or String first"
         )
     if dtype == pl.Null:
-        return pl.lit(0, pl.Int64)
+        # A literal would have one row where the data have none or many.
+        return column.is_not_null().cast(pl.Int64)
     code = (column.hash(seed=0) // 4).cast(pl.Int64) + 1
     return pl.when(is_present(column, dtype)).then(code).otherwise(pl.lit(0, pl.Int64))
 
@@ -103,7 +112,9 @@ def _within(measure: Measure, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     if dtype.is_float():
         least, most = measure.condition.floats()
         return column.cast(pl.Float64).is_between(pl.lit(least), pl.lit(most))
-    if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+    if isinstance(dtype, pl.Decimal) or dtype in (pl.Int128, pl.UInt128):
+        return _within_wide(measure.condition, column, dtype)
+    if not dtype.is_integer():
         raise ColumnError(
             f"cannot compare the column {measure.column!r} of dtype {dtype_name(dtype)} with numbers; cast it to "
             "Float64 or Int64 first, or give equal= or among= values of its kind"
@@ -115,3 +126,15 @@ def _within(measure: Measure, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         return pl.lit(False)
     least_whole, most_whole = (pl.lit(min(max(limit, lowest), largest), wide) for limit in (first, last))
     return column.cast(wide).is_between(least_whole, most_whole)
+
+
+def _within_wide(condition: Condition, column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether decimals, or integers of 128 bits, lie between the limits, compared as whole numbers."""
+    if dtype == pl.UInt128:
+        column = column.clip(upper_bound=pl.lit(_LARGEST_WIDE, pl.UInt128)).cast(pl.Int128)
+    scale = dtype.scale if isinstance(dtype, pl.Decimal) else 0
+    first, last = condition.times(10**scale).integers(-_LARGEST_WIDE, _LARGEST_WIDE)
+    if first > last:
+        return pl.lit(False)
+    least, most = (pl.lit(min(max(limit, -_LARGEST_WIDE), _LARGEST_WIDE), pl.Int128) for limit in (first, last))
+    return column.to_physical().cast(pl.Int128).is_between(least, most)

@@ -1,9 +1,9 @@
 """What a user may ask of rows, and what rows are measured by to answer it, with exact sensitivities."""
 
+from dpfast.columns.edges import Edges
 from dpfast.queries.basic import (
     NAME,
     Bins,
-    Edges,
     Highest,
     Lowest,
     ModeQuery,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Number, Numeric, Special, is_numeric
+from dpfast.arguments import Number, Numeric, Special, is_real
 from dpfast.columns.candidates import Candidates, read_candidates
+from dpfast.columns.values import denoted
 from dpfast.errors import ParameterError
 
 __all__ = ["Among", "Condition", "Equal", "Limit", "read_condition"]
@@ -20,7 +22,8 @@ LIMIT = Number(optional=True, mend="write for example {name}=15")
 #: A number that values are compared with.
 Limit: TypeAlias = Annotated[Numeric | None, LIMIT]
 Equal: TypeAlias = Annotated[
-    Numeric | str | bool | datetime.date | None, Special(lambda: (b"a", object(), [1], 1j, math.nan), optional=True)
+    Numeric | Decimal | str | bytes | bool | datetime.date | datetime.time | datetime.timedelta | None,
+    Special(lambda: (object(), [1], 1j, math.nan, Decimal("NaN")), optional=True),
 ]
 Among: TypeAlias = Annotated[Candidates | None, Special(lambda: ("AA", 5, [], ["a", 1], [None], [0.5]), optional=True)]
 
@@ -60,6 +63,11 @@ class Condition:
         if self.most is not None:
             limits.append(f"{'below' if self.below else 'at most'} {float(self.most):g}")
         return " and ".join(limits)
+
+    def times(self, factor: int) -> Condition:
+        """Return the same limits for decimals that are so many times as large."""
+        least, most = (None if limit is None else denoted(limit) * factor for limit in (self.least, self.most))
+        return replace(self, least=least, most=most)
 
     def integers(self, lowest: int, largest: int) -> tuple[int, int]:
         """Return the first and the last integer that fulfil it, of those from ``lowest`` to ``largest``.
@@ -139,11 +147,7 @@ def read_condition(
 def _equal_to(value: Equal) -> Condition:
     if isinstance(value, np.bool_):
         value = bool(value)
-    if is_numeric(value):
+    if is_real(value):
         number = replace(LIMIT, optional=False).read_exactly("equal", value)
         return Condition(number, number)
-    if type(value) not in (str, bool, datetime.date):
-        raise ParameterError(
-            "equal", value, "a number, a string, True, False or a date", 'write for example equal="AA"'
-        )
     return Condition(among=read_candidates([value], "equal"))

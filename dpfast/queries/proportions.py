@@ -41,13 +41,14 @@ def proportion(
     Parameters
     ----------
     column
-        A column of integers, floats, strings, categories, Booleans or dates.
+        A column of integers, floats, decimals, strings, bytes, categories, Booleans, dates, datetimes, durations or
+        times.
     above, at_least, below, at_most
         Numbers that values of a numeric column are compared with, exactly: one, or a lower and an upper one.
     equal
-        The value that fulfils it: a number, a string, a date, True or False.
+        The value that fulfils it: a number, a string, bytes, a date, a datetime, a timedelta, a time, True or False.
     among
-        The values that fulfil it: a list of strings, integers, Booleans or dates.
+        The values that fulfil it: a list of values of the column, of one kind.
 
     All of them are public: chosen without looking at the data. Without any, the column is one of Booleans, and the
     proportion is of those that are true.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
 from dpfast.arguments import Whole
@@ -28,11 +28,14 @@ class RankedQuery(Query):
         How many are asked for.
     candidates
         Public values among which they are; none where values are found in the data.
+    dtype
+        The column's, once it is known (`of_columns`).
 
     """
 
     winners: int = 1
     candidates: tuple[Any, ...] = ()
+    dtype: Any = field(default=None, repr=False, compare=False)
 
     __repr__ = shown_fields
 

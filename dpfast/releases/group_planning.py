@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import polars as pl
-
 from dpfast.accounting.budget import Budget
 from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
@@ -28,8 +26,8 @@ from dpfast.releases.planned_queries import (
     drawn_parts,
     exact_measures,
 )
-from dpfast.releases.population_intervals import has_population_interval, read_sampled
-from dpfast.releases.query_measures import is_whole, measures_of
+from dpfast.releases.population_intervals import has_population_interval, read_sampled, refuse_other_figures
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import read_split
 from dpfast.releases.wished_planning import fulfil
@@ -58,7 +56,6 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     check_names(queries, list(map(name_of, entries)), population=sampled is not None)
     finds = any(isinstance(query, RankedQuery) and not query.candidates for query in queries.values())
     budget = request.read_budget(selects_keys=selects or finds)
-    wishes = None if request.error is None else read_wishes(request.error, queries)
     split = read_split(request.split, list(queries), selects=selects)
     drawn_alone = (QuantileQuery, ModeQuery, RankedQuery)
     if split.rule == "optimal" and any(isinstance(query, drawn_alone) for query in queries.values()):
@@ -73,7 +70,11 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
     source = request.open()
     columns = source.schema()
-    ways = _measures_by_noise(queries, columns, mechanism, budget)
+    queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    if sampled is not None:
+        refuse_other_figures(queries)
+    wishes = None if request.error is None else read_wishes(request.error, queries)
+    ways = _measures_by_noise(queries, mechanism, budget)
     by = ", ".join(map(name_of, entries)) or "nothing"
     lists = not is_engine(source)
     known = unit, groups, by, mechanism, request.key_selection, budget, split, lists
@@ -93,9 +94,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
-        PlannedQuery(
-            name, query, planned[name], is_whole(query, columns), sampled if has_population_interval(query) else None
-        )
+        PlannedQuery(name, query, planned[name], sampled if has_population_interval(query) else None)
         for name, query in queries.items()
     )
     blueprint = GroupBlueprint(
@@ -112,7 +111,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
 
 def _measures_by_noise(
-    queries: Mapping[str, Query], columns: pl.Schema, mechanism: AskedMechanism, budget: Budget
+    queries: Mapping[str, Query], mechanism: AskedMechanism, budget: Budget
 ) -> list[dict[str, list[Measure]]]:
     """Return what queries are answered from, for each kind of noise that they may get, where that is another.
 
@@ -120,9 +119,7 @@ def _measures_by_noise(
     """
     both = [False, True] if budget.kind == "rho" or budget.delta_units else [False]
     likely = {"laplace": [False], "gaussian": [True]}.get(mechanism, both)
-    ways = [
-        {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()} for gaussian in likely
-    ]
+    ways = [{name: measures_of(query, gaussian=gaussian) for name, query in queries.items()} for gaussian in likely]
     return ways[:1] if ways[0] == ways[-1] else ways
 
 

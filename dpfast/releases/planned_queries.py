@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
+from dpfast.columns.bounds import show_bounds
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
@@ -335,7 +336,6 @@ class PlannedQuery:
     name: str
     query: Query
     parts: tuple[Part, ...]
-    whole: bool
     sampled: Sampled | None = None
 
     @property
@@ -409,4 +409,4 @@ def describe(query: Query) -> str:
     if isinstance(query, QuantileQuery):
         listed = ", ".join(f"{query.parts[place] / PARTS:.7g}" for place in query.order)
         what = f"quantile {listed}" if len(query.parts) == 1 else f"quantiles {listed}"
-    return f"{what} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"
+    return f"{what} of {query.column}, values clipped to {show_bounds(query.bounds)}"

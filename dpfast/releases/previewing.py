@@ -14,6 +14,7 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_data
 from dpfast.arguments import Instance, Special, Whole
+from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
 from dpfast.queries import Measure, Query
 from dpfast.releases.blueprint import Blueprint
@@ -24,7 +25,7 @@ from dpfast.releases.plan import Plan, bounding_words
 from dpfast.releases.planned_queries import RANKS, columns_of
 from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
-from dpfast.releases.query_measures import measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
 
 __all__ = ["preview"]
@@ -184,7 +185,8 @@ def _made_up(
     total = sum(sizes)
     units = shape["units"] or max(total // _ROWS_PER_UNIT, 1)
     unit = blueprint.unit.column
-    asked = [(query, measures_of(query, schema)) for query in request.queries.values()]
+    queries = [of_columns(query, schema) for query in request.queries.values()]
+    asked = [(query, measures_of(query)) for query in queries]
     frame = made_up(schema, entries, keys, unit, asked, sizes, units)
     whose = "" if unit is None else f" of {units:,} units"
     return frame, f"{total:,} made-up rows{whose} in {len(sizes):,} groups"
@@ -270,13 +272,16 @@ def _widened(query: Query, frame: pl.DataFrame) -> Query:
     changed: dict[str, Any] = {}
     for name, column in (("bounds", query.column), ("other_bounds", getattr(query, "other", None))):
         bounds = getattr(query, name, None)
-        if bounds is None or column is None or not frame.schema[column].is_numeric() or query.kind == "proportion":
+        if bounds is None or column is None or query.kind == "proportion":
             continue
-        values = frame[column].cast(pl.Float64, strict=False)
-        values = values.filter(values.is_finite().fill_null(value=False))
+        values = frame[column].drop_nulls()
+        if values.dtype.is_numeric():
+            values = values.cast(pl.Float64, strict=False)
+            values = values.filter(values.is_finite())
+        elif not values.dtype.is_temporal():
+            continue
         if len(values):
-            low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
-            changed[name] = (min(bounds[0], low), max(bounds[1], high))
+            changed[name] = (min(bounds[0], values.min()), max(bounds[1], values.max()))
     return replace(query, **changed) if changed else query
 
 
@@ -289,9 +294,9 @@ def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], colum
         pairs = exact.join(draws.select("\0draw", column), how="cross")
     is_shown = pl.col("\0draw").is_not_null()
     dtype = truth.schema[column]
-    number = dtype.is_numeric()
+    number = dtype.is_numeric() or dtype.is_temporal()
     if number:
-        one, other = (pl.col(name).cast(pl.Float64) for name in ("\0exact", column))
+        one, other = (_number(name, dtype) for name in ("\0exact", column))
         squared, value = (other - one) ** 2, other
     elif isinstance(dtype, pl.List) and dtype.inner.is_numeric():
         one, other = (pl.col(name).cast(pl.List(pl.Float64)) for name in ("\0exact", column))
@@ -318,6 +323,13 @@ def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], colum
             pl.col("\0right").mean().alias("right"),
         )
     )  # fmt: skip
+
+
+def _number(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column as numbers; dates and times in seconds."""
+    if not dtype.is_temporal():
+        return pl.col(name).cast(pl.Float64)
+    return pl.col(name).to_physical().cast(pl.Float64) * float(values_of(dtype).tick)
 
 
 def _summary(table: pl.DataFrame) -> pl.DataFrame:

@@ -91,9 +91,9 @@ class Wish:
 
 
 def half_range(query: Query) -> float:
-    """Return half of the width of a query's bounds; of a proportion's, 1/2."""
-    assert query.bounds is not None
-    return (query.bounds[1] - query.bounds[0]) / 2
+    """Return half of the width of a query's bounds, of dates and times in seconds; of a proportion's, 1/2."""
+    lower, upper = query.limits()
+    return float((upper - lower) / 2 * query.values.tick)
 
 
 def read_wishes(given: object, queries: Mapping[str, Query]) -> dict[str, Wish]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import random
+from decimal import Decimal
 from typing import NamedTuple
 
 import polars as pl
@@ -22,6 +23,11 @@ FAR = [-(2**62), 0, 2**62]
 TEXTS = ["a", "b", "c"]
 LETTERS = {"k": (pl.String, TEXTS)}
 EDGES = [0, 1, 2, 3]
+#: Of bins that have other ones.
+OTHER_EDGES = {
+    "bins of moments": [*MOMENTS, datetime.datetime(2020, 1, 3), datetime.datetime(2020, 2, 1)],
+    "bins of dates": [*DAYS, datetime.date(2020, 1, 3), datetime.date(2020, 2, 1)],
+}
 
 #: What rows are grouped by: each column's dtype and values.
 ROUTES = {
@@ -36,9 +42,17 @@ ROUTES = {
     "Booleans": {"k": (pl.Boolean, [True, False])},
     "dates": {"k": (pl.Date, DAYS)},
     "moments": {"k": (pl.Datetime("us"), MOMENTS)},
+    "decimals": {"k": (pl.Decimal(38, 2), [Decimal("0.25"), Decimal(-1), Decimal("1e35")])},
+    "times of day": {"k": (pl.Time, [datetime.time(1), datetime.time(2)])},
+    "durations": {"k": (pl.Duration("ms"), [datetime.timedelta(1), datetime.timedelta(-2)])},
+    "bytes": {"k": (pl.Binary, [b"a", b"\xff\0", b"bytes of more than twelve"])},
+    "wide integers": {"k": (pl.Int128, [0, 2**100])},
     "nothing but null": {"k": (pl.Null, [None])},
     "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
     "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
+    "bins of decimals": {"k": (pl.Decimal(9, 2), [Decimal("0.50"), Decimal(1), Decimal(7)])},
+    "bins of moments": {"k": (pl.Datetime("us"), [*MOMENTS, datetime.datetime(1950, 1, 1)])},
+    "bins of dates": {"k": (pl.Date, [*DAYS, datetime.date(1950, 1, 1)])},
     "two columns": {"k": (pl.String, TEXTS), "h": (pl.Int8, [1, 2])},
     "columns that cannot be coded": {"k": (pl.Int64, FAR), "h": (pl.Int64, FAR)},
     "no column": {},
@@ -48,6 +62,9 @@ QUERIES = {
     "count": {"n": dpf.count()},
     "sum": {"s": dpf.sum("i", bounds=(0, 5))},
     "mean": {"m": dpf.mean("f", bounds=(0, 5))},
+    "sum of decimals": {"money": dpf.sum("d", bounds=(0, Decimal("9.99")))},
+    "mean of moments": {"t": dpf.mean("t", bounds=tuple(MOMENTS))},
+    "quantile of moments": {"tq": dpf.quantile("t", 0.5, bounds=tuple(MOMENTS))},
     "units": {"d": dpf.units()},
     "proportions": {
         "pf": dpf.proportion("f", above=1),
@@ -72,6 +89,24 @@ QUERIES = {
         "ti": dpf.top_k("i", 3),
     },
     "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
+    "moments of other types": {
+        "dv": dpf.variance("d", bounds=(0, Decimal("9.99"))),
+        "tsd": dpf.std("t", bounds=tuple(MOMENTS)),
+        "dcov": dpf.covariance("d", "i", bounds=(0, 5), other_bounds=(-1, 9)),
+    },
+    "distributions of other types": {
+        "hd": dpf.histogram("d", [0, 0.1, 5]),
+        "cd_d": dpf.cdf("d", [0, 0.1, 5]),
+        "ht": dpf.histogram("t", MOMENTS),
+        "ct": dpf.cdf("t", MOMENTS),
+    },
+    "values of other types": {
+        "dt": dpf.count_distinct("t"),
+        "tkt": dpf.top_k("t", 1, candidates=MOMENTS),
+        "pd": dpf.proportion("d", at_most=1.25),
+        "pt": dpf.proportion("t", equal=MOMENTS[0]),
+        "mt": dpf.maximum("t", bounds=tuple(MOMENTS)),
+    },
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
     "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},
@@ -116,6 +151,8 @@ def frame_of(route, data):
             "u": column(pl.Int64, range(60), null=data in ("all null", "dropped")),
             "i": column(pl.Int64, range(7)),
             "f": column(pl.Float64, [0.5, float("nan"), 3.25, float("inf")]),
+            "d": column(pl.Decimal(9, 2), [Decimal("1.25"), Decimal("9999999.99")]),
+            "t": column(pl.Datetime("us"), [*MOMENTS, datetime.datetime(9999, 12, 31)]),
             "c": column(pl.String, ["x", "y", "other"]),
         }
     )
@@ -123,13 +160,14 @@ def frame_of(route, data):
 
 def by_of(route):
     names = list(ROUTES[route])
-    return dpf.bins("k", EDGES) if route.startswith("bins") else (names or None)
+    return dpf.bins("k", OTHER_EDGES.get(route, EDGES)) if route.startswith("bins") else (names or None)
 
 
 def keys_of(route):
     """Return public keys, one of which is not in the data; none where there is no column."""
     if route.startswith("bins"):
-        return pl.DataFrame({"k": [0, 2, None]})
+        edges = OTHER_EDGES.get(route, EDGES)
+        return pl.DataFrame({"k": [edges[0], edges[2], None]})
     columns = ROUTES[route].items()
     keys = pl.DataFrame({name: pl.Series(values[:2], dtype=dtype) for name, (dtype, values) in columns})
     return keys if columns else None
@@ -164,7 +202,18 @@ def source_of(frame, source, folder):
 def has_source(route, source):
     """Say whether such a file can hold such keys."""
     kinds = {type(dtype) if isinstance(dtype, pl.DataType) else dtype for dtype, _ in ROUTES[route].values()}
-    not_in_csv = {pl.Enum, pl.Categorical, pl.Null, pl.Datetime, pl.Date, pl.Boolean}
+    not_in_csv = {
+        pl.Decimal,
+        pl.Time,
+        pl.Duration,
+        pl.Binary,
+        pl.Enum,
+        pl.Categorical,
+        pl.Null,
+        pl.Datetime,
+        pl.Date,
+        pl.Boolean,
+    }
     return not (source == "CSV" and kinds & not_in_csv)
 
 

@@ -250,7 +250,6 @@ def test_conditions_that_do_not_suit_a_column_are_refused_by_the_plan(column, co
         ({"above": 2, "at_most": 2}, "at_most"),
         ({"among": ["a", None]}, "among"),
         ({"equal": NAN}, "equal"),
-        ({"equal": b"a"}, "equal"),
     ],
 )
 def test_conditions_that_contradict_themselves_are_refused(given, argument):
@@ -259,11 +258,10 @@ def test_conditions_that_contradict_themselves_are_refused(given, argument):
 
 
 def test_moments_share_what_a_mean_is_measured_by():
-    schema = pl.Schema({"x": pl.Float64})
     bounds = (-60, 600)
-    mean = measures_of(dpf.mean("x", bounds=bounds), schema)
-    assert measures_of(dpf.variance("x", bounds=bounds), schema)[:2] == mean
-    assert measures_of(dpf.proportion("x", above=3), schema)[1] == mean[1] == Measure("values", "x")
+    mean = measures_of(dpf.mean("x", bounds=bounds))
+    assert measures_of(dpf.variance("x", bounds=bounds))[:2] == mean
+    assert measures_of(dpf.proportion("x", above=3))[1] == mean[1] == Measure("values", "x")
 
 
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0, 1e-130), (1e100, 2e100), (0, 2**-64), (-5, 1e9)])
