@@ -83,10 +83,11 @@ def plan(
         The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
         Null is a key like any other. None for one group of all rows.
     epsilon, delta
-        The budget of the whole release; delta is needed to select keys and for Gaussian noise.
+        The budget of the whole release; delta is needed to select keys, for values that `dpf.top_k` finds in the data,
+        and for Gaussian noise.
     rho
         The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
-        "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+        "rdp". Gaussian noise needs no delta then: it is for the selection of keys and of values alone.
     split
         How epsilon or rho is divided between the queries. ``"even"``: equal shares. A mapping such as
         ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
@@ -94,7 +95,8 @@ def plan(
         ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
         sum that it is made of. What several queries need is measured once, with the shares of all of them. The
         selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
-        between the selection of keys and all Gaussian noise together, not by queries.
+        between the selection of keys and all Gaussian noise together, not by queries; but each `dpf.top_k` has an equal
+        part first.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
