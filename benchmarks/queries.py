@@ -88,8 +88,8 @@ def sketch(texts: bool) -> Callable[[int], Prepared]:
             return dpf.distinct_sketch(frame, "v", epsilon=1.0, privacy_unit="row", ledger=ledger)
 
         def agree(mine: Any, theirs: int) -> bool:
-            low, high = mine.interval(miss=1e-9)
-            return bool(low <= theirs <= high)
+            # 14 of its standard deviations.
+            return bool(abs(mine.estimate() / theirs - 1) < 0.4)
 
         return Prepared(ours, frame["v"].n_unique, agree=agree)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.aggregation.choices import CandidateCoder, native_choices
 from dpfast.aggregation.contributions import Contribution
-from dpfast.aggregation.grouped_points import GroupedPoints
+from dpfast.aggregation.grouped_points import GroupedPoints, sorted_points
 from dpfast.aggregation.private import Private
 
 __all__ = ["FoundValues", "with_values"]
@@ -59,14 +59,10 @@ class FoundValues(Private):
         if isinstance(self.rows, np.ndarray):
             groups, places = np.nonzero(self.rows)
             return groups, places, self.rows[groups, places]
-        lengths = self.rows.stops - self.rows.starts
-        owners = np.repeat(np.arange(lengths.size), lengths)
-        # Groups that were chosen may stand in any order.
-        moves = np.repeat(self.rows.starts - (np.cumsum(lengths) - lengths), lengths)
-        points = self.rows.points[np.arange(owners.size) + moves].astype(np.int64)
-        codes = pl.Series("code", owners * (len(self.values) + 1) + points)
-        counted = codes.value_counts().sort("code")
-        found, rows = counted["code"].to_numpy(), counted["count"].cast(pl.Int64).to_numpy()
+        owners, points = sorted_points(self.rows)
+        codes = owners * (len(self.values) + 1) + points
+        firsts = np.flatnonzero(np.diff(codes, prepend=-1))
+        found, rows = codes[firsts], np.diff(firsts, append=codes.size)
         return found // (len(self.values) + 1), found % (len(self.values) + 1) - 1, rows
 
 

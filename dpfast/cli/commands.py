@@ -145,7 +145,7 @@ _release_options = combined(
     EPSILON,
     RHO,
     wish_options,
-    click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
+    click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys or values."),
     click.option("--keys", metavar="FILE", help="Public keys, all shown; by default, keys are selected privately."),
     NEIGHBORS,
     choice("--mechanism", "auto", "laplace", "gaussian", text="The noise; auto takes the smaller."),

@@ -62,7 +62,8 @@ def count_distinct(column: Name) -> Query:
     -----
     Values are told apart by 62 bits of a hash, of which two values in n have the same one with a probability of
     n**2 / 2**63: 1 in 9,000 of 32 million values. That two values are taken for one moves no figure further between
-    neighbours. For the number of different privacy units, ask `units`.
+    neighbours. For the number of different privacy units, ask `units`; for values of several places, which none of them
+    has all of, `dpf.distinct_sketch`.
 
     Examples
     --------

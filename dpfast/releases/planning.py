@@ -88,15 +88,16 @@ def plan(
         The grouping columns: strings, bytes, categoricals, integers, decimals, Booleans, dates, datetimes, times and
         durations; floats by way of `dpf.bins`. Null is a key like any other. None for one group of all rows.
     epsilon, delta
-        The budget of the whole release; delta is needed to select keys and for Gaussian noise.
+        The budget of the whole release; delta is needed to select keys, for values that `dpf.top_k` finds in the data,
+        and for Gaussian noise.
     rho
         The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
-        "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+        "rdp". Gaussian noise needs no delta then: it is for the selection of keys and of values alone.
     error
         In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it,
         by which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`.
         A mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes
-        (in ranks, and in rows) a number; for a mean or a proportion, whose error depends on the size of the group,
+        (in ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on the size of the group,
         such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What clipping and bounds on a
         unit's rows lose is not in it. The selection of keys gets as much as a query does on average, and nothing but
         delta where a count is the test.
@@ -110,7 +111,8 @@ def plan(
         ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
         sum that it is made of. What several queries need is measured once, with the shares of all of them. The
         selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
-        between the selection of keys and all Gaussian noise together, not by queries.
+        between the selection of keys and all Gaussian noise together, not by queries; but each `dpf.top_k` has an equal
+        part first.
     interval
         ``"population"`` adds columns ``q_population_lower`` and ``q_population_upper`` to counts, sums, means and
         proportions: 95% intervals of noise and sample together, where the privacy units are drawn from a larger

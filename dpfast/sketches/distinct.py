@@ -260,6 +260,7 @@ def distinct_sketch(
         The column that says whose a row is, or "row" if nobody has two rows. Rows whose unit is null are left out.
     max_values
         How many different values of a unit count at most, chosen at random from what it has; with a column as unit.
+        All pairs of a unit and a value are in memory then.
     ledger
         The budget.
     buckets
