@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.columns.values import Decimals, Moments
+from dpfast.columns.values import LARGEST_TICK, Decimals, Moments
 from dpfast.queries import Bins, Measure, ModeQuery, Query
 
 __all__ = ["made_up", "zipf_sizes"]
@@ -115,7 +115,7 @@ def _values(
         return pl.Series(listed).gather((spread * len(listed)).astype(np.int64))
     if isinstance(query.values, (Decimals, Moments)):
         # In last places, or in what times are held as.
-        edges = [Fraction(edge) for edge in measure.edges if np.isfinite(edge)]
+        edges = [Fraction(edge) for edge in measure.edges if abs(edge) < LARGEST_TICK]
         low, high = (edges[0], edges[-1]) if edges else query.limits()
         ticks = np.rint(float(low) + spread * float(high - low)).astype(np.int64)
         return pl.Series(query.values.sums(ticks, 0))

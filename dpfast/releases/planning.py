@@ -94,13 +94,13 @@ def plan(
         The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
         "rdp". Gaussian noise needs no delta then: it is for the selection of keys and of values alone.
     error
-        In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it,
-        by which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`.
-        A mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes
-        (in ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on the size of the group,
-        such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What clipping and bounds on a
-        unit's rows lose is not in it. The selection of keys gets as much as a query does on average, and nothing but
-        delta where a count is the test.
+        In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it, by
+        which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`. A
+        mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes (in
+        ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on
+        the size of the group, such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What
+        clipping and bounds on a unit's rows lose is not in it. The selection of keys gets as much as a query does on
+        average, and nothing but delta where a count is the test.
     budget
         What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
         epsilon without limit, and for `release` what its ledger adds up.

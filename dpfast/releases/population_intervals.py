@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Choice
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.queries import Measure, Query
 
 __all__ = [
@@ -156,7 +156,7 @@ def refuse_other_figures(queries: Mapping[str, Query]) -> None:
         _refuse_both_signs(name, query)
         if query.values.tick != 1 and has_population_interval(query) and query.kind not in _COUNTS:
             allowed = f'"noise" for the column {query.column!r} of decimals, dates or times'
-            raise ParameterError("interval", "population", allowed, "cast it to a number")
+            raise ParameterError("interval", Words('"population"'), allowed, "cast it to a number")
 
 
 def refuse_population(interval: str, why: str) -> None:
@@ -169,7 +169,9 @@ def _refuse_both_signs(name: str, query: Query) -> None:
     """Refuse a sum of which terms may cancel each other: how many there are would have to be known."""
     if query.kind == "sum" and query.limits()[0] < 0 < query.limits()[1]:
         allowed = '"noise" for a sum with bounds on both sides of 0'
-        raise ParameterError("interval", "population", allowed, f"ask for a mean and a count in place of {name}")
+        raise ParameterError(
+            "interval", Words('"population"'), allowed, f"ask for a mean and a count in place of {name}"
+        )
 
 
 def _row_bounds(measure: Measure) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from dpfast.aggregation.sources import open_data
 from dpfast.arguments import Instance, Special, Whole
 from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
-from dpfast.queries import Measure, Query
+from dpfast.queries import Measure, Query, RankedQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.group_blueprint import GroupBlueprint
@@ -205,7 +205,7 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
         released = shown.draw(shown.aggregation.run(bounding_words), 0).frame
         draws.append(_comparable(released).with_columns(pl.lit(number).alias("\0draw")))
     found = [
-        _compared(truth, pl.concat(draws), by, column, repeats)
+        _compared(truth, pl.concat(draws), by, column, repeats, ranked=isinstance(query, RankedQuery))
         for name, query in request.queries.items()
         for column in _figures(name, query)
     ]
@@ -239,12 +239,15 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     keys = request.keys if entries else None
     whole = prepare(source, Grouping(entries, keys), [rows]).run(bounding_words)
     totals = whole.measures[0]
+    found = whole.keys if entries and whole.keys.height else None
     widened = {name: _widened(query, frame) for name, query in request.queries.items()}
+    listed = any(isinstance(query, RankedQuery) and not query.candidates for query in request.queries.values())
+    selects = listed or (found is None and bool(entries))
     # Without noise worth the name, bounds, clipping or units: what is exact.
     asked = replace(
-        request, keys=whole.keys if entries else None, privacy_unit=None, max_groups=None, max_rows_per_group=None,
-        neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT, delta=0, rho=None,
-        error=None, budget=None, split="even", queries=widened,
+        request, keys=found, privacy_unit=None, max_groups=None, max_rows_per_group=None,
+        neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT,
+        delta=1e-6 if selects else 0, rho=None, error=None, budget=None, split="even", queries=widened,
     )  # fmt: skip
     blueprint = draw_up(asked)
     truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame
@@ -252,13 +255,13 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     counted = [name for name, query in request.queries.items() if query.kind == "units"]
     cut, share = np.zeros(totals.size), None
     if unit is not None:
-        everyone = Grouping(entries, whole.keys if entries else None, unit, _MOST_BOUND, _MOST_BOUND)
+        everyone = Grouping(entries, found, unit, _MOST_BOUND, _MOST_BOUND)
         if counted:
             numbers = prepare(source, everyone, [Measure("units")]).run(bounding_words).measures[0]
             truth = truth.with_columns(pl.Series(name, numbers) for name in counted)
     if not isinstance(shown, ClippedBlueprint):
         bounds = shown.aggregation.grouping
-        bounded = prepare(source, replace(bounds, keys=whole.keys if entries else None), [rows])
+        bounded = prepare(source, replace(bounds, keys=found), [rows])
         left = bounded.run(bounding_words).measures[0]
         cut = 1 - left / np.maximum(totals, 1)
         share = float(1 - left.sum() / max(totals.sum(), 1))
@@ -285,8 +288,10 @@ def _widened(query: Query, frame: pl.DataFrame) -> Query:
     return replace(query, **changed) if changed else query
 
 
-def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], column: str, repeats: int) -> pl.DataFrame:
-    """Return, for every group, how a figure that is shown differs from the exact one."""
+def _compared(
+    truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], column: str, repeats: int, *, ranked: bool
+) -> pl.DataFrame:
+    """Return, for every group, how a figure that is shown differs from the exact one; of ranked values whether."""
     exact = truth.select("\0group", *by, pl.col(column).alias("\0exact"))
     if by:
         pairs = exact.join(draws.select(*by, "\0draw", column), on=list(by), how="left", nulls_equal=True)
@@ -295,17 +300,19 @@ def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], colum
     is_shown = pl.col("\0draw").is_not_null()
     dtype = truth.schema[column]
     number = dtype.is_numeric() or dtype.is_temporal()
+    numbers = isinstance(dtype, pl.List) and dtype.inner.is_numeric() and not ranked
     if number:
         one, other = (_number(name, dtype) for name in ("\0exact", column))
         squared, value = (other - one) ** 2, other
-    elif isinstance(dtype, pl.List) and dtype.inner.is_numeric():
+    elif numbers:
         one, other = (pl.col(name).cast(pl.List(pl.Float64)) for name in ("\0exact", column))
         squared = ((other - one).list.eval(pl.element() ** 2)).list.mean()
         value = one = pl.lit(None, pl.Float64)
     else:
         squared = value = one = pl.lit(None, pl.Float64)
-    selected = not number and not (isinstance(dtype, pl.List) and dtype.inner.is_numeric())
-    right = pl.col(column).eq_missing(pl.col("\0exact")).cast(pl.Float64) if selected else pl.lit(None, pl.Float64)
+    right = pl.lit(None, pl.Float64)
+    if not number and not numbers:
+        right = pl.col(column).eq_missing(pl.col("\0exact")).cast(pl.Float64)
     return (
         pairs.with_columns(
             pl.when(is_shown).then(squared).alias("\0squared"), value.alias("\0value"), one.alias("\0one"),

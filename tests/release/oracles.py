@@ -9,6 +9,7 @@ from itertools import combinations, product
 import mpmath
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from scipy.stats import chi2
 
 #: The false-failure rate of every statistical test.
@@ -116,8 +117,11 @@ def exported_bytes(frame: pl.DataFrame) -> list[bytes]:
         if hasattr(array, "dictionary"):
             walk(array.dictionary)
 
-    # Arrow has no integers of 128 bits, and CSV no bytes or durations.
-    held, written = frame.select(pl.exclude(pl.Int128)), frame.select(pl.exclude(pl.Binary, pl.Duration))
+    # Arrow has no integers of 128 bits, and CSV no bytes, durations or lists.
+    held, written = (
+        frame.select(pl.exclude(pl.Int128)),
+        frame.select(~cs.by_dtype(pl.Binary, pl.Duration) & ~cs.nested()),
+    )
     for level in (pl.CompatLevel.oldest(), pl.CompatLevel.newest()):
         for column in held.to_arrow(compat_level=level).columns:
             for chunk in column.chunks:
