@@ -33,6 +33,7 @@ __all__ = [
     "OwnAmount",
     "OwnColumnName",
     "OwnDelta",
+    "OwnError",
     "Part",
     "PerQuery",
     "Rows",
@@ -74,6 +75,7 @@ def _no_numbers() -> Iterator[object]:
 PerQuery: TypeAlias = Annotated[Real | str, Special(_no_numbers)]
 _AMOUNT = Special(lambda: (*_no_numbers(), 1e-19, 10**7), optional=True)
 OwnAmount: TypeAlias = Annotated[Real | str | None, _AMOUNT]
+OwnError: TypeAlias = Annotated[Real | str | None, Special(_no_numbers, optional=True)]
 OwnDelta: TypeAlias = Annotated[
     Real | str | None, Special(lambda: (*no_numbers(), -1, 1, 1.5, [0.5], "none such"), optional=True)
 ]
@@ -92,7 +94,7 @@ class Rows:
     sensitivity: PerQuery = 1.0
     epsilon: OwnAmount = None
     rho: OwnAmount = None
-    error: OwnAmount = None
+    error: OwnError = None
     delta: OwnDelta = None
     weight: OwnColumnName = None
     mechanism: str = "auto"

@@ -9,7 +9,16 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import polars as pl
 
 from dpfast.accounting.privacy_unit import OwnNeighbors
-from dpfast.answering.calibration import ColumnName, OwnAmount, OwnColumnName, OwnDelta, PerQuery, Rows, column_of
+from dpfast.answering.calibration import (
+    ColumnName,
+    OwnAmount,
+    OwnColumnName,
+    OwnDelta,
+    OwnError,
+    PerQuery,
+    Rows,
+    column_of,
+)
 from dpfast.answering.choosing import WINNERS, choices, is_list
 from dpfast.answering.drawing import cleaned, cleaned_lists, drawn, series_of
 from dpfast.arguments import Number, Numeric, Special, Text, Threads
@@ -51,7 +60,7 @@ def answer(
     sensitivity: PerQuery = 1.0,
     epsilon: OwnAmount = None,
     rho: OwnAmount = None,
-    error: OwnAmount = None,
+    error: OwnError = None,
     delta: OwnDelta = None,
     weight: OwnColumnName = None,
     mechanism: OwnMechanism = "auto",

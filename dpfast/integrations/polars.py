@@ -32,7 +32,7 @@ from dpfast.accounting.budget import Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import AskedBound, Neighbors, OwnNeighbors
 from dpfast.aggregation.sources import AskedEngine, Schema
 from dpfast.answering import answer
-from dpfast.answering.calibration import ColumnName, OwnAmount, OwnColumnName, OwnDelta, PerQuery
+from dpfast.answering.calibration import ColumnName, OwnAmount, OwnColumnName, OwnDelta, OwnError, PerQuery
 from dpfast.answering.choosing import WINNERS
 from dpfast.answering.table import MISSING, TEXT, OwnMechanism
 from dpfast.arguments import Numeric, Special, Threads
@@ -197,7 +197,7 @@ class Frames(Generic[_Frame]):
         sensitivity: PerQuery = 1.0,
         epsilon: OwnAmount = None,
         rho: OwnAmount = None,
-        error: OwnAmount = None,
+        error: OwnError = None,
         delta: OwnDelta = None,
         weight: OwnColumnName = None,
         mechanism: OwnMechanism = "auto",

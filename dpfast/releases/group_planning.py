@@ -72,7 +72,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     columns = source.schema()
     queries = {name: of_columns(query, columns) for name, query in queries.items()}
     if sampled is not None:
-        refuse_other_figures(queries)
+        refuse_other_figures(request.interval, queries)
     wishes = None if request.error is None else read_wishes(request.error, queries)
     ways = _measures_by_noise(queries, mechanism, budget)
     by = ", ".join(map(name_of, entries)) or "nothing"

@@ -206,6 +206,15 @@ def plan(
     >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
     (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
 
+    The least epsilon at which the noise stays within 20 with probability 0.95, and intervals that cover the sample too:
+
+    >>> within = dpf.plan(trips, by="city", rides=dpf.count(), keys=pl.DataFrame({"city": ["Oslo", "Rome"]}),
+    ...                   privacy_unit="row", error={"rides": 20}, interval="population")
+    >>> round(within.epsilon, 4), within.error()["one"].item()
+    (0.146, 20.0)
+    >>> within.run(dpf.Ledger(epsilon=1.0)).frame.columns[-3:]
+    ['rides_upper', 'rides_population_lower', 'rides_population_upper']
+
     All 2,016 ranges of ages, from one release of which all answers are sums:
 
     >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})

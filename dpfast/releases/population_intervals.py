@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Choice
-from dpfast.errors import ParameterError, Words
+from dpfast.errors import ParameterError
 from dpfast.queries import Measure, Query
 
 __all__ = [
@@ -150,13 +150,13 @@ def read_sampled(interval: str, queries: Mapping[str, Query], rows: int) -> Samp
     return Sampled(rows)
 
 
-def refuse_other_figures(queries: Mapping[str, Query]) -> None:
+def refuse_other_figures(interval: str, queries: Mapping[str, Query]) -> None:
     """Refuse these intervals for figures of decimals, dates and times, and of sums whose terms may cancel."""
     for name, query in queries.items():
-        _refuse_both_signs(name, query)
+        _refuse_both_signs(interval, name, query)
         if query.values.tick != 1 and has_population_interval(query) and query.kind not in _COUNTS:
             allowed = f'"noise" for the column {query.column!r} of decimals, dates or times'
-            raise ParameterError("interval", Words('"population"'), allowed, "cast it to a number")
+            raise ParameterError("interval", interval, allowed, "cast it to a number")
 
 
 def refuse_population(interval: str, why: str) -> None:
@@ -165,13 +165,11 @@ def refuse_population(interval: str, why: str) -> None:
         raise ParameterError("interval", interval, f'"noise" {why}')
 
 
-def _refuse_both_signs(name: str, query: Query) -> None:
+def _refuse_both_signs(interval: str, name: str, query: Query) -> None:
     """Refuse a sum of which terms may cancel each other: how many there are would have to be known."""
     if query.kind == "sum" and query.limits()[0] < 0 < query.limits()[1]:
         allowed = '"noise" for a sum with bounds on both sides of 0'
-        raise ParameterError(
-            "interval", Words('"population"'), allowed, f"ask for a mean and a count in place of {name}"
-        )
+        raise ParameterError("interval", interval, allowed, f"ask for a mean and a count in place of {name}")
 
 
 def _row_bounds(measure: Measure) -> tuple[float, float]:

@@ -239,15 +239,17 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     keys = request.keys if entries else None
     whole = prepare(source, Grouping(entries, keys), [rows]).run(bounding_words)
     totals = whole.measures[0]
-    found = whole.keys if entries and whole.keys.height else None
+    if not totals.size:
+        allowed = "public rows of at least one group, as keys are selected among those of the data"
+        raise ParameterError("sample", Words("rows of no group"), allowed)
+    found = whole.keys if entries else None
     widened = {name: _widened(query, frame) for name, query in request.queries.items()}
-    listed = any(isinstance(query, RankedQuery) and not query.candidates for query in request.queries.values())
-    selects = listed or (found is None and bool(entries))
+    finds = any(isinstance(query, RankedQuery) and not query.candidates for query in request.queries.values())
     # Without noise worth the name, bounds, clipping or units: what is exact.
     asked = replace(
         request, keys=found, privacy_unit=None, max_groups=None, max_rows_per_group=None,
         neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT,
-        delta=1e-6 if selects else 0, rho=None, error=None, budget=None, split="even", queries=widened,
+        delta=1e-6 if finds else 0, rho=None, error=None, budget=None, split="even", queries=widened,
     )  # fmt: skip
     blueprint = draw_up(asked)
     truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame

@@ -35,7 +35,7 @@ from dpfast.releases.choosing_keys import divided_delta
 from dpfast.releases.drafting import Asked, Draft, Given, draft_with, possible_kinds, select_apart
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.measure_noise import modes_of, quantiles_of
-from dpfast.releases.measurements import Layout, layouts
+from dpfast.releases.measurements import Block, Layout, layouts
 from dpfast.releases.planned_queries import Combined, Mechanism, NoisyMeasure, Part
 from dpfast.releases.splitting import portions
 from dpfast.releases.wishes import MISS, Wish, half_range
@@ -43,7 +43,9 @@ from dpfast.releases.wishes import MISS, Wish, half_range
 __all__ = ["Fulfilled", "fulfil"]
 
 _ROUNDS = 400
-_EXCHANGES, _FACTORS = 4, (2.0, 1.3, 1.1, 1.03, 1.01)
+_EXCHANGES, _FACTORS = 4, (2.0, 1.3, 1.1, 1.03, 1.01, 0.99, 0.97, 0.9, 0.75, 0.5)
+#: Ways to plan that seem to cost so many times as much as the cheapest are not looked at.
+_DEAR = 1.4
 _UNPAID = Charge(UNITS_PER_ONE, 0, "not charged", Pure(1.0))
 _UNMOVED = Sensitivity(0, 0)
 
@@ -82,16 +84,20 @@ def fulfil(ways: Sequence[Asked], wishes: Mapping[str, Wish], limit: int | None)
     tests = asked.selects and asked.count is not None and asked.key_selection in ("auto", "count")
     drawn = [wish for wish in wishes.values() if wish.query.kind in _DRAWN]
     selected = [_selected_units(of_budget[0], wish, most) for wish in drawn]
-    found: list[tuple[int, Draft, Asked]] = []
+    possible: list[tuple[int, _Problem]] = []
     drafts = [(way, *one) for way in of_budget for one in product(layouts(way.measures), possible_kinds(way))]
     for way, layout, mechanism in drafts:
         if mechanism == "laplace" and kind == "rho" and any(block.missing for block in layout.blocks):
             continue
         if tests and asked.counted not in layout.measured:
             continue
-        met = _met(_Problem(way, layout, mechanism, wishes), selected, most, tests=tests)
-        if met is not None:
-            found.append(met)
+        problem = _Problem(way, layout, mechanism, wishes)
+        about = problem.units(problem.near_shares(), tests=tests)
+        if about is not None:
+            possible.append((sum(about), problem))
+    cheapest = min((cost for cost, _ in possible), default=0)
+    near = [_met(problem, selected, most, tests=tests) for cost, problem in possible if cost <= _DEAR * cheapest]
+    found = [met for met in near if met is not None]
     if not found:
         allowed = f"larger: these wishes need {kind} above {to_float(most):g}"
         raise ParameterError("error", _written(wishes), allowed, "wish for less")
@@ -161,7 +167,7 @@ def _met(problem: _Problem, selected: Sequence[int], most: int, *, tests: bool) 
         if all(wish.reached(draft.parts[name]) <= wish.error for name, wish in problem.wishes.items()):
             return total, draft, planned
         # Scales are rounded up.
-        shares = [share * (1 + raised) for share in shares]
+        shares = {one: share * (1 + raised) for one, share in shares.items()}
         raised *= 4
     return None
 
@@ -201,83 +207,112 @@ class _Problem:
         """The p of the cost c / s**p."""
         return 1 if self.mechanism == "laplace" and self.asked.budget.kind == "epsilon" else 2
 
-    def scales(self, shares: Sequence[float]) -> dict[Measure, float]:
-        """Return the scale of every measure, free ones too."""
-        of = dict(zip(self.measures, shares, strict=True))
-        for block in self.layout.blocks:
-            if block.missing is not None:
-                of[block.missing] = math.fsum(of[measure] for measure in block.uses)
-        root = 1.0 if self.mechanism == "laplace" else 0.5
-        return {measure: self.sizes[measure] / share**root for measure, share in of.items()}
+    @cached_property
+    def blocks(self) -> dict[Measure, Block]:
+        """The block of every measure, free ones too."""
+        return {measure: block for block in self.layout.blocks for measure in block.measures}
 
-    def parts(self, name: str, scales: Mapping[Measure, float]) -> list[Part]:
-        """Return what a query is answered from, with noise of these scales."""
+    @cached_property
+    def needing(self) -> dict[Measure, list[str]]:
+        """The names of the queries whose errors a share decides, by way of free measures too."""
+        return {
+            measure: [
+                name for name in self.blocks[measure].queries if name in self.wished and self._needs(name, measure)
+            ]
+            for measure in self.measures
+        }
 
-        def noisy(measure: Measure) -> NoisyMeasure:
-            return NoisyMeasure(measure, _UNMOVED, self.mechanism, scales[measure], _UNPAID)
+    def _needs(self, name: str, measure: Measure) -> bool:
+        needed = [one for figure in self.layout.figures[name] for one in figure.measures]
+        return measure in needed or any(one == self.blocks[measure].missing for one in needed)
 
-        return [
-            noisy(figure.measured)
-            if figure.other is None
-            else Combined(figure.asked, noisy(figure.measured), noisy(figure.other), figure.sign)
-            for figure in self.layout.figures[name]
-        ]
+    def scale(self, measure: Measure, shares: Mapping[Measure, float]) -> float:
+        """Return the scale of a measure; a free one has all shares of its block."""
+        block = self.blocks[measure]
+        share = shares[measure] if measure != block.missing else math.fsum(shares[one] for one in block.uses)
+        return self.sizes[measure] / (share if self.mechanism == "laplace" else math.sqrt(share))
 
-    def meets(self, shares: Sequence[float], names: Sequence[str]) -> bool:
+    def meets(self, shares: Mapping[Measure, float], names: Sequence[str]) -> bool:
         """Return whether these queries are within their wishes."""
-        scales = self.scales(shares)
-        if any(scale > LARGEST_INTEGER_SCALE / 2 for scale in scales.values()):
-            return False
-        return all(self.wished[name].reached(self.parts(name, scales)) <= self.wished[name].error for name in names)
+        return all(self._reached(name, shares) <= self.wished[name].error for name in names)
 
-    def cost(self, shares: Sequence[float]) -> float:
+    def _reached(self, name: str, shares: Mapping[Measure, float]) -> float:
+        """Return the error of a query; infinite where noise would be wider than any may be."""
+        parts: list[Part] = []
+        for figure in self.layout.figures[name]:
+            scales = [self.scale(measure, shares) for measure in figure.measures]
+            if max(scales) > LARGEST_INTEGER_SCALE / 2:
+                return math.inf
+            noisy = [
+                NoisyMeasure(measure, _UNMOVED, self.mechanism, scale, _UNPAID)
+                for measure, scale in zip(figure.measures, scales, strict=True)
+            ]
+            parts.append(noisy[0] if len(noisy) == 1 else Combined(figure.asked, noisy[0], noisy[1], figure.sign))
+        return self.wished[name].reached(parts)
+
+    def cost(self, shares: Mapping[Measure, float]) -> float:
         """Return what shares cost, in proportion."""
         if self.mechanism == "laplace" and self.asked.budget.kind == "rho":
-            return math.fsum(share * math.tanh(share / 2) for share in shares)
-        return math.fsum(shares)
+            return math.fsum(share * math.tanh(share / 2) for share in shares.values())
+        return math.fsum(shares.values())
 
-    def least_shares(self) -> list[float]:
-        """Return the shares of least cost that meet all wishes."""
-        if not self.measures:
-            return []
+    def near_shares(self) -> dict[Measure, float]:
+        """Return about the shares of least cost."""
         scales = self._least_scales()
         root = 1.0 if self.mechanism == "laplace" else 2.0
-        shares = [(self.sizes[measure] / min(scales[measure], 2.0**58)) ** root for measure in self.measures]
-        names = list(self.wished)
-        times = _least(lambda times: self.meets([share * times for share in shares], names), 1.0)
-        shares = [share * times for share in shares]
-        counts = [place for place, measure in enumerate(self.measures) if measure.kind != "sum"]
-        others = [place for place in range(len(shares)) if place not in counts]
-        ways = [self._lowered(shares, order) for order in ([*counts, *others], [*others, *counts])]
-        return self._exchanged(min(ways, key=self.cost))
+        return {one: (self.sizes[one] / min(scales[one], 2.0**58)) ** root for one in self.measures}
 
-    def _exchanged(self, shares: list[float]) -> list[float]:
-        """Return shares of which one is raised, as long as the others can be lowered by more for it."""
-        best, places = shares, range(len(shares))
+    def least_shares(self) -> dict[Measure, float]:
+        """Return the shares of least cost that meet all wishes."""
+        if not self.measures:
+            return {}
+        shares, names = self.near_shares(), list(self.wished)
+        times = _least(lambda times: self.meets({one: share * times for one, share in shares.items()}, names), 1.0)
+        shares = {one: share * times for one, share in shares.items()}
+        hubs = [one for one in self.measures if any(self.wished[name].rows for name in self.needing[one])]
+        hubs = [one for one in hubs if one.kind not in ("sum", "matches")]
+        others = [one for one in self.measures if one not in hubs]
+        ways = [self._lowered(shares, order) for order in ([*hubs, *others], [*others, *hubs])]
+        best = self._exchanged(min(ways, key=self.cost), hubs)
+        return self._lowered(best, self.measures, exactly=True)
+
+    def _lowered(
+        self, shares: Mapping[Measure, float], order: Sequence[Measure], *, exactly: bool = False
+    ) -> dict[Measure, float]:
+        """Return shares that are set one after the other to the least that the wishes allow."""
+        lowered = dict(shares)
+        for measure in order:
+            names = self.needing[measure]
+
+            def suffices(share: float, measure: Measure = measure, names: list[str] = names) -> bool:
+                return self.meets({**lowered, measure: share}, names)
+
+            near = lowered[measure]
+            least = _least(suffices, near, 2.0**-53 if exactly else 2.0**-20)
+            lowered[measure] = least if not exactly or suffices(least) else near
+            if math.isinf(least):
+                break  # whatever the others get, it is not enough
+        return lowered
+
+    def _exchanged(self, shares: dict[Measure, float], hubs: Sequence[Measure]) -> dict[Measure, float]:
+        """Return shares of which those of counts are moved, as long as the others can be lowered by more for it."""
+        best = shares
         for _ in range(_EXCHANGES):
             before = self.cost(best)
-            for place, factor in product(places, _FACTORS):
-                raised = [*best[:place], best[place] * factor, *best[place + 1 :]]
-                other = self._lowered(raised, [one for one in places if one != place])
-                if self.cost(other) < self.cost(best):
-                    best = other
+            for hub, factor in product(hubs, _FACTORS):
+                beside = {one for name in self.needing[hub] for one in self._used_by(name)} - {hub}
+                moved = self._lowered(
+                    {**best, hub: best[hub] * factor}, [one for one in self.measures if one in beside]
+                )
+                if self.cost(moved) < self.cost(best) and self.meets(moved, list(self.wished)):
+                    best = moved
             if self.cost(best) > before * (1 - 2.0**-12):
                 break
         return best
 
-    def _lowered(self, shares: Sequence[float], order: Sequence[int]) -> list[float]:
-        """Return shares that are lowered one after the other, as far as the wishes allow."""
-        lowered = list(shares)
-        for place in order:
-            measure = self.measures[place]
-            block = next(block for block in self.layout.blocks if measure in block.uses)
-            names = [name for name in block.queries if name in self.wished]
-
-            def suffices(share: float, place: int = place, names: list[str] = names) -> bool:
-                return self.meets([*lowered[:place], share, *lowered[place + 1 :]], names)
-
-            lowered[place] = min(_least(suffices, lowered[place]), lowered[place])
-        return lowered
+    def _used_by(self, name: str) -> list[Measure]:
+        """Return what decides a query's error and is paid for."""
+        return [one for one in self.measures if name in self.needing[one]]
 
     def _least_scales(self) -> dict[Measure, float]:
         """Return the scales of least cost, as if noise were not rounded; see the module."""
@@ -324,9 +359,9 @@ class _Problem:
         paying = next(iter(next(block for block in self.layout.blocks if block.missing == measure).uses))
         return paying, self.sizes[measure] / self.sizes[paying]
 
-    def units(self, shares: Sequence[float], *, tests: bool) -> list[int] | None:
+    def units(self, by_measure: Mapping[Measure, float], *, tests: bool) -> list[int] | None:
         """Return shares in units of the budget, rounded up; None if they are beyond any budget."""
-        kind = self.asked.budget.kind
+        kind, shares = self.asked.budget.kind, [by_measure[measure] for measure in self.measures]
         if self.mechanism == "laplace" and kind == "epsilon":
             return [_ceiling(share) for share in shares]
         if self.mechanism == "laplace":
@@ -363,18 +398,18 @@ def _ceiling(share: float) -> int:
     return max(math.ceil(Fraction(share) * UNITS_PER_ONE), 1)
 
 
-def _least(suffices: Callable[[float], bool], near: float) -> float:
-    """Return the least float that suffices, of those within a factor of 2**200 of one that is near."""
-    high = near
-    for _ in range(200):
-        if suffices(high):
-            break
-        high *= 2
-    low = high / 2
-    for _ in range(200):
-        if not suffices(low):
-            break
-        high, low = low, low / 2
-    while (middle := (low + high) / 2) not in (low, high):
+def _least(suffices: Callable[[float], bool], near: float, part: float = 2.0**-53) -> float:
+    """Return the least float that suffices, to a part of itself; infinity if none does near 2**200 times this one."""
+    step, high = 1.25, near
+    while not suffices(high):
+        high *= step
+        step = min(step**2, 2.0**16)
+        if high > near * 2.0**200:
+            return math.inf
+    step, low = 1.25, high / 1.25
+    while suffices(low) and low > 0:
+        high, low = low, low / step
+        step = min(step**2, 2.0**16)
+    while high - low > high * part and (middle := (low + high) / 2) not in (low, high):
         low, high = (low, middle) if suffices(middle) else (middle, high)
     return high

@@ -80,7 +80,7 @@ def drafts(queries, budget, unit, neighbors, split, monkeypatch):
     for layout in layouts(asked.measures):
         if budget == "laplace by rho" and any(block.missing for block in layout.blocks):
             continue
-        draft = drafting._draft(asked, layout, asked.mechanism)
+        draft = drafting.draft_with(asked, layout, asked.mechanism)
         found.append(drawn_parts(draft.parts.values()))
     assert list(blueprint.parts) in found
     return found, blueprint.unit
@@ -243,7 +243,7 @@ def test_optimal_splits_are_the_least_of_every_way_to_measure(asked, budget, mon
                 (minimize(error, np.zeros(number), method=method) for method in ("BFGS", "Nelder-Mead")),
                 key=lambda one: one.fun,
             )
-            parts = drawn_parts(drafting._draft(seen, layout, seen.mechanism).parts.values())
+            parts = drawn_parts(drafting.draft_with(seen, layout, seen.mechanism).parts.values())
             paying = {part.measure: part for part in parts}
             own = [paying[measure] for block in layout.blocks for measure in block.uses]
             power = 1 if seen.mechanism == "laplace" else 2

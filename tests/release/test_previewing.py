@@ -175,9 +175,8 @@ def test_lazy_and_eager_samples_and_enums_are_the_same():
 def test_a_group_that_nobody_has_is_previewed_as_well():
     shown = dpf.preview(a_plan(), FRAME.clear(), repeats=2)
     assert shown.frame["rows"].to_list() == [0] * 6
-    empty = dpf.preview(a_plan(None, delta=1e-6), FRAME.clear(), repeats=2)
-    assert empty.frame.height == 0
-    assert repr(empty).startswith(MARK)
+    with pytest.raises(ParameterError, match="sample must be public rows of at least one group"):
+        dpf.preview(a_plan(None, delta=1e-6), FRAME.clear(), repeats=2)
 
 
 @pytest.mark.parametrize(

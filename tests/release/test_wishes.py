@@ -21,6 +21,8 @@ from dpfast.releases.splitting import Split
 from dpfast.releases.wished_planning import _Problem
 from dpfast.releases.wishes import half_range, read_wishes
 
+from .charge_checks import check_charges
+
 FRAME = pl.DataFrame(
     {"k": ["a", "b"] * 300, "u": range(600), "v": [float(i % 60) for i in range(600)], "i": [i % 7 for i in range(600)]}
 )
@@ -115,7 +117,7 @@ def test_no_random_division_of_the_budget_is_cheaper(queries, mechanism, kind):
         assert problem.meets(best, list(wishes))
         cost = problem.cost(best)
         for spread, _ in itertools.product((0.03, 0.3, 2.0), range(400)):
-            other = [share * rng.lognormvariate(0, spread) for share in best]
+            other = {measure: share * rng.lognormvariate(0, spread) for measure, share in best.items()}
             if problem.meets(other, list(wishes)):
                 # Noise is rounded to whole rows: a hundredth may be left.
                 assert problem.cost(other) >= cost * 0.99
@@ -297,3 +299,41 @@ def test_the_wish_of_a_mean_holds_for_every_mean_within_the_bounds():
         shown = (mean * wish.rows + s) / (wish.rows + t)
         assert abs(shown - mean) <= wish.reached(query.parts) * (1 + 1e-12)
     assert half_range(replace(LATE, bounds=(-10.0, 50.0))) == 30
+
+
+@pytest.mark.parametrize("engine", ["rows", "sql"])
+def test_databases_have_the_same_plan_and_the_intervals_of_a_population(engine):
+    """At an epsilon of 10,000 a count's noise, of scale 1e-4, is nonzero with probability 2 e**-10000."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("trips", FRAME.to_arrow())
+    connection.execute("CREATE TABLE rides AS SELECT * FROM trips")
+    asked, error = QUERIES["count and mean"]
+    given = {"keys": KEYS, "error": error, **UNITS["units"], "interval": "population"}
+    plan = dpf.plan(dpf.sql(connection, "rides"), "k", engine=engine, **given, **asked)
+    assert plan.epsilon == a_plan(asked, error, "units").epsilon
+    ledger = dpf.Ledger(epsilon=10**5)
+    assert plan.run(ledger).frame.columns == dpf.plan(FRAME, "k", **given, **asked).run(ledger).frame.columns
+    certain = {"epsilon": 10_000.0, "privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 1}
+    certain |= {"keys": KEYS, "interval": "population", "n": dpf.count()}
+    here, there = (
+        dpf.release(data, "k", ledger=ledger, **certain, **beside).frame
+        for data, beside in ((FRAME, {}), (dpf.sql(connection, "rides"), {"engine": engine}))
+    )
+    assert here.equals(there)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("keys", [KEYS, None])
+@pytest.mark.parametrize("queries", ["count and mean", "two means", "a sum of integers", "a small count"])
+def test_events_of_wishes_are_true_and_charges_what_the_plan_says(mechanism, neighbors, unit, keys, queries):
+    """Soundness rules 10, 14, 18 and 21: shares that follow from errors buy no less noise than any others."""
+    asked, error = QUERIES[queries]
+    plan = a_plan(asked, error, unit, keys, mechanism=mechanism, neighbors=neighbors, delta=1e-6)
+    charges = plan._blueprint.charges
+    check_charges(plan, *(sum(getattr(charge, name) * charge.count for charge in charges) for name in UNITS_OF))
+
+
+UNITS_OF = ("epsilon_units", "delta_units")

@@ -214,6 +214,14 @@ class TestDrawing:
         frame = drawn(request(queries={"a": dpf.count(), "b": dpf.count()}, keys=PUBLIC.keys), table.select(range(4)))
         assert frame["a"].equals(frame["b"])
 
+    def test_wishes_are_planned_and_the_intervals_of_a_population_drawn(self):
+        wished = {"n": 50, "s": 300, "m": ("mean", 1.0, 500)}
+        asked = request(keys=PUBLIC.keys, delta=0.0, epsilon=None, error=wished, interval="population")
+        frame = drawn(asked, block(4))
+        assert frame.schema == specify(draw_up_groups(asked)).schema
+        for name in wished:
+            assert (frame[f"{name}_population_lower"] <= frame[f"{name}_population_upper"]).all()
+
     def test_specification_is_all_that_is_pickled(self):
         specification = specify(draw_up_groups(RULES[0]))
         again = pickle.loads(pickle.dumps(DrawNoise(specification, KEY, OTHER)))
