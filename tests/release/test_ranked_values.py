@@ -16,7 +16,7 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import memory, scatter
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.queries import Measure, found_measure
+from dpfast.queries import Measure, ranked_measure
 from dpfast.releases.ranked_values import lonely_pairs
 
 from . import key_laws
@@ -30,7 +30,7 @@ EPSILONS = (0.0, 0.2, 0.5, 1.0, 2.0)
 
 
 def measure_of(name, frame):
-    return found_measure(dpf.top_k(name, 1), frame.schema[name])
+    return ranked_measure(dpf.top_k(name, 1), frame.schema[name])
 
 
 def pairs_of(found):
