@@ -15,7 +15,7 @@ import dpfast as dpf
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import BudgetExceededError, ColumnError, ParameterError
 from dpfast.sketches.bitmap import LEVELS, answer_at_random, estimate_values, false_answers, places_of
-from dpfast.sketches.distinct import DistinctSketch, _Sketched
+from dpfast.sketches.distinct import DistinctSketch, _Sketched, merge_sketches
 from dpfast.sketches.hashing import hash_values, kind_of_values, readable
 from dpfast.testing import SeededRandom
 
@@ -183,7 +183,7 @@ def test_merging_counts_shared_values_once():
     merged = parts[0].merge(parts[1]).merge(parts[2])
     low, high = merged.interval(miss=1e-6)
     assert low < 80_000 < high < 120_000
-    again = DistinctSketch.from_frame(pl.concat([part.to_frame() for part in parts]))
+    again = merge_sketches(pl.concat([part.to_frame() for part in parts]))
     assert (again.bits == merged.bits).all()
     assert (again.contrast, again.sources) == (merged.contrast, merged.sources)
 
@@ -191,7 +191,7 @@ def test_merging_counts_shared_values_once():
 def test_sketches_travel_as_arrow(tmp_path):
     sketch = sketched(range(500), 4)
     sketch.to_frame().write_ipc(tmp_path / "sketch.arrow")
-    read = DistinctSketch.from_frame(pl.read_ipc(tmp_path / "sketch.arrow"))
+    read = merge_sketches(pl.read_ipc(tmp_path / "sketch.arrow"))
     assert (read.bits == sketch.bits).all()
     assert repr(read) == repr(sketch)
     assert sketch.to_frame().to_arrow().num_rows == 1
@@ -206,10 +206,10 @@ def test_what_is_no_sketch_is_refused(change):
     frame = sketched([], 1).to_frame()
     wrong = frame.with_columns(**{name: pl.lit(value, dtype=frame.schema[name]) for name, value in change.items()})
     with pytest.raises(ParameterError, match="frame must be of rows that"):
-        DistinctSketch.from_frame(wrong)
+        merge_sketches(wrong)
     for other in (frame.clear(), frame.drop("key"), pl.DataFrame()):
         with pytest.raises(ParameterError, match="frame must be made by"):
-            DistinctSketch.from_frame(other)
+            merge_sketches(other)
 
 
 def test_what_cannot_be_merged_is_refused():
