@@ -102,8 +102,8 @@ if TYPE_CHECKING:
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.releases.previewing import preview as preview
-    from dpfast.sketches.distinct import DistinctSketch as DistinctSketch
     from dpfast.sketches.distinct import distinct_sketch as distinct_sketch
+    from dpfast.sketches.distinct import merge_sketches as merge_sketches
     from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
     from dpfast.stability.propose_test_release import propose_test_release as propose_test_release
     from dpfast.stability.release_if_stable import release_if_stable as release_if_stable
@@ -183,7 +183,7 @@ _NAMES_BY_HOME = {
     "queries.values": "count_distinct top_k",
     "releases.planning": "plan release",
     "releases.previewing": "preview",
-    "sketches.distinct": "DistinctSketch distinct_sketch",
+    "sketches.distinct": "distinct_sketch merge_sketches",
     "stability.interquartile_scale": "interquartile_scale",
     "stability.propose_test_release": "propose_test_release",
     "stability.release_if_stable": "release_if_stable",

@@ -55,7 +55,7 @@ from dpfast.sketches.bitmap import LEVELS, answer_at_random, estimate_values, fa
 from dpfast.sketches.hashing import KINDS, hash_values, kind_of_values, readable
 from dpfast.threads import share, thread_count
 
-__all__ = ["DistinctSketch", "distinct_sketch"]
+__all__ = ["DistinctSketch", "distinct_sketch", "merge_sketches"]
 
 ROW = "row"
 BUCKETS = Whole(2, 2**20, mend="write a power of two, for example {name}=4096")
@@ -174,32 +174,10 @@ class DistinctSketch:
         )
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the sketch as a frame of one row: to be written in the Arrow format, say, and stacked with others."""
+        """Return the sketch as a frame of one row, to be written in the Arrow format: `merge_sketches` reads it."""
         packed = np.packbits(self.bits).tobytes()
         row = (self.kind, self.buckets, self.key, self.contrast, list(self.sources), packed)
         return pl.DataFrame([row], schema=_SCHEMA, orient="row")
-
-    @staticmethod
-    def from_frame(frame: Annotated[pl.DataFrame, FRAME]) -> DistinctSketch:
-        """Return the sketch that a frame of `to_frame` holds; those of several rows are merged.
-
-        Raises
-        ------
-        ParameterError
-            The frame has other columns, no row, or a row that is no sketch; or rows cannot be merged.
-
-        Examples
-        --------
-        >>> from dpfast.sketches.bitmap import LEVELS
-        >>> empty = DistinctSketch("number", 2, 0, 0.5, ("a",), np.zeros(2 * LEVELS, np.bool_))
-        >>> DistinctSketch.from_frame(empty.to_frame()).sources
-        ('a',)
-
-        """
-        given = FRAME.read("frame", frame)
-        if given.schema != _SCHEMA or not given.height:
-            raise ParameterError("frame", given.columns[:8], "made by DistinctSketch.to_frame, of a row or more")
-        return reduce(DistinctSketch.merge, map(_read, given.iter_rows()))
 
     def __repr__(self) -> str:
         """Show the estimate and its interval."""
@@ -209,6 +187,44 @@ class DistinctSketch:
 
 
 SKETCH = Instance(DistinctSketch, "a dpfast.DistinctSketch")
+
+
+def merge_sketches(frame: Annotated[pl.DataFrame, FRAME]) -> DistinctSketch:
+    """Return the sketch that a frame holds, one row of it for each sketch; those of several rows are merged.
+
+    Guarantee
+        Of what was released before: it costs nothing more.
+
+    Parameters
+    ----------
+    frame
+        What `DistinctSketch.to_frame` made, or several of these on top of each other: read from a file, say.
+
+    Returns
+    -------
+    DistinctSketch
+        The values of all.
+
+    Raises
+    ------
+    ParameterError
+        The frame has other columns, no row, or a row that is no sketch; or rows cannot be merged.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> shops = [pl.DataFrame({"visitor": range(first, first + 30_000)}) for first in (0, 20_000)]
+    >>> asked = {"epsilon": 2.0, "privacy_unit": "row"}
+    >>> made = [dpf.distinct_sketch(shop, "visitor", ledger=dpf.Ledger(epsilon=2.0), **asked) for shop in shops]
+    >>> low, high = merge_sketches(pl.concat([sketch.to_frame() for sketch in made])).interval(miss=1e-9)
+    >>> low < 50_000 < high
+    True
+
+    """
+    given = FRAME.read("frame", frame)
+    if given.schema != _SCHEMA or not given.height:
+        raise ParameterError("frame", given.columns[:8], "made by DistinctSketch.to_frame, of a row or more")
+    return reduce(DistinctSketch.merge, map(_read, given.iter_rows()))
 
 
 def _read(row: tuple[Any, ...]) -> DistinctSketch:

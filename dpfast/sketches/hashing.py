@@ -56,8 +56,7 @@ def readable(column: pl.Expr, kind: str) -> pl.Expr:
     if kind == "text":
         return column.cast(pl.String)
     if kind == "float":
-        # -0.0 equals 0.0.
-        return column.cast(pl.Float64).fill_nan(None) + 0.0
+        return column.cast(pl.Float64).fill_nan(None)
     return column.to_physical() if kind != "nothing" else column.cast(pl.Int64)
 
 
@@ -74,7 +73,8 @@ def hash_values(values: pl.Series, kind: str, key: int) -> NDArray[np.uint64]:
     if kind == "text":
         return _hash_strings(values, start, np.uint64(key))
     if kind == "float":
-        words = values.fill_null(0.0).to_numpy().view(np.uint64)
+        # -0.0, which equals 0.0, becomes it. Polars would leave the sum out.
+        words = (values.fill_null(0.0).to_numpy() + 0.0).view(np.uint64)
     else:
         words = (
             values.cast(pl.UInt64 if values.dtype == pl.UInt64 else pl.Int64).fill_null(0).to_numpy().view(np.uint64)

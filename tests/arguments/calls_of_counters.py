@@ -67,7 +67,7 @@ CALLS: list[Call] = [
     ),
     Call("DistinctSketch.interval", a_sketch().interval, lambda: {"miss": 0.1}),
     Call("DistinctSketch.merge", a_sketch().merge, lambda: {"other": a_sketch()}),
-    Call("DistinctSketch.from_frame", dpf.DistinctSketch.from_frame, lambda: {"frame": a_sketch().to_frame()}),
+    Call("merge_sketches", dpf.merge_sketches, lambda: {"frame": a_sketch().to_frame()}),
     Call("theory.laplace_sum_miss", dpf.theory.laplace_sum_miss, lambda: {"scales": [1.0, 2.0], "width": 3.0}),
     Call("theory.laplace_sum_error", dpf.theory.laplace_sum_error, lambda: {"scales": [1.0, 2.0], "miss": 0.05}),
 ]

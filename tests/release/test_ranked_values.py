@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import io
 import math
+import pickle
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
@@ -246,8 +248,18 @@ def test_rejected_values_leave_no_bytes(released):
         data = pl.DataFrame({"v": pl.Series(values, dtype=dtype)})
         release = released(data, t=dpf.top_k("v", 5), **EXACT)
         assert release.frame["t"].to_list() == [sorted(set(values[:2]))]
-        for frame in (release.frame, release.frame.explode("t", "t_count"), release.lazy().collect()):
-            assert not any(b"SECRET" in exported for exported in exported_bytes(frame))
+        lists = ["t", "t_count", "t_lower", "t_upper"]
+        for frame in (release.frame, release.lazy().collect()):
+            # CSV has no lists.
+            written = io.BytesIO()
+            frame.write_ipc(written)
+            for exported in (written.getvalue(), pickle.dumps(frame), *exported_bytes(frame.explode(lists))):
+                assert b"SECRET" not in exported
+            arrays = [chunk for column in frame.to_arrow().columns for chunk in column.chunks]
+            while arrays:
+                array = arrays.pop()
+                arrays += [array.values] if hasattr(array, "values") else []
+                assert not any(b"SECRET" in buffer.to_pybytes() for buffer in array.buffers() if buffer is not None)
         told = f"{release!r} {release.explain()} {release.frame.schema} {vars(release)}"
         assert "SECRET" not in told
 
