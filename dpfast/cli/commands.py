@@ -124,7 +124,10 @@ _release_options = combined(
     _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
     _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
     click.option(
-        "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
+        "--bins",
+        multiple=True,
+        metavar="COLUMN:EDGE,...",
+        help="Cut a --by column of numbers, dates or times into bins; repeatable.",
     ),
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN|row", help="Whose privacy is kept; row where each row is a unit."

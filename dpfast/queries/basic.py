@@ -367,18 +367,20 @@ def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
     Parameters
     ----------
     column
-        A column of strings, categories, integers, Booleans or dates. Rows of other values than the candidates
-        count for none of them, and so do nulls, unless None is a candidate.
+        A column that can be a key: strings, bytes, categories, integers, decimals, Booleans, dates, datetimes, times or
+        durations. Rows of other values than the candidates count for none of them, and so do nulls, unless None is a
+        candidate.
     candidates
-        The values that may be answered, at least one: a list of different strings, integers, Booleans or dates,
-        and None if null is to count as a value. Public, chosen without looking at the data.
+        The values that may be answered, at least one: a list of different values of one kind, and None if null is to
+        count as a value. Public, chosen without looking at the data.
 
     Notes
     -----
-    A release has a column of the query's name (String, Int64, UInt64 beyond it, Boolean or Date) with one of the
-    candidates for each group, and a column ``name_rows``: with probability 0.95 the answer has at most so many rows
-    fewer than the most common candidate (`Plan.error`), of those kept of each privacy unit. In a group without
-    rows all candidates are as likely. How many rows the answer has is not shown; a count by the column tells.
+    A release has a column of the query's name (String, Binary, Int64, UInt64 beyond it, Decimal of 38 digits, Boolean,
+    Date, Datetime or Duration of microseconds, or Time) with one of the candidates for each group, and a column
+    ``name_rows``: with probability 0.95 the answer has at most so many rows fewer than the most common candidate
+    (`Plan.error`), of those kept of each privacy unit. In a group without rows all candidates are as likely. How many
+    rows the answer has is not shown; a count by the column tells.
 
     Examples
     --------

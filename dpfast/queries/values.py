@@ -56,7 +56,8 @@ def count_distinct(column: Name) -> Query:
     Parameters
     ----------
     column
-        A column of integers, floats, Booleans, strings, categories, dates or times. Null and NaN are no values.
+        A column of integers, floats, decimals, Booleans, strings, bytes, categories, dates, datetimes, times or
+        durations. Null and NaN are no values.
 
     Notes
     -----
