@@ -158,7 +158,7 @@ def test_damaged_data_tell_what_they_have_cost_and_show_nothing(folder, run):
     (folder / "trips.parquet").write_bytes(b"PAR1" + bytes(len(content) - footer - 4) + content[-footer:])
     result = run("release", "trips.parquet", *ASKED, *BUDGET, "--out", "out.csv")
     assert result.exit_code == 4
-    assert "epsilon 1 and delta 1e-06 were charged before and stay spent in ledger.db" in one_line(result)
+    assert "epsilon 1 and delta 1e-09 were charged before and stay spent in ledger.db" in one_line(result)
     assert not (folder / "out.csv").exists()
     assert charged() == 1.0
 

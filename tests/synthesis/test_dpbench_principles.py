@@ -42,7 +42,7 @@ def errors(kind: str, name: str, factor: int, epsilon: float, runs: int, seed: i
 def test_eight_times_the_records_are_worth_eight_times_the_epsilon(kind, name, seed):
     """The error depends on the product of scale and epsilon.
 
-    The mean logarithms of 33 errors each are compared, seven standard errors apart at most and a hundredth for rounding:
+    The mean logarithms of 33 errors each are compared, seven standard errors apart at most and .01 for rounding:
     by Student's law with 64 degrees of freedom each algorithm fails falsely less than once in 5 * 10**8 runs.
     """
     one = np.log(errors(kind, name, 1, EPSILON, 33, seed))
