@@ -257,7 +257,7 @@ def test_e35_by_its_outputs(seed):
             bits[:, value] = generator.random(size) < 0.5 + bias
         return bits
 
-    assert not audited(state, [], [2], 0.1).passed
+    assert not audited(state, [], [2], 0.1, samples=4 * SAMPLES).passed
     assert audited(lambda x, n: state(x, n, -math.expm1(-0.1) / 2), [], [2], 0.1).passed
 
 

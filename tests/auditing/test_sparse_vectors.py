@@ -63,11 +63,14 @@ def test_algorithm_2_of_dwork_and_roth_passes(pair):
 
 
 def test_algorithm_3_of_roths_lecture_notes_is_caught():
-    """It publishes the noisy value that was compared, which says that the threshold lay below it."""
+    """It publishes the noisy value that was compared, which says that the threshold lay below it.
+
+    Rounded to whole numbers, so that few events are to be told apart: seen 2.93 with a deviation of .1, from 2.77 on.
+    """
     pair = [-0.5] * 8 + [0.5], [0.5] * 8 + [0.5]
 
     def published(x, size):
-        return answers(x, size, 1.0, 1.0, 1, publishes=True)
+        return np.round(answers(x, size, 1.0, 1.0, 1, publishes=True))
 
     assert audited(published, *pair, epsilon=2.0, samples=160_000).epsilon_lower > 2.0
 

@@ -179,7 +179,7 @@ def test_progress_on_a_terminal(mine, run, monkeypatch):
 
     stages = []
     monkeypatch.setattr(Progress, "__call__", lambda self, stage: stages.append(stage))
-    result = run("audit", "mine.py:right", *ASKED, "1.1")
+    result = run("audit", "mine.py:right", *ASKED, "1.1", "--confidence", "0.999999999")
     assert result.stderr == ""
     assert stages[0] == "drawing outputs: 0%"
     assert stages[-1] == "drawing outputs: 100%"

@@ -262,6 +262,7 @@ class TestAdaptive:
     """strategy="adaptive": an estimate that fits the data, at group privacy's price."""
 
     def test_answers_are_nearer_where_records_are_few(self):
+        """Of 200 errors each 1 in 20 lay above 5,100 and below 5,800: 16 of 31 do with a probability below 1e-12."""
         cells = 1024
         frame = pl.DataFrame({"age": np.repeat([100, 101, 700], 300)})
         given = {
@@ -276,8 +277,8 @@ class TestAdaptive:
             released = dpf.plan(frame, **{"privacy_unit": "row", **given, **changes}).run(dpf.Ledger(epsilon=1.0))
             return float(np.square(released.frame["answer"].to_numpy() - truth).mean())
 
-        adaptive = np.mean([error(strategy="adaptive") for _ in range(5)])
-        assert adaptive < np.mean([error() for _ in range(5)])
+        adaptive = np.median([error(strategy="adaptive") for _ in range(31)])
+        assert adaptive < np.median([error() for _ in range(31)])
 
     @pytest.mark.parametrize(("neighbors", "ways"), [("add_remove", 1), ("replace", 2)])
     def test_the_steps_of_a_unit_cost_the_charge_together(self, neighbors, ways):
