@@ -20,6 +20,7 @@ import polars as pl
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
+from dpfast.aggregation.filtering import native_filter
 from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of
@@ -91,7 +92,10 @@ def prepare(
         raise ParameterError("source", source, "what open_source gives")
     schema = source.schema()
     source.require([*map(name_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
+    source.require(() if grouping.where is None else grouping.where.columns)
     columns = find_columns(schema, grouping, measures)
+    if grouping.where is not None:
+        source = source.filtered(native_filter(grouping.where, schema))
     public = columns.public
     coder = None if public is None else _code(public)
     if public is not None and coder is None:
@@ -175,9 +179,8 @@ class Aggregation(Private):
         """Return how many rows of files units keep at most; 0 for data in memory, which are as large themselves."""
         if not self.source.pins:
             return 0
-        if self.source.counted:
-            rows = int(self.source.frame.lazy().select(pl.len()).collect().item())
-        else:
+        rows = self.source.count_known_rows()
+        if rows is None:
             rows = sum(pin.size for pin in self.source.pins) // _LEAST_BYTES_PER_ROW
         asked = self.grouping
         if asked.population is None or asked.max_groups is None or asked.max_rows_per_group is None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.contributions import Contribution, plan_contributions
+from dpfast.aggregation.filtering import check_filter
 from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.private import Private
@@ -18,6 +19,7 @@ from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.units import express_unit
 from dpfast.errors import ColumnError
 from dpfast.queries import Bins, Measure
+from dpfast.rows.filters import Filter
 
 __all__ = ["Aggregates", "Columns", "Grouping", "Words", "find_columns"]
 
@@ -42,6 +44,8 @@ class Grouping:
         What a unit keeps at most; both are needed with ``privacy_unit``, and mean nothing without.
     population
         How many units there are at most, where that is public: no more memory is asked for than they need.
+    where
+        Which rows count: all others are dropped before anything else. None for all.
 
     Raises
     ------
@@ -56,6 +60,7 @@ class Grouping:
     max_groups: int | None = None
     max_rows_per_group: int | None = None
     population: int | None = None
+    where: Filter | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.by, (str, Bins)):
@@ -138,6 +143,8 @@ def find_columns(schema: pl.Schema, grouping: Grouping, measures: Sequence[Measu
     """
     if not schema:
         raise ColumnError("the data has no columns")
+    if grouping.where is not None:
+        check_filter(grouping.where, schema)
     keys = plan_keys(grouping.by, schema)
     contributions = plan_contributions(measures, schema)
     unit = None

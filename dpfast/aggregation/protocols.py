@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeGuard
 import polars as pl
 
 from dpfast.queries import Bins, Measure
+from dpfast.rows.filters import Filter
 
 __all__ = ["Database", "Engine", "GroupQuery", "Rows", "is_database", "is_engine", "is_rows"]
 
@@ -76,6 +77,8 @@ class GroupQuery:
         before anything is chosen. None if all may. Without a unit always None: others are dropped from the result.
     salt
         32 fresh random bytes.
+    where
+        Which rows count: all others are dropped before anything else. None for all.
 
     """
 
@@ -86,6 +89,7 @@ class GroupQuery:
     max_rows_per_group: int = 1
     public: pl.DataFrame | None = None
     salt: bytes = b""
+    where: Filter | None = None
 
 
 class Engine(Protocol):

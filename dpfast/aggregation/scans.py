@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -43,6 +43,8 @@ class Source(Private):
         What reads the rows of the frame block by block, where that is no library's frame and no file.
     rows
         What supplies those, to be checked before the charge.
+    unfiltered
+        The frame with all rows, where ``frame`` and ``blocks`` have those that pass a filter.
 
     """
 
@@ -53,6 +55,7 @@ class Source(Private):
     scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
     blocks: Blocks | None = field(default=None, repr=False)
     rows: Rows | None = field(default=None, repr=False)
+    unfiltered: pl.DataFrame | pl.LazyFrame | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, rows: Rows) -> Source:
@@ -65,6 +68,21 @@ class Source(Private):
     def repeatable(self) -> bool:
         """Whether the frame can be read more than once."""
         return self.rows is None or self.rows.repeatable
+
+    def filtered(self, passes: pl.Expr) -> Source:
+        """Return the rows for which a total expression is true; none is read before these are."""
+        if self.blocks is None:
+            return replace(self, frame=self.frame.lazy().filter(passes), unfiltered=self.frame)
+        blocks = partial(_read_passing, self.blocks, passes)
+        frame = frame_of_blocks(blocks, self.schema())
+        return replace(self, frame=frame, blocks=blocks, unfiltered=self.frame)
+
+    def count_known_rows(self) -> int | None:
+        """Return how many rows there are before a filter, where the engine knows it without reading them."""
+        if not self.counted:
+            return None
+        frame = self.frame if self.unfiltered is None else self.unfiltered
+        return int(frame.lazy().select(pl.len()).collect(engine="streaming").item())
 
     def schema(self) -> pl.Schema:
         """Return the names and dtypes of the columns."""
@@ -116,6 +134,13 @@ class Source(Private):
         for name in names:
             if isinstance(name, str) and name in self.refused:
                 raise ColumnError(self.refused[name])
+
+
+def _read_passing(blocks: Blocks, passes: pl.Expr, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield these columns of the rows that pass."""
+    needed = list(dict.fromkeys([*columns, *passes.meta.root_names()]))
+    for block in blocks(needed):
+        yield block.filter(passes).select(columns)
 
 
 def scan_files(files: list[NamedFile], schema: Declared | None) -> Source:

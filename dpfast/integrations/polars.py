@@ -58,6 +58,7 @@ from dpfast.releases.request import (
     Population,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.rows.filters import OwnFilter
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
 from dpfast.workloads.workload import OwnQueries
@@ -129,6 +130,7 @@ class Frames(Generic[_Frame]):
         engine: AskedEngine = "auto",
         workload: OwnQueries = None,
         strategy: AskedStrategy = "auto",
+        where: OwnFilter = None,
         **queries: Query,
     ) -> Plan:
         """Plan a release of this frame: `dpfast.plan`, which has the parameters' documentation.
@@ -165,6 +167,7 @@ class Frames(Generic[_Frame]):
         engine: AskedEngine = "auto",
         workload: OwnQueries = None,
         strategy: AskedStrategy = "auto",
+        where: OwnFilter = None,
         **queries: Query,
     ) -> Release:
         """Release statistics of this frame: `dpfast.release`; `dpfast.plan` has the parameters' documentation.

@@ -22,6 +22,7 @@ from dpfast.releases.planned_queries import Mechanism, NoisyMeasure, Part, Plann
 from dpfast.releases.query_measures import importance_of, is_whole, measures_of, said_of
 from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import Split, Stake, portions, read_split, weights_of
+from dpfast.rows.filters import in_short
 
 __all__ = ["draw_up_groups"]
 
@@ -110,10 +111,12 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     source = request.open()
     columns = source.schema()
     measures = {name: measures_of(query, columns) for name, query in queries.items()}
-    grouping = Grouping(entries, keys, unit.column, request.max_groups, request.max_rows_per_group, request.population)
+    bounds = request.max_groups, request.max_rows_per_group
+    where = request.read_where()
+    grouping = Grouping(entries, keys, unit.column, *bounds, request.population, where)
     aggregation = prepare(source, grouping, [measure for part in measures.values() for measure in part])
 
-    by = ", ".join(map(name_of, entries)) or "nothing"
+    by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     lists = isinstance(aggregation, Aggregation)
     checked = _Checked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
     planned, key_share = _plan_noise(checked)

@@ -29,6 +29,7 @@ from dpfast.releases.request import (
 )
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.workload_blueprint import draw_up_workload
+from dpfast.rows.filters import OwnFilter
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["plan", "release"]
@@ -55,6 +56,7 @@ def plan(
     engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
+    where: OwnFilter = None,
     **queries: Query,
 ) -> Plan:
     """Plan a release of statistics by group, without looking at the data.
@@ -138,6 +140,11 @@ def plan(
         `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
         `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
+    where
+        Which rows count, such as ``(dpf.column("delay") > 15) & dpf.column("carrier").is_in(["AA", "UA"])``
+        (`dpf.column`): all others are dropped before anything else, and so before what is kept of a unit is chosen.
+        No sensitivity changes by it. Comparisons with null or NaN are false, and none fails on a value, as
+        expressions of an engine may; frames may be filtered by these beforehand: ``frame.filter(...)``.
     **queries
         `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
         names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
@@ -209,6 +216,7 @@ def release(
     engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
+    where: OwnFilter = None,
     **queries: Query,
 ) -> Release:
     """Plan a release and run it: `plan` and `Plan.run` in one call.

@@ -18,6 +18,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.key_share import RuleName
 from dpfast.releases.splitting import Splitting
+from dpfast.rows.filters import Filter, OwnFilter, read_filter
 from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
 from dpfast.workloads.workload import OwnQueries
@@ -63,6 +64,7 @@ class Request:
     engine: AskedEngine
     workload: OwnQueries
     strategy: AskedStrategy
+    where: OwnFilter
     queries: Mapping[str, Query]
 
     def __post_init__(self) -> None:
@@ -78,6 +80,10 @@ class Request:
             allowed = "a column's name, dpf.bins(column, edges), a list of these, or None"
             raise ParameterError("by", self.by, allowed)
         return tuple(entries)
+
+    def read_where(self) -> Filter | None:
+        """Return which rows count; None for all."""
+        return None if self.where is None else read_filter(self.where)
 
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""

@@ -96,7 +96,8 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
     from pyspark.sql import functions
 
     keys = [name_of(key) for key in query.keys]
-    used = [*keys, *(measure.column for measure in query.measures), query.unit]
+    filtered = () if query.where is None else query.where.columns
+    used = [*keys, *(measure.column for measure in query.measures), query.unit, *filtered]
     names = list(dict.fromkeys(name for name in used if name is not None))
     kinds = [field.dataType for field in frame.schema.fields]
     by_place = frame.toDF(*(f"_{place}" for place in range(len(kinds))))
@@ -121,7 +122,9 @@ def _renamed(query: GroupQuery, places: dict[str, str]) -> GroupQuery:
         measure if measure.column is None else replace(measure, column=places[measure.column])
         for measure in query.measures
     )
-    return replace(query, keys=keys, measures=measures, unit=None if query.unit is None else places[query.unit])
+    unit = None if query.unit is None else places[query.unit]
+    where = None if query.where is None else query.where.renamed(places)
+    return replace(query, keys=keys, measures=measures, unit=unit, where=where)
 
 
 def _complete(groups: Any, kinds: Sequence[Kind], measures: int, public: pl.DataFrame | None) -> Any:

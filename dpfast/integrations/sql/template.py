@@ -19,6 +19,7 @@ from dpfast.integrations.sql.bounding import Bounding
 from dpfast.integrations.sql.contributions import bin_number, contribution
 from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
 from dpfast.integrations.sql.encoding import public_keys
+from dpfast.integrations.sql.filters import passes
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins
 
@@ -126,11 +127,14 @@ def write(
         columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")
         kinds.append("integer")
     unit_kind: Kind | None = None
-    condition = ""
+    conditions = []
     if query.unit is not None:
         column, unit_kind = use(query.unit)
         columns.append(f"{column} AS u")
-        condition = f"\n  WHERE {column} IS NOT NULL"
+        conditions.append(f"{column} IS NOT NULL")
+    if query.where is not None:
+        conditions.append(passes(query.where, pl.Schema(schema), use, dialect, parameters))
+    condition = f"\n  WHERE {' AND '.join(conditions)}" if conditions else ""
     inner = [
         f"{dialect.values[use(name)[1]].format(f'dpf_source.{dialect.identifier(name)}')} AS {alias}"
         for name, alias in values.items()

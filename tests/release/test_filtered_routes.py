@@ -1,0 +1,205 @@
+"""A filter on every route: what is released is what a release of the rows that pass would be."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dpfast as dpf
+from dpfast.aggregation import Grouping, open_data, prepare
+from dpfast.queries import Bins, Measure
+
+UNIT = {"privacy_unit": "u", "max_groups": 3, "max_rows_per_group": 4}
+LIMITS = (3, 4)
+MEASURES = (
+    Measure("rows"),
+    Measure("values", "x"),
+    Measure("sum", "x", -3, -10, 100, 20),
+    Measure("choices", "c", lower=1, upper=2, candidates=("a", None)),
+)
+WHERE = {
+    "a value": dpf.column("x") > 1,
+    "the key": dpf.column("k") != "b",
+    "the unit": dpf.column("u") < 40,
+    "a column of its own": dpf.column("late") | dpf.column("late").is_null(),
+    "no row": dpf.column("x") > 1e9,
+    "every row": ~(dpf.column("x") > 1e9),
+}
+BY = {
+    "text": ("k",),
+    "numbers": ("h", "k"),
+    "far apart": ("far", "h"),
+    "bins": (Bins("x", (0, 1, 2, 5)),),
+    "nothing": (),
+}
+SOURCES = ["DataFrame", "LazyFrame", "Parquet", "IPC", "CSV", "Arrow table", "Arrow stream", "DuckDB"]
+
+
+def rows(number, seed=1):
+    draw = random.Random(seed)
+    return pl.DataFrame(
+        {
+            "u": [draw.choice([None, *range(60)]) for _ in range(number)],
+            "k": [draw.choice(["a", "b", "a key of more than twelve bytes", None]) for _ in range(number)],
+            "h": [draw.choice([1, 2, None]) for _ in range(number)],
+            "far": [draw.choice([-(2**62), 0, 2**62]) for _ in range(number)],
+            "x": [draw.choice([0.5, 1.5, 4.0, float("nan"), float("inf"), None]) for _ in range(number)],
+            "c": [draw.choice(["a", "z", None]) for _ in range(number)],
+            "late": [draw.choice([True, False, None]) for _ in range(number)],
+        },
+        schema={
+            "u": pl.Int64,
+            "k": pl.String,
+            "h": pl.Int8,
+            "far": pl.Int64,
+            "x": pl.Float64,
+            "c": pl.String,
+            "late": pl.Boolean,
+        },
+    )
+
+
+def kept_of(frame, where):
+    """Return what passes, by the words of the filters above."""
+    conditions = {
+        "a value": (pl.col("x") > 1) & pl.col("x").is_not_nan(),
+        "the key": pl.col("k") != "b",
+        "the unit": pl.col("u") < 40,
+        "a column of its own": pl.col("late").fill_null(True),
+        "no row": pl.lit(False),
+        "every row": (pl.col("x") <= 1e9) | pl.col("x").is_null() | pl.col("x").is_nan(),
+    }
+    frame = frame if where != "every row" else frame.with_columns(pl.col("x").clip(upper_bound=1e9))
+    return frame.filter(conditions[where])
+
+
+def opened(frame, source, folder):
+    if source == "DataFrame":
+        return open_data(frame)
+    if source == "LazyFrame":
+        return open_data(frame.lazy())
+    if source == "Arrow table":
+        return open_data(frame.to_arrow())
+    if source == "Arrow stream":
+        table = frame.to_arrow()
+        return open_data(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37)))
+    if source == "DuckDB":
+        duckdb = pytest.importorskip("duckdb")
+        connection = duckdb.connect()
+        connection.register("rides", frame.to_arrow())
+        return open_data(dpf.sql(connection, "rides"), engine="rows")
+    path = folder / f"rows.{source.lower()}"
+    {"Parquet": frame.write_parquet, "IPC": frame.write_ipc, "CSV": frame.write_csv}[source](path)
+    return open_data(path, schema=dict(frame.schema) if source == "CSV" else None)
+
+
+def words(number):
+    import numpy as np
+
+    return np.random.default_rng(3).integers(0, 2**64, number, dtype=np.uint64)
+
+
+def figures(aggregates):
+    frame = aggregates.keys.with_columns(
+        **{f"m{i}": list(measure) for i, measure in enumerate(aggregates.measures)},
+        **({} if aggregates.units is None else {"units": aggregates.units}),
+    )
+    return frame.sort(frame.columns[: aggregates.keys.width], nulls_last=True) if aggregates.keys.width else frame
+
+
+def keys_of(by, frame):
+    if by == "bins":
+        return pl.DataFrame({"x": [0, 2, None]})
+    return frame.select(BY[by]).unique(maintain_order=True).head(4) if BY[by] else None
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("where", list(WHERE))
+def test_figures_are_those_of_the_rows_that_pass(source, where, tmp_path):
+    frame = rows(400)
+    if source == "CSV":
+        frame = frame.with_columns(pl.col("k").fill_null("none"), pl.col("c").fill_null("none"))
+    plain = kept_of(frame, where)
+    for by in BY:
+        for unit in (None, "u"):
+            for keys in (None, keys_of(by, frame)):
+                limits = LIMITS if unit else (None, None)
+                asked = Grouping(BY[by], keys, unit, *limits)
+                filtered = Grouping(BY[by], keys, unit, *limits, where=WHERE[where])
+                expected = prepare(plain, asked, MEASURES).run(words)
+                found = prepare(opened(frame, source, tmp_path), filtered, MEASURES).run(words)
+                assert figures(found).equals(figures(expected)), (by, unit, keys)
+
+
+@pytest.mark.parametrize("where", list(WHERE))
+def test_rows_that_wait_on_the_disk_are_those_that_pass(where, monkeypatch, tmp_path):
+    """No choice is left where units keep all that they have: both ways must agree."""
+    from dpfast.aggregation import by_unit
+
+    frame = rows(3000)
+    monkeypatch.setenv("TMPDIR", "/var/tmp")
+    asked = Grouping(("k",), None, "u", 10, 10**6)
+    expected = prepare(kept_of(frame, where), asked, MEASURES[:3]).run(words)
+    monkeypatch.setattr(by_unit.memory, "room_for_rows", lambda: 20_000)
+    filtered = Grouping(("k",), None, "u", 10, 10**6, where=WHERE[where])
+    found = prepare(opened(frame, "Parquet", tmp_path), filtered, MEASURES[:3]).run(words)
+    assert figures(found).equals(figures(expected))
+
+
+def test_nothing_is_read_before_the_charge():
+    """A filter whose rows would be counted beforehand tells how many pass."""
+    read = []
+
+    def look(batch):
+        read.append(batch.height)
+        return batch
+
+    frame = rows(50).lazy().map_batches(look, schema=rows(0).schema)
+    plan = dpf.plan(frame, "k", n=dpf.count(), where=dpf.column("x") > 1, epsilon=1.0, delta=1e-6, **UNIT)
+    plan.explain(), plan.error(), plan.to_frame(), plan.lazy(dpf.Ledger(epsilon=1.0, delta=1e-6)).collect_schema()
+    with pytest.raises(dpf.errors.BudgetExceededError):
+        plan.run(dpf.Ledger(epsilon=0.5, delta=1e-6))
+    assert read == []
+    plan.run(dpf.Ledger(epsilon=1.0, delta=1e-6))
+    assert read
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("unit", [{}, UNIT])
+def test_plans_are_those_without_a_filter(neighbors, unit):
+    """No sensitivity, scale or charge knows of it."""
+    frame = rows(10)
+    queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 5)), "q": dpf.quantile("x", 0.5, bounds=(0, 5))}
+    asked = {"by": "k", "epsilon": 1.0, "delta": 1e-6, "neighbors": neighbors, **unit, **queries}
+    plain, filtered = dpf.plan(frame, **asked), dpf.plan(frame, where=dpf.column("x") > 1, **asked)
+    assert filtered.to_frame().equals(plain.to_frame())
+
+
+def test_workloads_and_namespaces_take_it():
+    import dpfast.integrations.polars
+
+    assert dpfast.integrations.polars
+    people = pl.DataFrame({"age": [20, 21, 21, 22], "sex": ["f", "m", "f", "f"]})
+    asked = {"by": "age", "keys": pl.DataFrame({"age": [20, 21, 22]}), "epsilon": 1000.0}
+    asked |= {"workload": dpf.workloads.identity(3), "where": dpf.column("sex") == "f"}
+    release = people.dpf.release(ledger=dpf.Ledger(epsilon=1000), **asked)
+    assert release.frame["answer"].round().to_list() == [1, 1, 1]
+    lazy = people.lazy().dpf.plan(n=dpf.count(), where=dpf.column("sex") == "f", epsilon=1000.0)
+    assert lazy.run(dpf.Ledger(epsilon=1000)).frame["n"].to_list() == [3]
+
+
+def test_neighbours_stay_neighbours():
+    """Whatever one unit's rows are, what a filter leaves differs in rows of this unit alone, in the same order."""
+    draw = random.Random(5)
+    for _ in range(50):
+        frame = rows(30, draw.random())
+        changed = frame["u"].drop_nulls()[0]
+        other = pl.concat(
+            [frame.filter(pl.col("u").ne_missing(changed)), rows(3, draw.random()).with_columns(u=pl.lit(changed))]
+        )
+        where = draw.choice(list(WHERE))
+        left = [kept_of(data, where).filter(pl.col("u").ne_missing(changed)) for data in (frame, other)]
+        assert left[0].equals(left[1])
