@@ -15,28 +15,21 @@ nothing, as they must for rows whose key is not shown.
 
 from __future__ import annotations
 
-import datetime
-import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Real, Special, Text, is_real
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
+from dpfast.rows.values import NAME, Compared, Value, read_value, shown_name, shown_value
 
 __all__ = ["Column", "Comparison", "Every", "Filter", "Missing", "Not", "OneOf", "OwnFilter", "Some", "Test"]
 __all__ += ["column", "in_short", "read_filter"]
 
-#: A table may have a column without a name.
-NAME = Text("a column's name", blank=True)
-
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
-Value: TypeAlias = Real | str | bytes | bool | datetime.date | datetime.time | datetime.timedelta
 #: Comparisons of all parts, and how deep they are nested, so that no engine runs out of its stack.
 _MOST_TESTS, _MOST_DEPTH, _MOST_VALUES = 1000, 50, 1 << 16
 _MOST_SHOWN, _MOST_IN_SHORT = 200, 80
@@ -111,7 +104,7 @@ class Comparison(Test):
     value: Value
 
     def __str__(self) -> str:
-        return f"{_shown_name(self.column)} {self.operator} {_shown_value(self.value)}"
+        return f"{shown_name(self.column)} {self.operator} {shown_value(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -121,8 +114,8 @@ class OneOf(Test):
     values: tuple[Value, ...]
 
     def __str__(self) -> str:
-        values = ", ".join(map(_shown_value, self.values))
-        return f"{_shown_name(self.column)} in ({values}{',' * (len(self.values) == 1)})"
+        values = ", ".join(map(shown_value, self.values))
+        return f"{shown_name(self.column)} in ({values}{',' * (len(self.values) == 1)})"
 
 
 @dataclass(frozen=True)
@@ -132,7 +125,7 @@ class Missing(Test):
     kind: Literal["null", "nan"]
 
     def __str__(self) -> str:
-        name = _shown_name(self.column)
+        name = shown_name(self.column)
         return f"{name} is None" if self.kind == "null" else f"is_nan({name})"
 
 
@@ -187,7 +180,7 @@ class Not(_Several):
     def __str__(self) -> str:
         (part,) = self.joined
         if isinstance(part, Missing) and part.kind == "null":
-            return f"{_shown_name(part.column)} is not None"
+            return f"{shown_name(part.column)} is not None"
         if isinstance(part, OneOf):
             return str(part).replace(" in (", " not in (", 1)
         return f"not ({part})" if isinstance(part, _Several) else f"not {part}"
@@ -196,15 +189,10 @@ class Not(_Several):
         return self.joined[0]
 
 
-def _no_values() -> Iterable[object]:
-    return (None, float("nan"), Decimal("nan"), object(), [1], "\ud800", 1j, np.datetime64("2020"), {}, int)
-
-
 def _no_lists() -> Iterable[object]:
     return (None, 5, "AA", b"AA", [], [None], [float("nan")], [object()], {"a": 1}, object(), [[1]], float)
 
 
-Compared: TypeAlias = Annotated[Value, Special(_no_values)]
 Values: TypeAlias = Annotated[Iterable[Value], Special(_no_lists)]
 
 
@@ -274,7 +262,7 @@ class Column:
         listed = tuple(values)
         if not 1 <= len(listed) <= _MOST_VALUES:
             raise ParameterError("values", Words(f"of {len(listed):,}"), allowed)
-        return OneOf(self._name, tuple(_read_value(self._name, value) for value in listed))
+        return OneOf(self._name, tuple(read_value(self._name, value) for value in listed))
 
     def is_null(self) -> Missing:
         """Return whether there is no value; NaN is none that is null.
@@ -314,7 +302,7 @@ class Column:
         return f"column({self._name!r})"
 
     def _compared(self, operator: Operator, value: Value) -> Comparison:
-        return Comparison(self._name, operator, _read_value(self._name, value))
+        return Comparison(self._name, operator, read_value(self._name, value))
 
 
 def column(name: Annotated[str, NAME]) -> Column:
@@ -396,57 +384,3 @@ def _joined(kind: Callable[[tuple[Filter, ...]], Filter], one: Filter, other: ob
     """Return two filters joined, in one row with those that are joined by the same word."""
     pair = one, read_filter(other, "what is joined by & or |")
     return kind(tuple(part for side in pair for part in (side.parts if type(side) is kind else (side,))))
-
-
-_PLAIN = (str, bytes, bool, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
-
-
-def _read_value(name: str, given: Any) -> Value:
-    """Return a public value that a column is compared with, as Python's own.
-
-    Raises
-    ------
-    ParameterError
-        It is no value, or one that nothing is equal to.
-
-    """
-    allowed = "a number, text, True, False, bytes, a date, datetime, time or timedelta"
-    mend = ""
-    if given is None:
-        mend = f"write dpf.column({name[:60]!r}).is_null()"
-    elif isinstance(given, Column):
-        mend = "compare two columns beforehand, and give the column of what comes out"
-    elif isinstance(given, np.bool_):
-        return bool(given)
-    elif is_real(given):
-        if given.is_finite() if isinstance(given, Decimal) else given == given:
-            return _plain_number(given)
-        mend = f"write dpf.column({name[:60]!r}).is_nan()"
-    elif isinstance(given, str):
-        return Text("text that can be encoded", blank=True).read("value", given)
-    elif type(given) in _PLAIN and getattr(given, "utcoffset", None) is None:
-        value: Value = given
-        return value
-    elif type(given) is datetime.datetime or (type(given) is datetime.time and given.tzinfo is None):
-        moment: Value = given
-        return moment
-    raise ParameterError(f"the value for {name[:60]!r}", given, allowed, mend)
-
-
-def _plain_number(given: Any) -> Value:
-    if isinstance(given, (int, np.integer)):
-        return int(given)
-    return float(given) + 0.0 if isinstance(given, (float, np.floating)) else given
-
-
-def _shown_name(name: str) -> str:
-    plain = name.isidentifier() and not keyword.iskeyword(name) and name not in ("column", "is_nan")
-    return name if plain else f"column({name!r})"
-
-
-def _shown_value(value: Value) -> str:
-    if isinstance(value, (Decimal, Fraction)):
-        return str(value)
-    if isinstance(value, (datetime.date, datetime.time)):
-        return repr(value.isoformat())
-    return repr(value)
