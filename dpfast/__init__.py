@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from dpfast.queries import sum as sum
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
+    from dpfast.rows.calendars import calendar as calendar
     from dpfast.rows.filters import column as column
     from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
     from dpfast.stability.propose_test_release import propose_test_release as propose_test_release
@@ -165,6 +166,7 @@ _NAMES_BY_HOME = {
     "mechanisms.thresholds.sparse_vector": "SparseVector",
     "queries": "bins count mean mode quantile sum",
     "releases.planning": "plan release",
+    "rows.calendars": "calendar",
     "rows.filters": "column",
     "stability.interquartile_scale": "interquartile_scale",
     "stability.propose_test_release": "propose_test_release",

@@ -23,7 +23,7 @@ from dpfast.aggregation.contributions import ROWS, Contribution
 from dpfast.aggregation.filtering import native_filter
 from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import check_rows, read_guarded
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of
+from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, column_of, label_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.private import Private
@@ -91,7 +91,7 @@ def prepare(
     if not isinstance(source, Source):
         raise ParameterError("source", source, "what open_source gives")
     schema = source.schema()
-    source.require([*map(name_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
+    source.require([*map(column_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
     source.require(() if grouping.where is None else grouping.where.columns)
     columns = find_columns(schema, grouping, measures)
     if grouping.where is not None:
@@ -208,7 +208,7 @@ class Aggregation(Private):
         """Return the aggregates of rows that may be read once only."""
         if self.source.repeatable or not self._reads_twice:
             return self._run(words)
-        named = [*map(name_of, self.grouping.by), self.grouping.privacy_unit]
+        named = [*map(column_of, self.grouping.by), self.grouping.privacy_unit]
         named += [contribution.measure.column for contribution in self.contributions]
         assert self.source.blocks is not None
         with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:

@@ -13,12 +13,13 @@ from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.contributions import Contribution, plan_contributions
 from dpfast.aggregation.filtering import check_filter
 from dpfast.aggregation.kept_groups import KeptGroups
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, label_keys, plan_keys, prepare_keys
+from dpfast.aggregation.keys import KeyColumn, KeyEntry, PublicKeys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.units import express_unit
 from dpfast.errors import ColumnError
 from dpfast.queries import Bins, Measure
+from dpfast.rows.calendars import Calendar
 from dpfast.rows.filters import Filter
 
 __all__ = ["Aggregates", "Columns", "Grouping", "Words", "find_columns"]
@@ -34,7 +35,7 @@ class Grouping:
     Parameters
     ----------
     by
-        The key columns: a name, or ``Bins`` of a numeric column. None at all is one group of all rows.
+        The key columns: a name, ``Bins`` of a numeric column, or a part of dates. None at all is one group of all rows.
     keys
         The public keys, one column per entry of ``by``; None for the keys that the data holds. Keys may have
         another dtype of the same kind than the data: strings and categoricals, integers of any width.
@@ -54,7 +55,7 @@ class Grouping:
 
     """
 
-    by: tuple[str | Bins, ...]
+    by: tuple[KeyEntry, ...]
     keys: pl.DataFrame | None = None
     privacy_unit: str | None = None
     max_groups: int | None = None
@@ -63,7 +64,7 @@ class Grouping:
     where: Filter | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.by, (str, Bins)):
+        if isinstance(self.by, (str, Bins, Calendar)):
             object.__setattr__(self, "by", (self.by,))
         object.__setattr__(self, "by", tuple(self.by))
         if self.privacy_unit is None:

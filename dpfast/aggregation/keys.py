@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.calendars import calendar_key
 from dpfast.aggregation.coding import CodedKeys, duplicate_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
+from dpfast.rows.calendars import Calendar
 
 __all__ = [
     "KeyColumn",
+    "KeyEntry",
     "PublicKeys",
     "adopt_keys",
     "code_keys",
+    "column_of",
     "fit_keys",
     "has_room",
     "is_integer",
@@ -28,6 +33,9 @@ __all__ = [
     "plan_keys",
     "prepare_keys",
 ]
+
+#: What rows are grouped by: a column, or what is made of one.
+KeyEntry: TypeAlias = str | Bins | Calendar
 
 _MOST_LONG_STRINGS = 1 << 16
 """With more distinct strings of over 12 bytes, looking each row up costs more than Polars' own group_by."""
@@ -90,12 +98,17 @@ class PublicKeys:
             raise duplicate_keys()
 
 
-def name_of(entry: str | Bins) -> str:
+def name_of(entry: KeyEntry) -> str:
     """Return the name of a key column."""
-    return entry.column if isinstance(entry, Bins) else entry
+    return entry.name if isinstance(entry, Calendar) else column_of(entry)
 
 
-def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
+def column_of(entry: KeyEntry) -> str:
+    """Return the name of the data's column that a key is made of."""
+    return entry if isinstance(entry, str) else entry.column
+
+
+def plan_keys(by: Sequence[KeyEntry], schema: pl.Schema) -> list[KeyColumn]:
     """Return the key columns of data of this schema.
 
     Null is a key like any other. A value outside the bins has the null key.
@@ -115,12 +128,15 @@ def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
     return columns
 
 
-def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
-    name = name_of(entry)
+def _plan_key(entry: KeyEntry, schema: pl.Schema) -> KeyColumn:
+    name = column_of(entry)
     if not isinstance(name, str) or name not in schema:
         raise missing_column(name, schema.names(), "by")
     refuse_pattern(name)
     dtype = schema[name]
+    if isinstance(entry, Calendar):
+        native, made = calendar_key(entry, dtype)
+        return KeyColumn(entry.name, native, made, native)
     if isinstance(entry, Bins):
         if not (dtype.is_float() or dtype == pl.Null or is_integer(dtype)):
             raise ColumnError(

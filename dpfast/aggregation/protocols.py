@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeGuard
 import polars as pl
 
 from dpfast.queries import Bins, Measure
+from dpfast.rows.calendars import Calendar
 from dpfast.rows.filters import Filter
 
 __all__ = ["Database", "Engine", "GroupQuery", "Rows", "is_database", "is_engine", "is_rows"]
@@ -54,7 +55,7 @@ class GroupQuery:
     ``measure1``, ..., in any order of rows. No two rows have the same keys.
 
     - ``key{i}``: the column's value, null being a key like any other; of bins the number of the bin, from 0, null for
-      values outside, NaN and null.
+      values outside, NaN and null; of calendars the part, null for what they do not show.
     - ``units`` (int64): the distinct units that kept rows in the group; where each row is a unit, its rows.
     - ``measure{i}`` (int64): the sum over the kept rows of what `dpfast.queries.Measure` says that a row contributes,
       bit for bit.
@@ -82,7 +83,7 @@ class GroupQuery:
 
     """
 
-    keys: tuple[str | Bins, ...]
+    keys: tuple[str | Bins | Calendar, ...]
     measures: tuple[Measure, ...]
     unit: str | None = None
     max_groups: int = 1

@@ -81,7 +81,8 @@ def plan(
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
         expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
-        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
+        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`; months,
+        weekdays, hours and other parts of dates by way of `dpf.calendar`.
         Null is a key like any other. None for one group of all rows.
     epsilon, delta
         The budget of the whole release; delta is needed to select keys and for Gaussian noise.

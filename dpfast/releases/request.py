@@ -10,6 +10,7 @@ import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import BOUND, Neighbors, OwnBound, PrivacyUnit
+from dpfast.aggregation.keys import KeyEntry
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
 from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
@@ -18,6 +19,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.key_share import RuleName
 from dpfast.releases.splitting import Splitting
+from dpfast.rows.calendars import Calendar
 from dpfast.rows.filters import Filter, OwnFilter, read_filter
 from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
@@ -26,7 +28,7 @@ from dpfast.workloads.workload import OwnQueries
 __all__ = ["RULE", "AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
 
 By: TypeAlias = Annotated[
-    str | Bins | Sequence[str | Bins] | None,
+    KeyEntry | Sequence[KeyEntry] | None,
     Special(lambda: (1, 1.5, True, b"k", pl.col("k"), {"k"}, [1], [None], [["k"]], "none such"), optional=True),
 ]
 Keys: TypeAlias = Annotated[
@@ -73,11 +75,12 @@ class Request:
         if not adapts and not isinstance(self.strategy, Strategy):
             raise ParameterError("strategy", self.strategy, '"auto", "adaptive" or one of dpf.strategies')
 
-    def read_by(self) -> tuple[str | Bins, ...]:
+    def read_by(self) -> tuple[KeyEntry, ...]:
         """Return the grouping columns."""
-        entries = [] if self.by is None else [self.by] if isinstance(self.by, (str, Bins)) else self.by
-        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, (str, Bins)) for entry in entries):
-            allowed = "a column's name, dpf.bins(column, edges), a list of these, or None"
+        kinds = (str, Bins, Calendar)
+        entries = [] if self.by is None else [self.by] if isinstance(self.by, kinds) else self.by
+        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, kinds) for entry in entries):
+            allowed = "a column's name, dpf.bins(column, edges), dpf.calendar(column, part), a list of these, or None"
             raise ParameterError("by", self.by, allowed)
         return tuple(entries)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dpfast.aggregation.keys import name_of
+from dpfast.aggregation.keys import column_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ParameterError
 from dpfast.integrations.spark.schemas import empty_frame
@@ -16,7 +16,6 @@ from dpfast.integrations.sql.checking import check_figures
 from dpfast.integrations.sql.dialects import SPARK, Kind
 from dpfast.integrations.sql.encoding import MOST_PUBLIC_KEYS
 from dpfast.integrations.sql.template import Statement, write
-from dpfast.queries import Bins
 from dpfast.randomness import SystemRandom
 
 __all__ = ["check_session", "exact_groups"]
@@ -95,7 +94,7 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
     """
     from pyspark.sql import functions
 
-    keys = [name_of(key) for key in query.keys]
+    keys = [column_of(key) for key in query.keys]
     filtered = () if query.where is None else query.where.columns
     used = [*keys, *(measure.column for measure in query.measures), query.unit, *filtered]
     names = list(dict.fromkeys(name for name in used if name is not None))
@@ -117,7 +116,7 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
 
 def _renamed(query: GroupQuery, places: dict[str, str]) -> GroupQuery:
     """Return the query of columns by their places."""
-    keys = tuple(Bins(places[key.column], key.edges) if isinstance(key, Bins) else places[key] for key in query.keys)
+    keys = tuple(places[key] if isinstance(key, str) else replace(key, column=places[key.column]) for key in query.keys)
     measures = tuple(
         measure if measure.column is None else replace(measure, column=places[measure.column])
         for measure in query.measures

@@ -13,15 +13,18 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.keys import column_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ColumnError
 from dpfast.integrations.sql.bounding import Bounding
+from dpfast.integrations.sql.calendars import calendar_part
 from dpfast.integrations.sql.contributions import bin_number, contribution
 from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
 from dpfast.integrations.sql.encoding import public_keys
 from dpfast.integrations.sql.filters import passes
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins
+from dpfast.rows.calendars import Calendar
 
 __all__ = ["Statement", "write"]
 
@@ -115,9 +118,13 @@ def write(
 
     columns, kinds, sums = [], [], []
     for i, key in enumerate(query.keys):
-        column, kind = use(key.column if isinstance(key, Bins) else key)
-        columns.append(f"{bin_number(key, column, dialect, parameters) if isinstance(key, Bins) else column} AS k{i}")
-        kinds.append("integer" if isinstance(key, Bins) else kind)
+        column, kind = use(column_of(key))
+        if isinstance(key, Bins):
+            column, kind = bin_number(key, column, dialect, parameters), "integer"
+        elif isinstance(key, Calendar):
+            column, kind = calendar_part(key, column, kind, schema[key.column], dialect)
+        columns.append(f"{column} AS k{i}")
+        kinds.append(kind)
     for i, measure in enumerate(query.measures):
         if measure.kind != "rows":
             column, kind = use(str(measure.column))
