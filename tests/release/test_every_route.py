@@ -39,6 +39,7 @@ ROUTES = {
     "nothing but null": {"k": (pl.Null, [None])},
     "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
     "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
+    "months of moments": {"k": (pl.Datetime("us"), MOMENTS)},
     "two columns": {"k": (pl.String, TEXTS), "h": (pl.Int8, [1, 2])},
     "columns that cannot be coded": {"k": (pl.Int64, FAR), "h": (pl.Int64, FAR)},
     "no column": {},
@@ -99,6 +100,8 @@ def frame_of(route, data):
 
 def by_of(route):
     names = list(ROUTES[route])
+    if route.startswith("months"):
+        return dpf.calendar("k", "month")
     return dpf.bins("k", EDGES) if route.startswith("bins") else (names or None)
 
 
@@ -106,6 +109,8 @@ def keys_of(route):
     """Return public keys, one of which is not in the data; none where there is no column."""
     if route.startswith("bins"):
         return pl.DataFrame({"k": [0, 2, None]})
+    if route.startswith("months"):
+        return pl.DataFrame({"k_month": [1, 2, None]})
     columns = ROUTES[route].items()
     keys = pl.DataFrame({name: pl.Series(values[:2], dtype=dtype) for name, (dtype, values) in columns})
     return keys if columns else None
@@ -181,7 +186,7 @@ def check(cells, folder):
         known = known_height(cell)
         if known is not None and frame.height != known:
             failed.append((cell, f"{frame.height} rows and not {known}"))
-        nulls = frame.drop(ROUTES[cell.route]).null_count().sum_horizontal().sum()
+        nulls = frame.drop("k_month" if cell.route.startswith("months") else ROUTES[cell.route]).null_count().sum_horizontal().sum()
         if nulls and cell.query not in ("mode with null", "all"):
             failed.append((cell, "a null"))
     assert not failed, "\n".join([f"{len(failed)} cells failed, the first of them:", *map(str, failed[:20])])
