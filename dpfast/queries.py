@@ -112,7 +112,7 @@ class Measure:
     A row contributes
 
     - ``"rows"``: 1;
-    - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0;
+    - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0; ``"missing"``: 0 there, else 1;
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
     - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
@@ -123,7 +123,7 @@ class Measure:
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
     """
 
-    kind: Literal["rows", "values", "sum", "points", "choices"]
+    kind: Literal["rows", "values", "missing", "sum", "points", "choices"]
     column: str | None = None
     step_exponent: int = 0
     lower: int = 0

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from dpfast.arguments import Choice, Whole
 
-__all__ = ["BOUND", "NEIGHBORS", "Bound", "Neighbors", "OwnBound", "OwnNeighbors", "PrivacyUnit", "read_neighbors"]
+__all__ = [
+    "BOUND",
+    "NEIGHBORS",
+    "AskedBound",
+    "Bound",
+    "Neighbors",
+    "OwnBound",
+    "OwnNeighbors",
+    "PrivacyUnit",
+    "read_neighbors",
+]
 
 NEIGHBORS = Choice(("add_remove", "replace"))
 #: One unit more or fewer, or one unit's rows exchanged for others.
@@ -18,6 +28,30 @@ OwnNeighbors: TypeAlias = Annotated[Literal["add_remove", "replace"] | None, rep
 BOUND = Whole(1, 2**40, mend="write for example {name}=10")
 Bound: TypeAlias = Annotated[int, BOUND]
 OwnBound: TypeAlias = Annotated[int | None, replace(BOUND, optional=True)]
+
+
+@dataclass(frozen=True)
+class _WholeOrAuto(Whole):
+    """A whole number, or ``"auto"``."""
+
+    @property
+    def allowed(self) -> str:
+        """The range."""
+        return f'{super().allowed}, or "auto"'
+
+    def accepts(self, given: Any) -> bool:
+        """Return whether it is such a number or the word."""
+        return (type(given) is str and given == "auto") or super().accepts(given)
+
+    def convert(self, given: Any) -> Any:
+        """Return the number as Python's."""
+        return given if isinstance(given, str) else super().convert(given)
+
+
+#: A bound, or "auto" to have it chosen privately.
+AskedBound: TypeAlias = Annotated[
+    int | Literal["auto"] | None, _WholeOrAuto(BOUND.least, BOUND.most, optional=True, mend=BOUND.mend)
+]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from dpfast.aggregation.reading_rows import KeptRows
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
+from dpfast.aggregation.unit_sums import number_pairs
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.queries import Measure
 
@@ -222,6 +223,8 @@ class Aggregation(Private):
         return self.unit is not None or (self.public is None and selects)
 
     def _run(self, words: Words) -> Aggregates:
+        if self.grouping.by_unit:
+            return self._sum_by_unit()
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
@@ -281,11 +284,24 @@ class Aggregation(Private):
             () if holdings is None else holdings.renumbered(places),
         )
 
+    def _sum_by_unit(self) -> Aggregates:
+        """Let Polars group by unit and key; all rows count."""
+        assert self.unit is not None
+        assert self.public is not None
+        rows = self._unit_rows(self.public, self.coder)
+        pairs = group_natively(self.source.frame, rows.columns, self.contributions)
+        measures = [
+            pl.col("rows" if contribution.native is None else f"measure{i}").alias(f"measure{i}")
+            for i, contribution in enumerate(self.contributions)
+        ]
+        groups = np.empty(pairs.height, np.int32)
+        rows.find_groups(pairs, groups)
+        sums = number_pairs(pairs.select("unit", *measures), groups, len(measures))
+        return Aggregates(self.public.given, None, [], by_unit=sums)
+
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:
         """Return the rows to be bounded, and how their groups are found."""
         assert self.unit is not None
-        assert self.grouping.max_groups is not None
-        assert self.grouping.max_rows_per_group is not None
         exprs = public.native_exprs if coder is None else public.coded_exprs
         names = [f"key{i}" for i in range(len(exprs))]
 
@@ -303,8 +319,8 @@ class Aggregation(Private):
             find_groups,
             public.given.height,
             self.contributions,
-            self.grouping.max_groups,
-            self.grouping.max_rows_per_group,
+            self.grouping.max_groups or 1,
+            self.grouping.max_rows_per_group or 1,
             self.lists_groups,
         )
 

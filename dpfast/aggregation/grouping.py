@@ -16,6 +16,7 @@ from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.keys import KeyColumn, KeyEntry, PublicKeys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
+from dpfast.aggregation.unit_sums import UnitSums
 from dpfast.aggregation.units import express_unit
 from dpfast.errors import ColumnError
 from dpfast.queries import Bins, Measure
@@ -45,6 +46,9 @@ class Grouping:
         What a unit keeps at most; both are needed with ``privacy_unit``, and mean nothing without.
     population
         How many units there are at most, where that is public: no more memory is asked for than they need.
+    by_unit
+        Whether figures of every pair of a unit and a group are wanted, of all rows, in place of bounds: for
+        mechanisms that bound a unit as a whole.
     where
         Which rows count: all others are dropped before anything else. None for all.
 
@@ -61,13 +65,14 @@ class Grouping:
     max_groups: int | None = None
     max_rows_per_group: int | None = None
     population: int | None = None
+    by_unit: bool = False
     where: Filter | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.by, (str, Bins, Calendar)):
             object.__setattr__(self, "by", (self.by,))
         object.__setattr__(self, "by", tuple(self.by))
-        if self.privacy_unit is None:
+        if self.privacy_unit is None or self.by_unit:
             return
         for name in ("max_groups", "max_rows_per_group"):
             BOUND.read(name, getattr(self, name))
@@ -91,6 +96,8 @@ class Aggregates(Private):
         ``GroupedPoints``, as long as ``keys``; for choices the same, or a row of counts for each key.
     holdings
         Which keys each unit holds, in parts of different units; none unless `Aggregation.lists_groups`.
+    by_unit
+        What each unit adds, where `Grouping.by_unit` asks for it: then there are no measures.
 
     """
 
@@ -98,6 +105,7 @@ class Aggregates(Private):
     units: np.ndarray | None
     measures: list[Any]
     holdings: KeptGroups | tuple[()] = ()
+    by_unit: UnitSums | None = None
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"

@@ -16,6 +16,7 @@ from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.reading_rows import BLOCK_ROWS, Blocks, frame_of_blocks, read_blocks
+from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 
 __all__ = ["Source", "scan_files"]
@@ -77,6 +78,29 @@ class Source(Private):
         frame = frame_of_blocks(blocks, self.schema())
         return replace(self, frame=frame, blocks=blocks, unfiltered=self.frame)
 
+    def cast(self, dtypes: Declared) -> Source:
+        """Return the same rows with columns of other dtypes; a value that does not fit becomes null, and none fails.
+
+        Text becomes a number, a Boolean, a date or a moment where it is written as one (see `open_source`); a float
+        loses its fraction in a column of integers; a number beyond the dtype's range is null.
+
+        Raises
+        ------
+        ColumnError
+            A column is missing, or cannot become the dtype.
+
+        """
+        if not dtypes:
+            return self
+        self.require(dtypes)
+        schema = self.schema()
+        casts = {name: _cast(name, schema, pl.Series(dtype=dtype).dtype).alias(name) for name, dtype in dtypes.items()}
+        if self.blocks is None:
+            return replace(self, frame=_with_casts(self.frame.lazy(), casts))
+        after = _with_casts(self.frame.lazy(), casts).collect_schema()
+        blocks = partial(_read_cast, self.blocks, casts)
+        return replace(self, frame=frame_of_blocks(blocks, after), blocks=blocks)
+
     def count_known_rows(self) -> int | None:
         """Return how many rows there are before a filter, where the engine knows it without reading them."""
         if not self.counted:
@@ -134,6 +158,41 @@ class Source(Private):
         for name in names:
             if isinstance(name, str) and name in self.refused:
                 raise ColumnError(self.refused[name])
+
+
+def _cast(name: str, schema: pl.Schema, wanted: pl.DataType) -> pl.Expr:
+    """Return a column as another dtype; null where it does not fit."""
+    if name not in schema:
+        near = difflib.get_close_matches(name, schema.names(), n=3) or schema.names()[:8]
+        raise ColumnError(f"cast names the column {name[:60]!r}, which the data lacks; near are {near}")
+    held, column = schema[name], pl.col(name)
+    if held == wanted:
+        return column
+    if isinstance(held, (pl.String, pl.Categorical, pl.Enum)):
+        return _parse_folder(name, wanted)
+    counted = held == pl.Boolean or held.is_integer()
+    if (counted or held.is_float()) and wanted.is_numeric() and not wanted.is_decimal():
+        return column.cast(wanted, strict=False)
+    if counted and wanted in (pl.String, pl.Boolean):
+        return column.cast(wanted)
+    raise ColumnError(
+        f"cannot cast the column {name[:60]!r} of dtype {dtype_name(held)} to {dtype_name(wanted)}: text is cast to "
+        "other dtypes, numbers and Booleans to each other, and integers and Booleans to text"
+    )
+
+
+def _with_casts(frame: pl.LazyFrame, casts: Mapping[str, pl.Expr]) -> pl.LazyFrame:
+    """Return a frame with columns cast, categories by way of their text."""
+    schema = frame.collect_schema()
+    texts = [pl.col(name).cast(pl.String) for name in casts if isinstance(schema[name], (pl.Categorical, pl.Enum))]
+    return frame.with_columns(texts).with_columns(casts.values())
+
+
+def _read_cast(blocks: Blocks, casts: Mapping[str, pl.Expr], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield these columns, some of them cast."""
+    asked = {name: casts[name] for name in columns if name in casts}
+    for block in blocks(columns):
+        yield _with_casts(block.lazy(), asked).collect()
 
 
 def _read_passing(blocks: Blocks, passes: pl.Expr, columns: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -132,6 +132,8 @@ def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto"
 
     """
     refuse_lost_threads()
+    if isinstance(data, Source):
+        return data
     files = name_files(data)
     source: Source | Engine
     if files is not None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import CSV_SUFFIXES, read_keys, read_schema
+from dpfast.cli.filters import read_filters
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
+    from dpfast.aggregation.keys import KeyEntry
     from dpfast.queries import Bins
     from dpfast.releases.plan import Plan
     from dpfast.releases.splitting import Splitting
@@ -36,23 +38,31 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
 
     """
     import dpfast as dpf
+    from dpfast.aggregation.sources import open_source
 
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     schema = read_schema(given["schema"])
+    casts = read_schema(",".join(given["cast"]) or None, "--cast") or {}
     by = _read_by(given["by"], given["bins"])
+    where = read_filters(given["where"])
     has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in given["files"])
-    asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema)
+    asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema, casts)
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
     keys_use_schema = keys is not None and given["keys"].lower().endswith(CSV_SUFFIXES)
+    declared = None if keys_use_schema and not has_csv else schema
     try:
+        data: Any = list(given["files"])
+        if casts:
+            data, declared = open_source(data, schema=declared).cast(casts), None
         return dpf.plan(
-            list(given["files"]),
+            data,
             by,
             split=_read_split(given["split"]),
             keys=keys,
             dataset=dataset_name(given["files"], given["dataset"]),
-            schema=None if keys_use_schema and not has_csv else schema,
+            schema=declared,
+            where=where,
             **asked,
         )
     except ParameterError as error:
@@ -92,7 +102,10 @@ def _read_split(text: str) -> Splitting:
     return ("optimal", weights) if optimal else weights
 
 
-def _read_by(by: tuple[str, ...], bins: tuple[str, ...]) -> list[str | Bins] | None:
+def _read_by(by: tuple[str, ...], bins: tuple[str, ...]) -> list[KeyEntry] | None:
+    """Read ``COLUMN,...`` and ``COLUMN:PART``; what follows another colon is a part of the column's name."""
+    from dpfast.rows.calendars import PARTS, Calendar
+
     names = [name.strip() for text in by for name in text.split(",")]
     if not all(names):
         raise CommandError("--by holds an empty name; write columns with commas between, for example --by carrier,dest")
@@ -110,4 +123,9 @@ def _read_by(by: tuple[str, ...], bins: tuple[str, ...]) -> list[str | Bins] | N
         if column in binned:
             raise CommandError(f"--bins names {column!r} twice; give all its edges at once")
         binned[column] = read
-    return [binned.get(name, name) for name in names] or None
+    entries: list[KeyEntry] = []
+    for name in names:
+        column, colon, part = name.rpartition(":")
+        is_calendar = colon and column and part in PARTS and name not in binned
+        entries.append(Calendar(column, part) if is_calendar else binned.get(name, name))
+    return entries or None

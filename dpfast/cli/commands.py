@@ -24,6 +24,7 @@ from dpfast.cli.options import (
     DATASET,
     EPSILON,
     FILES,
+    LIMIT,
     NEIGHBORS,
     RHO,
     SCHEMA,
@@ -94,7 +95,25 @@ def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
 
 _release_options = combined(
     FILES,
-    click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
+    click.option(
+        "--by",
+        multiple=True,
+        metavar="COLUMN,...",
+        help="Group by these columns; none for one group. Of dates, COLUMN:month and other parts: year, quarter, week, "
+        "weekday, day, hour, date.",
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="CONDITION",
+        help='Count only rows that pass, as in \'delay > 15 and carrier in ("AA", "UA")\'; repeatable.',
+    ),
+    click.option(
+        "--cast",
+        multiple=True,
+        metavar="COLUMN=DTYPE,...",
+        help="Read columns as other dtypes; what does not fit is null.",
+    ),
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
@@ -106,13 +125,18 @@ _release_options = combined(
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN", help="Whose privacy is kept; by default, each row is a unit."
     ),
-    click.option("--max-groups", type=int, metavar="N", help="Keep at most N groups of each unit, at random."),
+    click.option(
+        "--max-groups",
+        type=LIMIT,
+        metavar="N",
+        help="Keep at most N groups of each unit, at random; auto, for both limits: all rows, cut to a norm.",
+    ),
     click.option(
         "--max-rows",
         "max_rows_per_group",
-        type=int,
+        type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group.",
+        help="Keep at most N rows of each unit in each group; or auto.",
     ),
     EPSILON,
     RHO,

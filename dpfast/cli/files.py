@@ -58,7 +58,7 @@ def read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
         raise FileTroubleError(f"the keys in {path!r} cannot be read ({reason}); mend the file or --schema") from None
 
 
-def read_schema(text: str | None) -> dict[str, Any] | None:
+def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | None:
     """Read ``COLUMN=DTYPE,...``."""
     if text is None:
         return None
@@ -79,8 +79,8 @@ def read_schema(text: str | None) -> dict[str, Any] | None:
     for entry in text.split(","):
         name, equals, dtype = entry.strip().rpartition("=")
         if not equals or not name or dtype.strip().lower() not in dtypes:
-            raise CommandError(f"--schema {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(dtypes)}")
+            raise CommandError(f"{option} {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(dtypes)}")
         if name in schema:
-            raise CommandError(f"--schema names {name!r} twice; leave one out")
+            raise CommandError(f"{option} names {name!r} twice; leave one out")
         schema[name] = dtypes[dtype.strip().lower()]
     return schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.errors import ParameterError
@@ -49,7 +49,8 @@ class _Reader:
     """Reads one text."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        # One line, whose characters Python counts from its beginning.
+        self._text = " ".join(text.splitlines()).strip()
 
     def read(self) -> Filter:
         """Return the filter."""
@@ -57,13 +58,13 @@ class _Reader:
             raise CommandError(f"--where is longer than {_MOST_CHARACTERS:,} characters; {_MEND}")
         problem, place = "", 1
         try:
-            tree = ast.parse(self._text.strip(), mode="eval")
+            tree = ast.parse(self._text, mode="eval")
         except SyntaxError as error:
             problem, place = str(error.msg), error.offset or 1
         except (ValueError, RecursionError, MemoryError) as error:
             problem = "it is nested too deep" if not isinstance(error, ValueError) else str(error)
         if problem:
-            if "'=='" in problem or "assign" in problem:
+            if "'=='" in problem or "assign" in problem or self._text[place - 1 : place] == "=":
                 problem = "write == to compare"
             raise self._wrong(place, " ".join(problem.split()))
         try:
@@ -75,16 +76,16 @@ class _Reader:
         raise self._wrong(1, "it is nested too deep")
 
     def _wrong(self, place: int, problem: str) -> CommandError:
-        text = self._text.strip()
+        text = self._text
         near = shortened(text[max(0, place - 1) :])
         return CommandError(f"--where cannot be read at character {place}, {near}: {problem}; {_MEND}")
 
-    def _refuse(self, node: ast.expr, problem: str) -> NoReturn:
-        # Offsets count bytes of UTF-8, and lines apart.
-        lines = self._text.strip().split("\n")
-        before = sum(len(line) + 1 for line in lines[: node.lineno - 1])
-        within = len(lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
-        raise self._wrong(before + within + 1, problem)
+    def _refused(self, node: ast.expr, problem: str) -> CommandError:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+            problem = "write and, or"
+        # Python counts bytes of UTF-8.
+        before = self._text.encode()[: node.col_offset].decode(errors="replace")
+        return self._wrong(len(before) + 1, problem)
 
     def _filter(self, node: ast.expr) -> Filter:
         from dpfast.rows.filters import Every, Some, read_filter
@@ -99,9 +100,7 @@ class _Reader:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "is_nan":
             if len(node.args) == 1 and not node.keywords:
                 return self._column(node.args[0]).is_nan()
-            self._refuse(node, "is_nan takes one column")
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-            self._refuse(node, "write and, or")
+            raise self._refused(node, "is_nan takes one column")
         return read_filter(self._column(node))
 
     def _compared(self, node: ast.Compare) -> Filter:
@@ -119,19 +118,19 @@ class _Reader:
 
         if isinstance(operator, (ast.In, ast.NotIn)):
             if not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
-                self._refuse(right, "after in there is a list of values in parentheses")
+                raise self._refused(right, "after in there is a list of values in parentheses")
             among = self._column(left).is_in([self._value(value) for value in right.elts])
             return ~among if isinstance(operator, ast.NotIn) else among
         if isinstance(operator, (ast.Is, ast.IsNot)):
             if not (isinstance(right, ast.Constant) and right.value is None):
-                self._refuse(right, "after is there is None; compare values by ==")
+                raise self._refused(right, "after is there is None; compare values by ==")
             null = self._column(left).is_null()
             return ~null if isinstance(operator, ast.IsNot) else null
         written = _OPERATORS[type(operator)]
         if not _names_column(left) and _names_column(right):
             left, right, written = right, left, _EXCHANGED[written]
         if _names_column(right):
-            self._refuse(right, "a column is compared with a value, not with another column; quote text")
+            raise self._refused(right, "a column is compared with a value, not with another column; quote text")
         test = read_filter(self._column(left) == self._value(right))
         assert isinstance(test, Comparison)
         return Comparison(test.column, written, test.value)  # type: ignore[arg-type]
@@ -140,14 +139,15 @@ class _Reader:
         from dpfast.rows.filters import Column
 
         if isinstance(node, ast.Name):
-            return Column(node.id)
+            # Python folds letters that look alike.
+            return Column(ast.get_source_segment(self._text, node) or node.id)
         if _names_column(node):
             assert isinstance(node, ast.Call)
-            (name,) = node.args or [None]
-            if isinstance(name, ast.Constant) and isinstance(name.value, str) and not node.keywords:
-                return Column(name.value)
-            self._refuse(node, """column takes a name in quotes, as column("dep delay")""")
-        self._refuse(node, """here stands a column's name, or column("...") where it is no single word""")
+            names = [name.value for name in node.args if isinstance(name, ast.Constant)]
+            if len(node.args) == 1 and not node.keywords and names and isinstance(names[0], str):
+                return Column(names[0])
+            raise self._refused(node, """column takes a name in quotes, as column("dep delay")""")
+        raise self._refused(node, """here stands a column's name, or column("...") where it is no single word""")
 
     def _value(self, node: ast.expr) -> Any:
         """Return a number, a text, True, False or bytes."""
@@ -156,12 +156,12 @@ class _Reader:
             sign = -1 if isinstance(node.op, ast.USub) else 1
             node = node.operand
             if not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
-                self._refuse(node, "after a sign there is a number")
+                raise self._refused(node, "after a sign there is a number")
         if isinstance(node, ast.Constant) and node.value is None:
-            self._refuse(node, "write is None, or is not None")
+            raise self._refused(node, "write is None, or is not None")
         if isinstance(node, ast.Constant) and type(node.value) in (int, float, str, bool, bytes):
             return sign * node.value if type(node.value) in (int, float) else node.value  # type: ignore[operator]
-        self._refuse(node, "here stands a number, text in quotes, True or False")
+        raise self._refused(node, "here stands a number, text in quotes, True or False")
 
 
 def _names_column(node: ast.expr) -> bool:

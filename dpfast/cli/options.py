@@ -13,6 +13,7 @@ __all__ = [
     "DATASET",
     "EPSILON",
     "FILES",
+    "LIMIT",
     "NEIGHBORS",
     "RHO",
     "SCHEMA",
@@ -31,6 +32,22 @@ def choice(option: str, *choices: str, text: str) -> Callable[[_Command], _Comma
     return click.option(option, type=click.Choice(choices), default=choices[0], show_default=True, help=text)
 
 
+class _Limit(click.ParamType):  # type: ignore[type-arg]  # generic in later versions
+    """A whole number, or the word auto; which numbers are allowed, a plan says."""
+
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number or the word."""
+        if value == "auto":
+            return "auto"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is no whole number, and not auto.", param, ctx)
+
+
+LIMIT = _Limit()
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILES...")
 EPSILON = click.option("--epsilon", type=float, help="The privacy loss of the whole release.")
 RHO = click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho.")

@@ -32,7 +32,9 @@ _MENDS = {
 }
 
 
-def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Query]:
+def read_queries(
+    given: Mapping[str, Any], schema: Mapping[str, Any] | None, casts: Mapping[str, Any]
+) -> dict[str, Query]:
     """Return the queries by name; of the files only schemas are read, and only for candidates of modes.
 
     Raises
@@ -53,7 +55,7 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
         queries[given["count"]] = dpf.count()
     columns: Mapping[str, pl.DataType] = {}
     if given["modes"]:
-        columns = open_source(list(given["files"]), schema=schema).schema()
+        columns = open_source(list(given["files"]), schema=schema).cast(casts).schema()
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum"),
         "mean": lambda text: _read_measure(text, "mean"),

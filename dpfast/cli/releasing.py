@@ -83,6 +83,10 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -
         click.echo("\n".join(lines), err=True)
 
 
+#: Of noise that depends on what is drawn first.
+_LATER = "known when it is drawn"
+
+
 def show_plan(plan: Plan) -> None:
     """Print a plan to standard output."""
     console().print(plan.explain(measures=False))
@@ -90,10 +94,10 @@ def show_plan(plan: Plan) -> None:
         (
             row["query"],
             row["measure"],
-            f"{row['norm']} {row['sensitivity']:g} = {row['reason']}",
-            row["kernel"],
-            f"{row['scale']:g}",
-            f"{row['error95']:g}",
+            _LATER if row["sensitivity"] is None else f"{row['norm']} {row['sensitivity']:g} = {row['reason']}",
+            row["kernel"] or "",
+            "" if row["scale"] is None else f"{row['scale']:g}",
+            "" if row["error95"] is None else f"{row['error95']:g}",
             f"{row['epsilon']:.6g}",
             f"{row['delta']:.6g}",
         )

@@ -29,7 +29,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import polars as pl
 
 from dpfast.accounting.budget import Delta, Epsilon, Rho
-from dpfast.accounting.privacy_unit import Neighbors, OwnBound, OwnNeighbors
+from dpfast.accounting.privacy_unit import AskedBound, Neighbors, OwnNeighbors
 from dpfast.aggregation.sources import AskedEngine, Schema
 from dpfast.answering import answer
 from dpfast.answering.calibration import ColumnName, OwnAmount, OwnColumnName, OwnDelta, PerQuery
@@ -119,8 +119,8 @@ class Frames(Generic[_Frame]):
         split: Splitting = "even",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
-        max_groups: OwnBound = None,
-        max_rows_per_group: OwnBound = None,
+        max_groups: AskedBound = None,
+        max_rows_per_group: AskedBound = None,
         neighbors: Neighbors = "add_remove",
         mechanism: AskedMechanism = "auto",
         key_selection: AskedRule = "auto",
@@ -156,8 +156,8 @@ class Frames(Generic[_Frame]):
         split: Splitting = "even",
         keys: Keys = None,
         privacy_unit: OwnColumn = None,
-        max_groups: OwnBound = None,
-        max_rows_per_group: OwnBound = None,
+        max_groups: AskedBound = None,
+        max_rows_per_group: AskedBound = None,
         neighbors: Neighbors = "add_remove",
         mechanism: AskedMechanism = "auto",
         key_selection: AskedRule = "auto",

@@ -10,9 +10,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
-from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.queries import QuantileQuery
-from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, NoisyMeasure, PlannedQuery
+from dpfast.releases.planned_queries import (
+    Combined,
+    DrawnModes,
+    DrawnQuantiles,
+    DrawnTogether,
+    NoisyMeasure,
+    PlannedQuery,
+)
 
 __all__ = ["answer"]
 
@@ -37,7 +43,7 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
     elif planned.query.kind == "mean":
         columns = _mean(planned, *noisy)
     else:
-        reach = half_width(part.mechanism, part.scale, _MISS)
+        reach = part.steps(_MISS)
         step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
         scale = np.full(total.size, part.scale * part.step)
         columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
@@ -54,20 +60,26 @@ def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
 def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
+    Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the
+    bounds, the mean of all groups together is shown (Spark: of a block of groups). The quotient would be one of the
+    bounds, most of the time; the interval is that of the quotient, and says how little is known of the group.
+
     The interval combines those of sum and count, each missing with half the probability (a union bound).
     """
     summed, counted = planned.parts
     assert isinstance(summed, NoisyMeasure)
-    assert isinstance(counted, NoisyMeasure)
+    assert isinstance(counted, (NoisyMeasure, Combined))
     assert planned.query.bounds is not None
     low, high = planned.query.bounds
     middle = summed.measure.centre * summed.step
-    reach = half_width(summed.mechanism, summed.scale, _MISS / 2) * summed.step
-    reach_of_count = half_width(counted.mechanism, counted.scale, _MISS / 2)
+    reach, reach_of_count = summed.reach(_MISS / 2), counted.reach(_MISS / 2)
     sums = total * summed.step
     rows = np.maximum(count, 1).astype(np.float64)
     fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
-    value = np.clip(middle + sums / rows, low, high)
+    together = sums.sum() / max(float(count.sum(dtype=np.float64)), 1.0)
+    noise = np.hypot(summed.deviation * summed.step, together * counted.deviation) / rows
+    value = np.clip(middle + np.where(2 * noise < (high - low) / 2, sums / rows, together), low, high)
     lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
     upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    return value, summed.scale * summed.step / rows, np.clip(lower, low, high), np.clip(upper, low, high)
+    lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
+    return np.clip(value, lower, upper), summed.scale * summed.step / rows, lower, upper

@@ -114,13 +114,23 @@ class Blueprint(ABC):
         """The privacy unit's name for the ledger."""
         return "row" if self.unit.column is None else f"column:{self.unit.column}"
 
+    def explain_unit(self) -> str:
+        """Return whose presence is hidden, in words."""
+        unit = self.unit
+        if unit.column is None:
+            return f"one row; neighbours: {unit.neighbors}"
+        return (
+            f"{unit.column}: at most {unit.max_groups} groups and "
+            f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+        )
+
     def explain(self, *, measures: bool = True) -> str:
         """Return what will be done and why, as text; ``measures=False`` leaves out the lines of single measures."""
         where = self.aggregation.grouping.where
         return "\n".join(
             [
                 f"Release of {self.about}",
-                f"  privacy unit  {_explain_unit(self.unit)}",
+                f"  privacy unit  {self.explain_unit()}",
                 *([] if where is None else [f"  rows          where {where.described()}"]),
                 *self.explain_noise(measures=measures),
                 f"  charge        {_explain_charge(self.budget)}, before any data is read",
@@ -129,16 +139,6 @@ class Blueprint(ABC):
                 *(f"  warning       {warning}" for warning in self.warnings),
             ]
         )
-
-
-def _explain_unit(unit: PrivacyUnit) -> str:
-    """Return whose presence is hidden, in words."""
-    if unit.column is None:
-        return f"one row; neighbours: {unit.neighbors}"
-    return (
-        f"{unit.column}: at most {unit.max_groups} groups and "
-        f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
-    )
 
 
 def _explain_charge(budget: ShownAmounts) -> str:

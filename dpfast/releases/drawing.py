@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,25 +22,32 @@ from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.selection.modes import draw_modes
+from dpfast.queries import Measure
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
+    Combined,
     DrawnModes,
+    DrawnPart,
     DrawnQuantiles,
     DrawnTogether,
     Part,
     PlannedQuery,
+    drawn_parts,
+    exact_measures,
 )
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
 
-#: Gives what one measure of one query draws from, called once for each; of the selection of keys by itself the query
-#: is "", a name that no query has.
-Sources: TypeAlias = Callable[[str, str], RandomSource]
+#: Gives what one part draws from, called once for each, with its number; or with "keys" for a selection of keys.
+Sources: TypeAlias = Callable[[str], RandomSource]
+
+#: Two whole numbers up to here make an int64.
+_FAR = 2**62 - 1
 
 
-def _fresh_keys(query: str, measure: str) -> RandomSource:
+def _fresh_keys(part: str) -> RandomSource:
     return SystemRandom()
 
 
@@ -62,30 +69,42 @@ def draw(
     exact
         The exact aggregates that it asked for.
     sources
-        What every measure draws from.
+        What every part draws from.
 
     """
-    measures: Sequence[Any] = exact.measures
-    keys = exact.keys
-    drawn: dict[int, NDArray[np.int64]] = {}
-    names = [(planned.name, str(number)) for planned in queries for number in range(len(planned.parts))]
+    parts = drawn_parts(planned.parts for planned in queries)
+    figures = dict(zip(exact_measures(part.measure for part in parts), exact.measures, strict=True))
+    keys, drawn = exact.keys, dict[int, NDArray[np.int64]]()
     if key_share is not None:
-        parts = [part for planned in queries for part in planned.parts]
-        tested = names[key_share.rule.place] if isinstance(key_share.rule, ReleasedCount) else ("", "keys")
-        shown, drawn = _selected(key_share, parts, exact, sources(*tested))
+        tested = str(key_share.rule.place) if isinstance(key_share.rule, ReleasedCount) else "keys"
+        shown, drawn = _selected(key_share, parts, figures, exact, sources(tested))
         keys, order = _rebuilt_keys(keys, shown)
-        measures = [values[order] for values in measures]
+        figures = {measure: values[order] for measure, values in figures.items()}
+        # What decided which keys are shown is itself released: no second draw.
         drawn = {place: noisy[order] for place, noisy in drawn.items()}
+    for place, part in enumerate(parts):
+        if place not in drawn:
+            drawn[place] = _drawn(_exact(part, figures), part, sources(str(place)))
     columns: list[pl.Series] = keys.get_columns()
-    place = 0
     for planned in queries:
-        noisy = []
-        for part in planned.parts:
-            # What decided which keys are shown is itself released: no second draw.
-            noisy.append(drawn[place] if place in drawn else _drawn(measures[place], part, sources(*names[place])))
-            place += 1
-        columns.extend(answer(planned, noisy))
+        columns.extend(answer(planned, [_taken(part, parts, drawn) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
+
+
+def _exact(part: DrawnPart, figures: Mapping[Measure, Any]) -> Any:
+    """Return the exact figures of a part: those missing are the rows less those with a value."""
+    measure = part.measure
+    if measure.kind == "missing":
+        return figures[Measure("rows")] - figures[Measure("values", measure.column)]
+    return figures[measure]
+
+
+def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return what a query takes of what was drawn."""
+    if isinstance(part, Combined):
+        first, second = (np.clip(_taken(one, parts, drawn), -_FAR, _FAR) for one in (part.first, part.second))
+        return first + part.sign * second
+    return drawn[next(place for place, other in enumerate(parts) if other is part)]
 
 
 def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, selected: bool) -> pl.DataFrame:
@@ -116,7 +135,11 @@ def _no_figures(part: Part) -> NDArray[np.int64]:
 
 
 def _selected(
-    key_share: KeyShare, parts: Sequence[Part], exact: Aggregates, source: RandomSource
+    key_share: KeyShare,
+    parts: Sequence[DrawnPart],
+    figures: Mapping[Measure, Any],
+    exact: Aggregates,
+    source: RandomSource,
 ) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
     """Return which keys are shown, and the noisy measures that decided it, by their place, for all keys."""
     assert exact.units is not None
@@ -124,7 +147,7 @@ def _selected(
     if isinstance(rule, OneByOne):
         return select_keys(exact.units, rule.table, source), {}
     if isinstance(rule, ReleasedCount):
-        noisy = _drawn(exact.measures[rule.place], parts[rule.place], source)
+        noisy = _drawn(_exact(parts[rule.place], figures), parts[rule.place], source)
         return noisy >= rule.threshold, {rule.place: noisy}
     if isinstance(rule, NoisyUnits):
         return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
@@ -188,7 +211,7 @@ def _fresh(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, array, dtype=pl.String)
 
 
-def _drawn(exact: Any, part: Part, source: RandomSource) -> NDArray[np.int64]:
+def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int64]:
     """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
     if isinstance(part, DrawnModes):
         return draw_modes(exact, part.measure.points, part.slope, source)

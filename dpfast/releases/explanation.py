@@ -11,20 +11,27 @@ import polars as pl
 from dpfast.arguments import Number
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
+from dpfast.queries import Measure
 from dpfast.releases.planned_queries import (
+    Combined,
     DrawnModes,
+    DrawnPart,
     DrawnQuantiles,
     DrawnTogether,
     NoisyMeasure,
     Part,
     PlannedQuery,
+    charges_of,
     describe,
+    drawn_parts,
 )
 
-__all__ = ["ALPHA", "error_frame", "explain_query", "measure_frame"]
+__all__ = ["ALPHA", "MEASURE_SCHEMA", "error_frame", "explain_queries", "measure_frame"]
 
-_MEASURES = {"rows": "rows", "values": "values that are not missing", "sum": "sum"}
-_SCHEMA = {
+_MEASURES = {"rows": "rows", "values": "values that are not missing", "missing": "missing values", "sum": "sum"}
+_INDENT = " " * 16
+#: The columns of a plan as a frame.
+MEASURE_SCHEMA = {
     "query": pl.String,
     "measure": pl.String,
     "norm": pl.String,
@@ -37,6 +44,7 @@ _SCHEMA = {
     "epsilon": pl.Float64,
     "delta": pl.Float64,
     "event": pl.String,
+    "charge": pl.Int64,
 }
 _ERROR_SCHEMA = {
     "query": pl.String,
@@ -79,7 +87,7 @@ def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     return f"{rows}{each} ({kind}); {paid}{levels}"
 
 
-def _row(query: str, part: Part) -> tuple[Any, ...]:
+def _row(query: str, part: DrawnPart) -> tuple[Any, ...]:
     mechanism, unit = "exponential", 1.0
     if isinstance(part, NoisyMeasure):
         mechanism, unit = part.mechanism, part.step
@@ -93,9 +101,19 @@ def _row(query: str, part: Part) -> tuple[Any, ...]:
 
 
 def measure_frame(queries: Sequence[PlannedQuery]) -> pl.DataFrame:
-    """Return a frame with a row for every noisy measure, in the order in which they are drawn."""
-    rows = [_row(planned.name, part) for planned in queries for part in planned.parts]
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    """Return a frame with a row for everything drawn, in that order.
+
+    ``query`` is the first that needs it. Parts with the same number in ``charge`` are charged once, together.
+    """
+    parts = drawn_parts(planned.parts for planned in queries)
+    numbers = {id(charge): number for number, charge in enumerate(charges_of(parts))}
+    rows = [(*_row(_owner(part, queries), part), numbers[id(part.charge)]) for part in parts]
+    return pl.DataFrame(rows, schema=MEASURE_SCHEMA, orient="row")
+
+
+def _owner(part: DrawnPart, queries: Sequence[PlannedQuery]) -> str:
+    """Return the name of the first query that needs a part."""
+    return next(planned.name for planned in queries if any(part is one for one in drawn_parts([planned.parts])))
 
 
 def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: float) -> pl.DataFrame:
@@ -126,25 +144,49 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: floa
     return pl.DataFrame(rows, schema=_ERROR_SCHEMA, orient="row")
 
 
-def explain_query(planned: PlannedQuery, *, measures: bool) -> list[str]:
-    """Return the lines that say what a query asks, and with ``measures`` how each of its measures gets its noise."""
-    parts = planned.parts if measures else ()
-    explained = (f"                {_explain_part(planned.name, part)}" for part in parts)
-    return [f"  {planned.name:<13} {describe(planned.query)}", *explained]
+def explain_queries(queries: Sequence[PlannedQuery], *, measures: bool) -> list[str]:
+    """Return the lines that say what is asked, and with ``measures`` how each measure gets its noise."""
+    lines, measured, charged = [], dict[Measure, str](), set[int]()
+    drawn_once = drawn_parts(planned.parts for planned in queries)
+    together = [part for part in drawn_once if isinstance(part, NoisyMeasure) and part.mechanism == "gaussian"]
+    for planned in queries:
+        lines.append(f"  {planned.name:<13} {describe(planned.query)}")
+        for part in planned.parts if measures else ():
+            if isinstance(part, Combined):
+                made = f"{_measure(part.first)} {'plus' if part.sign > 0 else 'less'} {_measure(part.second)}"
+                lines.append(f"{_INDENT}{_measure(part)}: {made}, 95% within {part.reach(0.05):g}")
+            for drawn in drawn_parts([[part]]):
+                first = measured.get(drawn.measure) if isinstance(drawn, NoisyMeasure) else None
+                if first is not None:
+                    said = f"{_measure(drawn)}: those of {first}"
+                elif drawn in together and len(together) > 1:
+                    said = f"{_explain_part(drawn)}; {drawn.kernel}"
+                else:
+                    costs = "no further epsilon" if id(drawn.charge) in charged else _explain_charge(drawn)
+                    said = f"{_explain_part(drawn)}; {costs}; {drawn.kernel}"
+                charged.add(id(drawn.charge))
+                measured.setdefault(drawn.measure, planned.name)
+                lines.append(f"{_INDENT}{said}")
+    if measures and len(together) > 1:
+        lines.append(f"  together      {_explain_charge(together[0])} for all Gaussian noise, drawn as one")
+    return lines
 
 
-def _explain_part(query: str, part: Part) -> str:
-    row = dict(zip(_SCHEMA, _row(query, part), strict=True))
+def _explain_charge(part: DrawnPart) -> str:
+    epsilon, delta = to_float(part.epsilon_units), to_float(part.delta_units)
+    return f"epsilon {epsilon:.6g}" + (f", delta {delta:.6g}" if part.delta_units else "")
+
+
+def _explain_part(part: DrawnPart) -> str:
+    row = dict(zip(MEASURE_SCHEMA, _row("", part), strict=False))
     if not isinstance(part, NoisyMeasure):
         what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (
             f"{row['measure']}: score sensitivity {row['sensitivity']:g} {what} = {row['reason']}; "
             f"exponential mechanism at epsilon {part.epsilon:.6g} a draw, a factor e every {row['scale']:g} {what}, "
-            f"95% within {row['error95']:g} {what}; epsilon {row['epsilon']:.6g}; {row['kernel']}"
+            f"95% within {row['error95']:g} {what}"
         )
     return (
         f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "
-        f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}; epsilon {row['epsilon']:.6g}"
-        + (f", delta {row['delta']:.6g}" if part.delta_units else "")
-        + f"; {row['kernel']}"
+        f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}"
     )

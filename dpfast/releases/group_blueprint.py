@@ -17,16 +17,16 @@ from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
-from dpfast.releases.explanation import error_frame, explain_query, measure_frame
+from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
 from dpfast.releases.key_share import KeyShare
-from dpfast.releases.planned_queries import Part, PlannedQuery
+from dpfast.releases.planned_queries import DrawnPart, PlannedQuery, charges_of, drawn_parts
 from dpfast.releases.release import Release
 from dpfast.threads import thread_count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GroupBlueprint"]
+__all__ = ["GroupBlueprint", "released_by_group"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +49,15 @@ class GroupBlueprint(Blueprint):
     split: str
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """All noisy measures, in the order in which they are drawn."""
-        return tuple(part for planned in self.queries for part in planned.parts)
+    def parts(self) -> tuple[DrawnPart, ...]:
+        """All that is drawn, each once, in order."""
+        return tuple(drawn_parts(planned.parts for planned in self.queries))
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What the ledger is charged, in one call: the selection of keys, then every measure."""
+        """What the ledger is charged, in one call: the selection of keys, then all measures."""
         selection = () if self.key_share is None else self.key_share.charges
-        return *selection, *(charge for part in self.parts for charge in part.charges)
+        return *selection, *charges_of(self.parts)
 
     @property
     def about(self) -> str:
@@ -78,8 +78,8 @@ class GroupBlueprint(Blueprint):
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about keys, the split of the budget and all queries."""
-        split = [f"  split         {self.split}"] if len(self.charges) > 1 else []
-        queries = [line for planned in self.queries for line in explain_query(planned, measures=measures)]
+        split = [f"  split         {self.split}"] if len(self.parts) > 1 or self.key_share is not None else []
+        queries = explain_queries(self.queries, measures=measures)
         return [f"  keys          {self.explain_keys()}", *split, *queries]
 
     def explain_keys(self) -> str:
@@ -110,23 +110,34 @@ class GroupBlueprint(Blueprint):
 
     def released(self, make_frame: Callable[[], pl.DataFrame], entry: int) -> Release:
         """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""
-        names = [planned.name for planned in self.queries]
-        values = {name: name for name in names}
-        candidates: dict[str, Sequence[Any]] = {}
-        for planned in self.queries:
-            if isinstance(planned.query, ModeQuery):
-                candidates[planned.name] = planned.query.candidates
-            if planned.query.kind == "quantile":
-                *columns, _ = planned.columns
-                values |= {planned.name: columns[0]} | {column: column for column in columns}
-        return Release(
-            _about=", ".join(names),
-            _make_frame=make_frame,
-            _chart=partial(_draw_query, self.by, values, candidates),
-            _explained=self.explain(),
-            spent=self.budget,
-            entry=entry,
-        )
+        return released_by_group(self, self.queries, make_frame, entry)
+
+
+def released_by_group(
+    blueprint: Blueprint,
+    queries: Sequence[PlannedQuery],
+    make_frame: Callable[[], pl.DataFrame],
+    entry: int,
+    notes: Sequence[str] = (),
+) -> Release:
+    """Return what can be read of figures by group, and ``notes`` below the blueprint's explanation."""
+    names = [planned.name for planned in queries]
+    values = {name: name for name in names}
+    candidates: dict[str, Sequence[Any]] = {}
+    for planned in queries:
+        if isinstance(planned.query, ModeQuery):
+            candidates[planned.name] = planned.query.candidates
+        if planned.query.kind == "quantile":
+            *columns, _ = planned.columns
+            values |= {planned.name: columns[0]} | {column: column for column in columns}
+    return Release(
+        _about=", ".join(names),
+        _make_frame=make_frame,
+        _chart=partial(_draw_query, blueprint.by, values, candidates),
+        _explained="\n".join([blueprint.explain(), *notes]),
+        spent=blueprint.budget,
+        entry=entry,
+    )
 
 
 def _draw_query(

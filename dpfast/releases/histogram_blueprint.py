@@ -170,9 +170,8 @@ def read_cells(request: Request) -> Cells:
     _check_order(keys, names, workload)
     unit = replace(unit, max_groups=min(unit.max_groups, workload.cells))
     budget = request.read_budget()
-    bounds = request.max_groups, request.max_rows_per_group
     where = request.read_where()
-    grouping = Grouping(entries, keys, unit.column, *bounds, where=where)
+    grouping = Grouping(entries, keys, unit.column, *request.limits, where=where)
     aggregation = prepare(request.open(), grouping, [Measure("rows")])
     return Cells(workload, ", ".join(names) + in_short(where), unit, budget, aggregation)
 

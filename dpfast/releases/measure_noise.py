@@ -7,11 +7,12 @@ the event costs by exact rational arithmetic is never above the share that it wa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from dpfast.accounting.accountants import basic, zcdp
 from dpfast.accounting.budget import Budget
-from dpfast.accounting.events import ExponentialMechanism
+from dpfast.accounting.events import ExponentialMechanism, Pure
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
@@ -24,13 +25,15 @@ from dpfast.mechanisms.noise.integer_noise import (
     gaussian_of_rho,
     laplace_of_epsilon,
     laplace_of_rho,
+    scale_within,
 )
 from dpfast.mechanisms.quantiles.joint import JointCalibration, count_noise, count_units, joint_pays
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.queries import Measure, QuantileQuery
-from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism
+from dpfast.releases.measurements import Block
+from dpfast.releases.planned_queries import DrawnModes, DrawnQuantiles, DrawnTogether, Mechanism, NoisyMeasure
 
-__all__ = ["between", "modes_of", "noise_of", "quantiles_of"]
+__all__ = ["between", "gaussian_blocks", "laplace_block", "modes_of", "noise_of", "quantiles_of"]
 
 #: More would change nothing, as weights are below exp(-700) already.
 LARGEST_DRAW_EPSILON = 1e6
@@ -78,6 +81,86 @@ def noise_of(
         noise = gaussian_of_rho(l2_squared, units, mend=mend)
         amounts = declared_amounts(noise.event)
     return noise, Charge(*amounts, description, noise.event)
+
+
+def laplace_block(
+    shares: Sequence[Budget], block: Block, unit: PrivacyUnit, descriptions: Sequence[str]
+) -> list[NoisyMeasure]:
+    """Return a block's measures with the least Laplace noise that their shares of the budget allow.
+
+    Guarantee
+        Without missing values each has a charge of its own: that of `noise_of`. With missing values all have one. The
+        scales are at least L1 sensitivity / share, for missing values the sum of all shares, and so all of them are
+        epsilon-private together, for that sum (`dpfast.releases.measurements`). That is the event: not Laplace noise on
+        some of them, which composes better than missing values may.
+
+    Parameters
+    ----------
+    shares, descriptions
+        Of all measures but the missing values.
+    block, unit
+        What is measured, for whom.
+
+    """
+    moved = [measure.sensitivity(unit) for measure in block.measures]
+    if block.missing is None:
+        found = []
+        for measure, size, share, description in zip(block.uses, moved, shares, descriptions, strict=True):
+            noise, charge = noise_of(share, "laplace", size.l1, size.l2_squared, description)
+            found.append(NoisyMeasure(measure, size, "laplace", noise.scale, charge))
+        return found
+    total = sum(share.units for share in shares)
+    epsilon = written_below(total)
+    # Of what the event says, which may be a little less than the shares, each gets its part.
+    units = int(as_written(epsilon) * UNITS_PER_ONE)
+    parts = [share.units * units // total for share in shares]
+    charge = Charge(total, 0, "; ".join(descriptions), Pure(epsilon))
+    mend = _MEND.format("epsilon")
+    if not all(parts):
+        raise ParameterError("epsilon", total / UNITS_PER_ONE, "larger: a share would be below 1e-18", mend)
+    return [
+        NoisyMeasure(measure, size, "laplace", laplace_of_epsilon(size.l1, part, mend=mend).scale, charge)
+        for measure, size, part in zip(block.measures, moved, [*parts, sum(parts)], strict=True)
+    ]
+
+
+def gaussian_blocks(
+    share: Budget, blocks: Sequence[Block], parts: Sequence[Sequence[int]], unit: PrivacyUnit, description: str
+) -> list[NoisyMeasure]:
+    """Return the measures of blocks with one Gaussian noise on all of them together.
+
+    Guarantee
+        The charge's event is all of them (`scale_within`). Missing values get all parts of their block, and use no more
+        beside its measures than these alone (`dpfast.releases.measurements`).
+
+    Parameters
+    ----------
+    share
+        What is spent on all blocks.
+    blocks, parts
+        What is measured, and in which proportion all measures but the missing values share it.
+    unit
+        It fixes the sensitivities.
+    description
+        For the ledger.
+
+    """
+    only = next(iter(blocks[0].uses)) if len(blocks) == 1 == len(blocks[0].uses) else None
+    noise, charge = noise_of(
+        share, "gaussian", 1, 1 if only is None else only.sensitivity(unit).l2_squared, description
+    )
+    amount, mend, whole = Fraction(share.amount), _MEND.format(share.kind), sum(map(sum, parts))
+
+    def drawn(measure: Measure, part: int) -> NoisyMeasure:
+        size = measure.sensitivity(unit)
+        scale = scale_within(noise, size.l2_squared, Fraction(part, whole), share.kind, amount, mend)
+        return NoisyMeasure(measure, size, "gaussian", scale, charge)
+
+    return [
+        drawn(measure, part)
+        for block, some in zip(blocks, parts, strict=True)
+        for measure, part in zip(block.measures, [*some, sum(some)], strict=False)
+    ]
 
 
 def quantiles_of(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
@@ -12,7 +14,7 @@ from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
-from dpfast.mechanisms.noise.half_widths import half_width
+from dpfast.mechanisms.noise.half_widths import grid_of_integers, half_width
 from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
@@ -23,15 +25,20 @@ __all__ = [
     "RANKS",
     "ROWS",
     "SUFFIXES",
+    "Combined",
     "DrawnModes",
+    "DrawnPart",
     "DrawnQuantiles",
     "DrawnTogether",
     "Mechanism",
     "NoisyMeasure",
     "Part",
     "PlannedQuery",
+    "charges_of",
     "columns_of",
     "describe",
+    "drawn_parts",
+    "exact_measures",
 ]
 
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]
@@ -86,7 +93,7 @@ class NoisyMeasure(_Charged):
     mechanism, scale
         The noise: Laplace b or Gaussian sigma.
     charge
-        What it costs, with the event that is drawn.
+        What it costs. Measures that are drawn together share one charge, whose event is all of them.
 
     """
 
@@ -101,9 +108,77 @@ class NoisyMeasure(_Charged):
         """The kernel that will draw the noise."""
         return laplace_kernel(self.scale) if self.mechanism == "laplace" else gaussian_kernel(self.scale)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, in steps, before it is rounded."""
+        return self.scale * self.deviation_of_ones
+
+    @property
+    def deviation_of_ones(self) -> float:
+        """The standard deviation of noise of scale 1."""
+        return math.sqrt(2.0) if self.mechanism == "laplace" else 1.0
+
+    def steps(self, miss: float) -> int:
+        """Return a bound of the noise, in steps, that holds with probability at least 1 - ``miss``."""
+        return half_width(self.mechanism, self.scale, miss)
+
     def reach(self, miss: float) -> float:
-        """Return a bound of the noise, in the column's unit, that holds with probability at least 1 - ``miss``."""
-        return half_width(self.mechanism, self.scale, miss) * self.step
+        """Return the same in the column's unit."""
+        return self.steps(miss) * self.step
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A number of rows that two noisy numbers of rows make together: their sum, or their difference.
+
+    Attributes
+    ----------
+    measure
+        What it stands for.
+    first, second, sign
+        It is ``first + sign * second``.
+
+    """
+
+    measure: Measure
+    first: NoisyMeasure
+    second: NoisyMeasure
+    sign: int
+
+    @property
+    def step(self) -> float:
+        """What one step is worth: a row."""
+        return 1.0
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The noise of the first."""
+        return self.first.mechanism
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, before it is rounded."""
+        return math.hypot(self.first.deviation, self.second.deviation)
+
+    @property
+    def scale(self) -> float:
+        """The scale of one noise of the kind of the first and of the same variance."""
+        return self.deviation / self.first.deviation_of_ones
+
+    def steps(self, miss: float) -> int:
+        """Return a bound of the noise, in rows, that holds with probability at least 1 - ``miss``.
+
+        Of two Gaussian noises that of their sum, with the half grid by which each is rounded; else a union bound.
+        """
+        parts = self.first, self.second
+        if all(part.mechanism == "gaussian" for part in parts):
+            together = NormalDist().inv_cdf(1 - miss / 2) * self.deviation
+            return math.ceil(together + sum(grid_of_integers(part.scale) for part in parts) / 2)
+        return sum(part.steps(miss / 2) for part in parts)
+
+    def reach(self, miss: float) -> float:
+        """Return the same."""
+        return self.steps(miss)
 
 
 @dataclass(frozen=True)
@@ -262,13 +337,19 @@ class DrawnTogether(Drawn):
         return self.calibration.rank_error(self.measure.points, miss)
 
 
+#: What is drawn once for every group.
+DrawnPart: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes
+
 #: What a query is answered from.
-Part: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes
+Part: TypeAlias = DrawnPart | Combined
 
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query by name with the measures that it is answered from: one, or a mean's sum and count."""
+    """A query by name with what it is answered from: one part, or a mean's sum and number of values.
+
+    Queries of one plan share noisy measures.
+    """
 
     name: str
     query: Query
@@ -279,6 +360,38 @@ class PlannedQuery:
     def columns(self) -> tuple[str, ...]:
         """The names of its columns in a release."""
         return columns_of(self.name, self.query)
+
+
+def drawn_parts(answers: Iterable[Sequence[Part]]) -> list[DrawnPart]:
+    """Return what is drawn for queries that are answered from these parts: each once, in order."""
+    found: list[DrawnPart] = []
+    seen = set()
+    for parts in answers:
+        for part in parts:
+            for drawn in (part.first, part.second) if isinstance(part, Combined) else (part,):
+                # A selection is one query's own, even if another asks for the same.
+                if not isinstance(drawn, NoisyMeasure):
+                    found.append(drawn)
+                elif drawn.measure not in seen:
+                    seen.add(drawn.measure)
+                    found.append(drawn)
+    return found
+
+
+def charges_of(parts: Iterable[DrawnPart]) -> list[Charge]:
+    """Return what is charged for parts, in order: once for those that share a charge."""
+    return list({id(charge): charge for part in parts for charge in part.charges}.values())
+
+
+def exact_measures(measures: Iterable[Measure]) -> list[Measure]:
+    """Return the exact figures that measures are made of, each once: missing values are rows less values."""
+    found: dict[Measure, None] = {}
+    for measure in measures:
+        if measure.kind == "missing":
+            found |= {Measure("rows"): None, Measure("values", measure.column): None}
+        else:
+            found[measure] = None
+    return list(found)
 
 
 def columns_of(name: str, query: Query) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from dpfast.accounting.budget import Delta, Epsilon, Rho
-from dpfast.accounting.privacy_unit import Neighbors, OwnBound
+from dpfast.accounting.privacy_unit import AskedBound, Neighbors
 from dpfast.aggregation.sources import AskedEngine, Data, Schema
 from dpfast.errors import ParameterError
 from dpfast.ledger import Ledger
@@ -14,6 +14,7 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
 from dpfast.releases.adaptive_blueprint import draw_up_adaptive
 from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.clipped_planning import draw_up_clipped
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
 from dpfast.releases.release import Release
@@ -45,8 +46,8 @@ def plan(
     split: Splitting = "even",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
-    max_groups: OwnBound = None,
-    max_rows_per_group: OwnBound = None,
+    max_groups: AskedBound = None,
+    max_rows_per_group: AskedBound = None,
     neighbors: Neighbors = "add_remove",
     mechanism: AskedMechanism = "auto",
     key_selection: AskedRule = "auto",
@@ -104,7 +105,10 @@ def plan(
         The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
         None where each row is a unit.
     max_groups, max_rows_per_group
-        What is kept of each unit, chosen at random: needed with ``privacy_unit``.
+        What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for both: all rows count,
+        and what a unit adds to all groups together is scaled down where it is longer, as a vector, than a norm that is
+        chosen privately, with a twentieth of the budget or less. For counts, sums and means by public ``keys``, with a
+        budget that allows Gaussian noise.
     neighbors
         ``"add_remove"`` or ``"replace"``.
     mechanism
@@ -206,8 +210,8 @@ def release(
     split: Splitting = "even",
     keys: Keys = None,
     privacy_unit: OwnColumn = None,
-    max_groups: OwnBound = None,
-    max_rows_per_group: OwnBound = None,
+    max_groups: AskedBound = None,
+    max_rows_per_group: AskedBound = None,
     neighbors: Neighbors = "add_remove",
     mechanism: AskedMechanism = "auto",
     key_selection: AskedRule = "auto",
@@ -247,7 +251,7 @@ def _draw_up(request: Request) -> Blueprint:
     if request.workload is None:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
-        return draw_up_groups(request)
+        return draw_up_clipped(request) if request.clips else draw_up_groups(request)
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
         raise ParameterError("queries", sorted(request.queries), "none beside a workload", mend)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
-from dpfast.accounting.privacy_unit import BOUND, Neighbors, OwnBound, PrivacyUnit
+from dpfast.accounting.privacy_unit import BOUND, AskedBound, Neighbors, PrivacyUnit
 from dpfast.aggregation.keys import KeyEntry
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
@@ -55,8 +55,8 @@ class Request:
     split: Splitting
     keys: Keys
     privacy_unit: OwnColumn
-    max_groups: OwnBound
-    max_rows_per_group: OwnBound
+    max_groups: AskedBound
+    max_rows_per_group: AskedBound
     neighbors: Neighbors
     mechanism: AskedMechanism
     key_selection: AskedRule
@@ -97,12 +97,26 @@ class Request:
                 if bound is None:
                     allowed = f"{BOUND.allowed} where privacy_unit is given"
                     raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
+                if bound == "auto":
+                    allowed = f'{BOUND.allowed} here, or "auto" for both max_groups and max_rows_per_group'
+                    raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
             groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
             return PrivacyUnit(column, groups, rows, self.neighbors)
         for name, bound in bounds.items():
             if bound is not None:
                 raise ParameterError(name, bound, "left out where each row is a unit", "give privacy_unit= as well")
         return PrivacyUnit(None, 1, 1, self.neighbors)
+
+    @property
+    def limits(self) -> tuple[int | None, int | None]:
+        """What is kept of each unit, None where each row is one: numbers, as `read_unit` has checked."""
+        groups, rows = (None if limit == "auto" else limit for limit in (self.max_groups, self.max_rows_per_group))
+        return groups, rows
+
+    @property
+    def clips(self) -> bool:
+        """Whether units are clipped to a norm that is chosen privately, in place of bounds."""
+        return self.max_groups == "auto" and self.max_rows_per_group == "auto"
 
     def read_budget(self, *, selects_keys: bool = False) -> Budget:
         """Return the budget of the whole release."""

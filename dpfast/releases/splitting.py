@@ -69,18 +69,24 @@ class Split:
 
 @dataclass(frozen=True)
 class Stake:
-    """What one measure of a query has to do with the optimal split.
+    """What a query has to do with one measure of a block, which is what a share of the budget is spent on.
 
     Attributes
     ----------
-    sensitivity
-        In the query's own unit, for the noise that is planned: L1 or L2, squared, as an exact number.
+    query
+        Its name.
+    part
+        How much of the query's weight goes to the block for this.
+    sensitivity_squared
+        Of the measure, in the query's own unit, for the noise that is planned: L1 or L2, squared, exactly.
     importance
         By how much an error of this measure, squared, counts in the query's.
 
     """
 
-    sensitivity_squared: Fraction
+    query: str
+    part: Fraction = Fraction(1)
+    sensitivity_squared: Fraction = Fraction(1)
     importance: Fraction = Fraction(1)
 
 
@@ -141,51 +147,86 @@ def _number(weight: Any) -> Fraction | None:
 
 
 def weights_of(
-    split: Split, stakes: Mapping[str, Sequence[Stake]], *, budget: Literal["epsilon", "rho"]
-) -> list[list[Fraction]]:
-    """Return the proportions in which the measures of every query share a budget.
+    split: Split,
+    paying: Sequence[Sequence[Stake]],
+    free: Sequence[tuple[Sequence[int], Sequence[Stake]]] = (),
+    *,
+    adds: Literal["scales", "squares"],
+) -> list[Fraction]:
+    """Return the proportions in which measures share a budget.
 
     Parameters
     ----------
     split
         The rule.
-    stakes
-        The measures of every query, by its name.
-    budget
-        What is split: epsilons, or rhos.
+    paying
+        The stakes of queries in each measure that is paid for.
+    free
+        Measures that get what some others are paid, together: the places of these, and the stakes.
+    adds
+        What adds up to the budget: ``"scales"`` where a share is inverse to a noise's scale, as epsilon to that of
+        Laplace noise; ``"squares"`` where it is inverse to the square, as rho to that of Gaussian noise.
 
     Notes
     -----
-    Even shares and shares by weight are divided evenly between the measures of a query (a mean has two).
+    By even shares and shares by weight a query's weight is divided evenly between its figures (a mean has two), and a
+    figure's between the measures that it is made of. A measure that several queries need gets what all of them give;
+    what is given to one that is free goes to those that pay for it, evenly.
 
     The optimal shares e_i minimise the sum of w_i V_i(e_i), sum e_i = e, where V_i is the variance and w_i the
-    weight that the user gives to the query times the importance of the measure in it. At the minimum all
-    derivatives are equal, w_i V_i'(e_i) = -lambda (Lagrange), and the V_i are convex, so it is the only one.
+    weight that the user gives to the query times the importance of the measure in it, added up over all who need it.
+    At the minimum all derivatives are equal, w_i V_i'(e_i) = -lambda (Lagrange), and the V_i are convex, so it is the
+    only one.
 
-    - Epsilon, Laplace noise: V = 2 (D / e)**2, so 4 w_i D_i**2 / e_i**3 = lambda: e_i is proportional to
-      (w_i D_i**2)**(1/3). For Gaussian noise calibrated to (epsilon, delta) it is near the optimum, since sigma
-      is nearly proportional to D / epsilon.
-    - Rho, Gaussian noise: V = D**2 / (2 rho), so w_i D_i**2 / (2 rho_i**2) = lambda: rho_i is proportional to
-      sqrt(w_i) D_i. Laplace noise has e**2 / 2 = rho but for terms of higher order, and so the same rule.
+    - Scales, Laplace noise: V = 2 (D / e)**2, so 4 w_i D_i**2 / e_i**3 = lambda: e_i is proportional to
+      (w_i D_i**2)**(1/3).
+    - Squares, Gaussian noise: V is proportional to D**2 / e, so w_i D_i**2 / e_i**2 = lambda: e_i is proportional to
+      sqrt(w_i) D_i. Laplace noise by rho has e**2 / 2 = rho but for terms of higher order, and so the same rule.
+
+    A measure that is free has the sum F of some shares. Its derivative is the same for each of these, so that they keep
+    their proportions to each other. With V_i = c_i / e_i**p, p = 2 or 1, they count together c / F**p, where
+    c**(1 / (p + 1)) is the sum of their c_i**(1 / (p + 1)), and the free one's own c is added to that.
 
     The proportions are rounded to floats: shares are as exact as ever, only the optimum is missed by 1e-12 or so.
 
     Examples
     --------
-    >>> stakes = {"n": [Stake(Fraction(1))], "total": [Stake(Fraction(8**2))]}
-    >>> [round(float(weight), 9) for (weight,) in weights_of(Split("optimal"), stakes, budget="epsilon")]
+    >>> paying = [[Stake("n")], [Stake("total", sensitivity_squared=Fraction(8**2))]]
+    >>> [round(float(weight), 9) for weight in weights_of(Split("optimal"), paying, adds="scales")]
     [0.25, 1.0]
 
     """
     if split.rule != "optimal":
-        return [[split.weights.get(name, Fraction(1)) / len(parts)] * len(parts) for name, parts in stakes.items()]
-    root = 3 if budget == "epsilon" else 2
-    logs = [
-        [_log(split.weights.get(name, Fraction(1)) * part.importance * part.sensitivity_squared) for part in parts]
-        for name, parts in stakes.items()
-    ]
-    largest = max(log for parts in logs for log in parts)
-    return [[Fraction(math.exp((log - largest) / root)) for log in parts] for parts in logs]
+        weights = [_given(split, stakes) for stakes in paying]
+        for places, stakes in free:
+            for place in places:
+                weights[place] += _given(split, stakes) / len(places)
+        return weights
+    logs = [_log(_costs(split, stakes)) for stakes in paying]
+    largest, root = max(logs), 3 if adds == "scales" else 2
+    shares = [math.exp((log - largest) / root) for log in logs]
+    for places, stakes in free:
+        alone = math.fsum(shares[place] for place in places)
+        together = (alone**root + math.exp(_log(_costs(split, stakes)) - largest)) ** (1 / root)
+        for place in places:
+            shares[place] *= together / alone
+    return [Fraction(share) for share in shares]
+
+
+def _given(split: Split, stakes: Sequence[Stake]) -> Fraction:
+    """Return what queries give to a measure by their weights."""
+    return sum((split.weights.get(stake.query, Fraction(1)) * stake.part for stake in stakes), Fraction(0))
+
+
+def _costs(split: Split, stakes: Sequence[Stake]) -> Fraction:
+    """Return what the variance of a measure at a share of 1 counts for, up to a constant."""
+    return sum(
+        (
+            split.weights.get(stake.query, Fraction(1)) * stake.importance * stake.sensitivity_squared
+            for stake in stakes
+        ),
+        Fraction(0),
+    )
 
 
 def _log(x: Fraction) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import keyword
+import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -70,7 +71,9 @@ def _plain_number(given: Any) -> Value:
 
 def shown_name(name: str) -> str:
     """Return a column's name as it is written in a filter."""
-    plain = name.isidentifier() and not keyword.iskeyword(name) and name not in ("column", "is_nan")
+    # Python folds letters that look alike.
+    plain = name.isidentifier() and name == unicodedata.normalize("NFKC", name)
+    plain = plain and not keyword.iskeyword(name) and name not in ("column", "is_nan")
     return name if plain else f"column({name!r})"
 
 

@@ -156,7 +156,7 @@ def test_charts_of_modes(tmp_path):
 BAD = [
     ({"m": MODE}, {"split": "optimal"}, "split must be"),
     ({"m": MODE, "m_rows": dpf.count()}, {}, "the query's name must be"),
-    ({"m": MODE}, {"epsilon": 3e-18, **PERSON, "max_groups": 5}, "epsilon must be at least 5e-18"),
+    ({"m": MODE}, {"epsilon": 4e-18, **PERSON, "max_groups": 5}, "epsilon must be at least 5e-18"),
     ({"m": dpf.mode("x", candidates=[1])}, {}, "the column 'x' of dtype String cannot be compared"),
     ({"m": dpf.mode("u", candidates=["1"])}, {}, "the column 'u' of dtype Int64 cannot be compared"),
     ({"m": dpf.mode("f", candidates=[1])}, {}, "the column 'f' of dtype Float64 cannot be compared"),

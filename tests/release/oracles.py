@@ -57,6 +57,22 @@ def gaussian_delta(scale, sensitivity, epsilon):
     return normal_cdf(half - shift) - mpmath.exp(epsilon) * normal_cdf(-half - shift)
 
 
+def gaussian_scale(epsilon, delta):
+    """Return the least scale of the Gaussian mechanism at sensitivity 1, to 15 digits, by halving."""
+    low, high = mpmath.mpf("1e-6"), mpmath.mpf("1e12")
+    with mpmath.workdps(60):
+        while high / low > 1 + mpmath.mpf(10) ** -16:
+            middle = mpmath.sqrt(low * high)
+            within = gaussian_delta(fraction_of(middle), 1, epsilon) <= exact(delta)
+            low, high = (low, middle) if within else (middle, high)
+    return float(high)
+
+
+def fraction_of(x):
+    """Return an mpmath number as a fraction."""
+    return Fraction(int(x.man)) * Fraction(2) ** int(x.exp)
+
+
 def discrete_laplace_tail(scale, h):
     """Return P(abs(K) > h) from the probabilities (1 - q) / (1 + q) q**abs(k), added up."""
     q = mpmath.exp(-1 / exact(scale))

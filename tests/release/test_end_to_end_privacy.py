@@ -88,7 +88,17 @@ def test_a_sum_of_values_beyond_the_bounds():
 
 
 def test_a_mean():
-    assert attack(dpf.mean("x", bounds=(-10, 10)), 1, 1, 10) <= 1
+    """Among thirty rows of others, so that the noise leaves something of each group: what is shown is its own mean."""
+    present, absent, keys = worlds(1, 1)
+    others = pl.DataFrame({"k": np.repeat(np.arange(BLOCKS), 30), "u": -1, "x": np.zeros(30 * BLOCKS)})
+    samples = []
+    for data in (present, absent):
+        frame = dpf.release(
+            pl.concat([data, others], how="vertical_relaxed"), "k", keys=keys, q=dpf.mean("x", bounds=(-10, 10)),
+            epsilon=1, ledger=dpf.Ledger(epsilon=1),
+        ).frame  # fmt: skip
+        samples.append(np.clip(frame["q"].to_numpy() * 30, 0, 10).round(1))
+    assert 0.2 < epsilon_lower_bound(*samples) <= 1
 
 
 def test_gaussian_noise():

@@ -186,7 +186,12 @@ def check(cells, folder):
         known = known_height(cell)
         if known is not None and frame.height != known:
             failed.append((cell, f"{frame.height} rows and not {known}"))
-        nulls = frame.drop("k_month" if cell.route.startswith("months") else ROUTES[cell.route]).null_count().sum_horizontal().sum()
+        nulls = (
+            frame.drop("k_month" if cell.route.startswith("months") else ROUTES[cell.route])
+            .null_count()
+            .sum_horizontal()
+            .sum()
+        )
         if nulls and cell.query not in ("mode with null", "all"):
             failed.append((cell, "a null"))
     assert not failed, "\n".join([f"{len(failed)} cells failed, the first of them:", *map(str, failed[:20])])

@@ -23,18 +23,31 @@ def a_plan(**changed):
 def test_the_frame_has_a_row_for_every_noisy_measure():
     plan = a_plan(mechanism="laplace", **UNIT)
     frame = plan.to_frame()
-    assert frame["query"].to_list() == ["n", "m", "m"]
-    assert frame["measure"].to_list() == ["rows", "sum of differences to 2", "values that are not missing"]
+    # The rows are values and missing values together: each needs a half of n's share, values that of the mean as well.
+    assert frame["query"].to_list() == ["n", "n", "m"]
+    assert frame["measure"].to_list() == ["values that are not missing", "missing values", "sum of differences to 2"]
     assert frame["norm"].to_list() == ["L1"] * 3
-    assert frame["sensitivity"].to_list() == [6.0, 12.0, 6.0]
+    assert frame["sensitivity"].to_list() == [6.0, 6.0, 12.0]
     assert frame["reason"].to_list()[0] == "2 groups x 3 rows x 1 a row"
-    assert frame["scale"].to_list() == [12.0, 48.0, 24.0]
-    assert frame["epsilon"].to_list() == [0.5, 0.25, 0.25]
-    assert frame["event"].to_list() == [repr(charge.event) for charge in plan._blueprint.charges]
+    assert frame["scale"].to_list() == pytest.approx([6 / (5 / 8), 6.0, 12 / (3 / 8)])
+    assert frame["charge"].to_list() == [0, 0, 0]
+    assert frame["epsilon"].to_list() == [1.0] * 3
+    (charge,) = plan._blueprint.charges
+    assert frame["event"].to_list() == [repr(charge.event)] * 3
     gaussian = a_plan(mechanism="gaussian", keys=None, **UNIT).to_frame()
     assert gaussian.schema == frame.schema
     assert gaussian["norm"].to_list() == ["L2"] * 3
     assert gaussian["sensitivity"][0] == pytest.approx(2**0.5 * 3)
+
+
+def test_a_charge_of_each_measure_where_nothing_is_shared():
+    """The number of a charge tells which rows are paid for once, together."""
+    asked = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 4))}
+    plan = dpf.plan(FRAME, "k", keys=KEYS, epsilon=1, mechanism="laplace", dataset="d", **asked)
+    frame = plan.to_frame()
+    assert frame["charge"].to_list() == [0, 1]
+    assert frame["event"].to_list() == [repr(charge.event) for charge in plan._blueprint.charges]
+    assert frame.unique("charge")["epsilon"].sum() == plan.epsilon
 
 
 def test_text_and_frame_agree():
@@ -64,7 +77,10 @@ def test_threads_are_told_where_the_groups_are_known():
 def test_the_frame_of_errors():
     errors = a_plan(mechanism="laplace").error()
     assert errors.columns == ["query", "measure", "one", "groups", "all"]
-    assert errors["one"].to_list() == a_plan(mechanism="laplace").to_frame()["error95"].to_list()
+    # Of what a query takes: the rows are two numbers together, whose bounds add up, each missed half as often.
+    drawn = a_plan(mechanism="laplace").to_frame()["error95"].to_list()
+    values, missing, _ = a_plan(mechanism="laplace")._blueprint.parts
+    assert errors["one"].to_list() == [values.reach(0.025) + missing.reach(0.025), drawn[2], drawn[0]]
     assert errors["groups"].to_list() == [3] * 3
     assert (errors["all"] > errors["one"]).all()
     private = a_plan(keys=None).error()

@@ -201,7 +201,9 @@ REFUSED = {
     "integer keys": lambda data: dpf.plan(data, "k", keys=pl.DataFrame({"k": [1]}), n=dpf.count(), epsilon=1),
     "other candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=["b"]), epsilon=1),
     "integer candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=[1]), epsilon=1),
-    "a list as key": lambda data: dpf.plan(data.with_columns(pl.concat_list("k")), "k", n=dpf.count(), epsilon=1),
+    "a list as key": lambda data: dpf.plan(
+        data.with_columns(pl.concat_list("k")), "k", n=dpf.count(), epsilon=1, delta=1e-6
+    ),
     "a list as unit": lambda data: dpf.plan(
         data.with_columns(pl.concat_list("k")), privacy_unit="k", max_groups=1, max_rows_per_group=1, n=dpf.count(),
         epsilon=1,

@@ -16,7 +16,7 @@ from scipy.stats import binom
 import dpfast as dpf
 from dpfast.errors import ColumnError, ParameterError
 
-from .oracles import ALPHA, contribution, discrete_laplace_tail
+from .oracles import ALPHA, contribution, discrete_laplace_tail, gaussian_scale
 
 DAYS = [datetime.date(2024, 2, 29), datetime.date(1969, 12, 31), datetime.date(2000, 1, 1)]
 KINDS = {
@@ -113,13 +113,15 @@ def test_scales_are_the_theory(released):
         assert frame["n_scale"][0] == 12 * factor
         assert frame["s_scale"][0] == pytest.approx(12 * factor * 8, rel=1e-15)
     gaussian = {"keys": keys, "mechanism": "gaussian", "epsilon": 2, "delta": 2e-5}
+    # One noise on both, each with half of the square of the distance.
+    both = math.sqrt(2) * gaussian_scale(2, 2e-5)
     frame = released(data, "k", **gaussian, **unit, **queries).frame
-    assert frame["n_scale"][0] == pytest.approx(6 * 3.7306316, rel=1e-7)
-    assert frame["s_scale"][0] == pytest.approx(6 * 8 * 3.7306316, rel=1e-7)
+    assert frame["n_scale"][0] == pytest.approx(6 * both, rel=1e-12)
+    assert frame["s_scale"][0] == pytest.approx(6 * 8 * both, rel=1e-12)
     frame = released(data, "k", neighbors="replace", **gaussian, **unit, **queries).frame
-    assert frame["n_scale"][0] == pytest.approx(2 * 3 * math.sqrt(2) * 3.7306316, rel=1e-7)
+    assert frame["n_scale"][0] == pytest.approx(2 * 3 * math.sqrt(2) * both, rel=1e-12)
     # max(S, sqrt(2) M) = max(10, 11.3)
-    assert frame["s_scale"][0] == pytest.approx(2 * 3 * math.sqrt(2) * 8 * 3.7306316, rel=1e-7)
+    assert frame["s_scale"][0] == pytest.approx(2 * 3 * math.sqrt(2) * 8 * both, rel=1e-12)
     # No unit touches more groups than there are.
     assert released(data, "k", keys=keys[:2], epsilon=2, **unit, **queries).frame["n_scale"][0] == 2 * 3
     assert released(data, epsilon=2, **unit, **queries).frame["n_scale"][0] == 3
@@ -178,10 +180,13 @@ def test_intervals_hold_the_truth(query, mechanism, released):
 
 
 def test_means_are_clamped_and_of_present_values_only(without_noise, released):
-    """Soundness rule 17: mid + sum(x - mid) / max(1, present), over the rows that the sum saw."""
+    """Soundness rule 17: mid + sum(x - mid) / max(1, present), over the rows that the sum saw.
+
+    The noise that is planned is so small that it leaves something of one value.
+    """
     data = pl.DataFrame({"k": ["a", "a", "a", "b", "c", "c"], "x": [1.0, None, math.nan, None, 100.0, math.inf]})
     keys = pl.DataFrame({"k": ["a", "b", "c", "d"]})
-    frame = released(data, "k", keys=keys, m=dpf.mean("x", bounds=(-2, 8)), n=dpf.count()).frame
+    frame = released(data, "k", keys=keys, m=dpf.mean("x", bounds=(-2, 8)), n=dpf.count(), epsilon=100).frame
     assert frame["m"].to_list() == pytest.approx([1.0, 3.0, 8.0, 3.0])
     assert frame["n"].to_list() == [3, 1, 2, 0]
 

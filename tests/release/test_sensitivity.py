@@ -212,13 +212,13 @@ def test_noise_follows_the_sensitivity():
             epsilon=0.7, delta=1e-6,
         )  # fmt: skip
         blueprint = plan._blueprint
-        spent = blueprint.key_share.epsilon_units
-        for planned in blueprint.queries:
-            for part in planned.parts:
-                assert part.sensitivity == part.measure.sensitivity(blueprint.unit)
-                spent += part.epsilon_units
-                if mechanism == "laplace":
-                    assert Fraction(part.scale) * Fraction(part.epsilon_units, 10**18) >= part.sensitivity.l1
+        # Measures of one charge spend it together: what they spend of it apart is held by test_measurements.py.
+        charges = {id(part.charge): part.charge for part in blueprint.parts}
+        spent = blueprint.key_share.epsilon_units + sum(charge.epsilon_units for charge in charges.values())
+        for part in blueprint.parts:
+            assert part.sensitivity == part.measure.sensitivity(blueprint.unit)
+            if mechanism == "laplace":
+                assert Fraction(part.scale) * Fraction(part.epsilon_units, 10**18) >= part.sensitivity.l1
         assert spent <= blueprint.epsilon_units == 7 * 10**17
-        parts = [part.delta_units for planned in blueprint.queries for part in planned.parts]
-        assert sum(parts) + blueprint.key_share.delta_units <= blueprint.delta_units <= 10**12
+        deltas = sum(charge.delta_units for charge in charges.values())
+        assert deltas + blueprint.key_share.delta_units <= blueprint.delta_units <= 10**12

@@ -6,17 +6,17 @@ sees both outputs has two noisy values of one figure. So noise must be the same 
 never have the same noise, since it cancels on subtraction.
 
 Proof. Let K be the release's key, 32 fresh bytes. The block with number b of partition p, with content C, gets for
-measure m of query q the words of AES under the key HMAC-SHA-256(K, e(q, m, p, b, SHA-256(C))), where e is injective.
+part m of what is drawn the words of AES under the key HMAC-SHA-256(K, e(m, p, b, SHA-256(C))), where e is injective.
 
 1. *The exact blocks are fixed before any noise.* They are written once, and one committed file is read for each
    partition (`dpfast.integrations.spark.storage`). A block is one row of such a file: how Spark splits files among
    tasks, how it batches rows, and which attempt of a task is the last cannot change what is in a block, or its numbers.
    A group is in exactly one block.
-2. *Every attempt computes the same bytes.* The words for a group are a function of K, q, m and its block; the place of
+2. *Every attempt computes the same bytes.* The words for a group are a function of K, m and its block; the place of
    its words is its row in the block. So whatever attempts ran, whatever of their output was seen, all of it is one
    function of K and of the exact blocks. It tells no more than one attempt does.
-3. *No two figures share a word.* Two measures, or two groups in different blocks, have different (q, m, p, b), so
-   different inputs of HMAC, so keys that nobody can tell from independent ones who cannot tell HMAC under a random key
+3. *No two figures share a word.* Two parts, or two groups in different blocks, have different (m, p, b), so different
+   inputs of HMAC, so keys that nobody can tell from independent ones who cannot tell HMAC under a random key
    from a random function. Two groups of one block read different words under its key.
 4. Hence, for fixed data, the output has the law of independent fresh noise, up to the advantage in 3 and that of
    AES: the guarantee of the mechanism, which is about this law for any data, holds as it is.
@@ -36,7 +36,7 @@ from dpfast.randomness import RandomSource
 
 __all__ = ["BlockKeys", "encode"]
 
-_LABEL = b"dpfast: the key of a block of noise, 1"
+_LABEL = b"dpfast: the key of a block of noise, 2"
 
 
 def encode(*fields: bytes) -> bytes:
@@ -53,7 +53,7 @@ def encode(*fields: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class BlockKeys:
-    """What gives the keys of one block's noise, one for every measure.
+    """What gives the keys of one block's noise, one for every part.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ class BlockKeys:
     block: int
     content: bytes = field(repr=False)
 
-    def __call__(self, query: str, measure: str) -> RandomSource:
-        """Return a source of one key, that of this measure of this query."""
-        place = (query.encode(), measure.encode(), self.partition.to_bytes(8, "big"), self.block.to_bytes(8, "big"))
+    def __call__(self, part: str) -> RandomSource:
+        """Return a source of one key, that of this part of what is drawn."""
+        place = (part.encode(), self.partition.to_bytes(8, "big"), self.block.to_bytes(8, "big"))
         return _OneKey(hmac.digest(self.release_key, encode(_LABEL, *place, self.content), hashlib.sha256))
 
 

@@ -19,7 +19,7 @@ from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
-from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery
+from dpfast.releases.planned_queries import NoisyMeasure, PlannedQuery, drawn_parts, exact_measures
 
 __all__ = ["KeyField", "NoiseSpecification", "specify"]
 
@@ -55,7 +55,8 @@ class NoiseSpecification:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of an exact block's columns."""
-        measures = sum(len(planned.parts) for planned in self.queries)
+        parts = drawn_parts(planned.parts for planned in self.queries)
+        measures = len(exact_measures(part.measure for part in parts))
         return (
             *(f"key{place}" for place in range(len(self.keys))),
             "units",

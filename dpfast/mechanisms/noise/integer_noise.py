@@ -37,6 +37,7 @@ __all__ = [
     "laplace_of_epsilon",
     "laplace_of_rho",
     "laplace_of_scale",
+    "scale_within",
 ]
 
 NoiseKind: TypeAlias = Literal["laplace", "gaussian"]
@@ -211,6 +212,37 @@ def gaussian_of_rho(l2_squared: int | Fraction, rho: int, *, mend: str = _MEND) 
         scale = math.nextafter(scale, math.inf)
     _check_scale(scale, "rho", share, mend)
     return IntegerNoise("gaussian", scale, Gaussian(scale, spread))
+
+
+def scale_within(
+    noise: IntegerNoise, l2_squared: int | Fraction, part: Fraction, argument: str, amount: Fraction, mend: str = _MEND
+) -> float:
+    """Return the scale at which one of several vectors of whole numbers is drawn, as a part of one Gaussian noise.
+
+    Guarantee
+        All vectors together are no more than the noise's event where their parts add up to 1 at most. Independent
+        Gaussian noises of standard deviations s_i, each on a vector that moves by D_i at most, are one spherical noise
+        on the vector of all x_i / s_i, which moves by at most the root of the sum of (D_i / s_i)**2. That sum is at
+        most (D / s)**2 of the event, because s_i >= s D_i / (D sqrt(part_i)), in rationals.
+
+    Parameters
+    ----------
+    noise
+        Gaussian noise for a vector that moves by its event's sensitivity.
+    l2_squared
+        The square of the distance by which this vector can move.
+    part
+        Above 0.
+    argument, amount, mend
+        The budget's name and amount, and what to do about noise that is too large.
+
+    """
+    assert isinstance(noise.event, Gaussian)
+    unit = (Fraction(noise.scale) / Fraction(noise.event.sensitivity)) ** 2
+    squared = unit * l2_squared / part
+    scale = round_up_root(squared) if squared < 2**1000 else math.inf
+    _check_scale(scale, argument, amount, mend)
+    return scale
 
 
 def laplace_of_rho(l1: int, rho: int, *, answers: int = 1, mend: str = _MEND) -> IntegerNoise:

@@ -42,8 +42,8 @@ def rows(spark):
 EXACT = pl.DataFrame({"city": [f"city {g}" for g in range(GROUPS)]}).with_columns(
     pl.Series("exact", [(g % 7 + 1) * (g % 100) for g in range(GROUPS)], dtype=pl.Float64)
 )
-#: Noise on a grid so fine, and so wide, that two equal values have one origin.
-WIDE = {"s": dpf.sum("x", bounds=(0, 2**20)), "t": dpf.sum("x", bounds=(0, 2**20)), "epsilon": 1e-4}
+#: Noise so fine, and so wide, that two equal values have one origin. Bounds that differ make two measurements.
+WIDE = {"s": dpf.sum("x", bounds=(0, 2**20)), "t": dpf.sum("x", bounds=(-1, 2**20)), "epsilon": 1e-4}
 
 
 def clusters(session, rows, folder, **asked):
