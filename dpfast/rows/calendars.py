@@ -65,6 +65,9 @@ class Calendar:
 def calendar(column: Annotated[str, NAME], part: AskedPart) -> Calendar:
     """Group by a part of dates or datetimes, in a key column such as ``departed_month``.
 
+    Guarantee
+        Every value has one part, or the null key, and none fails; so a row is in one group, as with other keys.
+
     Parameters
     ----------
     column
