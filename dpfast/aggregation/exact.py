@@ -244,8 +244,13 @@ class Aggregation(Private):
 
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
         """Return the measures of these keys."""
+        exprs = [*keys.coded_exprs, *value_exprs(contributions)]
+        if not exprs and self.source.unfiltered is not None and self.source.blocks is None:
+            # Rows that pass are only counted: the engine needs no column of them.
+            rows = self.source.frame.lazy().select(pl.len()).collect(engine="streaming").item()
+            return [np.full(1, rows, np.int64) for _ in contributions]
         scatter = Scatter(coder.slots, coder.slots_of, contributions)
-        check_rows(self.source, feed(self.source, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
+        check_rows(self.source, feed(self.source, exprs, scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
 
     def _run_natively(self) -> Aggregates:

@@ -128,6 +128,8 @@ QUERIES = [
     call(dpf.quantile, column="a", q=0.5, bounds=(0, 1)),
     call(dpf.mode, column="a", candidates=["x", "y"]),
     call(dpf.bins, column="a", edges=[0, 1, 2]),
+    call(dpf.column, name="a"),
+    call(dpf.calendar, column="a", part="month"),
     call(SeededRandom, seed=1),
 ]
 
