@@ -235,8 +235,8 @@ SHIPPED = [
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
     "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "column", "count",
-    "frequency_oracle", "local_epsilon", "mean", "mode", "multiplicative_weights", "plan", "price_revenues", "project_answers",
-    "quantile", "restore_counter", "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta",
+    "frequency_oracle", "local_epsilon", "mean", "mode", "multiplicative_weights", "plan", "price_revenues",
+    "project_answers", "quantile", "restore_counter", "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta",
     "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "sum", "threshold_error",
     "vcg_payments",
 }  # fmt: skip
