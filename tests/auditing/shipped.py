@@ -236,7 +236,7 @@ SHIPPED = [
 NO_MECHANISM = {
     "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "column", "count",
     "frequency_oracle", "local_epsilon", "mean", "mode", "multiplicative_weights", "plan", "price_revenues",
-    "project_answers", "quantile", "restore_counter", "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta",
-    "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "sum", "threshold_error",
-    "vcg_payments",
+    "project_answers", "quantile", "restore_counter", "selection_error", "selection_miss", "selection_probabilities",
+    "shuffled_delta", "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "sum",
+    "threshold_error", "vcg_payments",
 }  # fmt: skip
