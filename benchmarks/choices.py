@@ -68,7 +68,9 @@ def quantiles(q: list[float], dtype: type) -> Callable[[int], Prepared]:
         query = dpf.quantile("x", q, bounds=(-200, 600))
 
         def ours() -> pl.DataFrame:
-            return dpf.release(frame, "key", keys=keys, x=query, epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)).frame
+            return dpf.release(
+                frame, "key", keys=keys, x=query, privacy_unit="row", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)
+            ).frame
 
         def theirs() -> pl.DataFrame:
             return frame.group_by("key").agg(
@@ -101,7 +103,9 @@ def modes(candidates: int) -> Callable[[int], Prepared]:
         query = dpf.mode("x", candidates=names)
 
         def ours() -> pl.DataFrame:
-            return dpf.release(frame, "key", keys=keys, x=query, epsilon=10.0, ledger=dpf.Ledger(epsilon=10.0)).frame
+            return dpf.release(
+                frame, "key", keys=keys, x=query, privacy_unit="row", epsilon=10.0, ledger=dpf.Ledger(epsilon=10.0)
+            ).frame
 
         def agree(mine: pl.DataFrame, exact: pl.DataFrame) -> bool:
             # In groups of 100 rows the next candidate lies some 70 rows below, and is drawn with probability e**-700.

@@ -26,6 +26,7 @@ from benchmarks import (
     local,
     namespaces,
     projection,
+    queries,
     stability,
     strategies,
     streams,
@@ -237,6 +238,10 @@ COMPARISONS = (
     ),
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
     Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
+    *(
+        Comparison(f"By 100 groups: {kind}", "Polars group_by", 10**7, queries.statistic(kind), 1.5, at_least=False)
+        for kind in queries.ASKED
+    ),
     Comparison("Scale's distances, 10^7 rows", "np.sort", 10**7, stability.scale, 2.0, at_least=False),
     Comparison(
         "Subsample and aggregate, 200 blocks", "the calls in a loop", 10**7, stability.blocks, 8.0, at_least=False

@@ -100,7 +100,12 @@ def streamed(size: int) -> Prepared:
     def release(data: Any) -> pl.DataFrame:
         total = dpf.sum("value", bounds=(-3, 3))
         ledger = dpf.Ledger(epsilon=1.0)
-        return folder and dpf.release(data, by="key", keys=keys, total=total, epsilon=0.5, ledger=ledger).frame
+        return (
+            folder
+            and dpf.release(
+                data, by="key", keys=keys, total=total, privacy_unit="row", epsilon=0.5, ledger=ledger
+            ).frame
+        )
 
     def reader() -> pa.RecordBatchReader:
         file = pq.ParquetFile(path)

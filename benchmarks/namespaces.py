@@ -28,6 +28,7 @@ def prepare_namespace(size: int) -> Prepared:
             n=pl.col("x").dpf.count(),
             s=pl.col("x").dpf.sum(bounds=(0, 1)),
             keys=keys,
+            privacy_unit="row",
             epsilon=_EPSILON,
             ledger=ledgers[0],
         ).frame
@@ -39,6 +40,7 @@ def prepare_namespace(size: int) -> Prepared:
             n=dpf.count(),
             s=dpf.sum("x", bounds=(0, 1)),
             keys=keys,
+            privacy_unit="row",
             epsilon=_EPSILON,
             ledger=ledgers[1],
         ).frame
@@ -49,7 +51,9 @@ def prepare_namespace(size: int) -> Prepared:
 def prepare_lazy_release(size: int) -> Prepared:
     """Return a query over ``release.lazy()``, beside the same over the frame that was released."""
     rows = pl.LazyFrame({"k": np.arange(size)})
-    release = rows.dpf.release(by="k", n=dpf.count(), keys=rows.collect(), epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0))
+    release = rows.dpf.release(
+        by="k", n=dpf.count(), keys=rows.collect(), privacy_unit="row", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)
+    )
     frame = release.frame
 
     def total(lazy: pl.LazyFrame) -> int:

@@ -82,12 +82,23 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.selection.unlisted_domain import exponential_sparse as exponential_sparse
     from dpfast.mechanisms.thresholds.above_threshold import above_threshold as above_threshold
     from dpfast.mechanisms.thresholds.sparse_vector import SparseVector as SparseVector
-    from dpfast.queries import bins as bins
-    from dpfast.queries import count as count
-    from dpfast.queries import mean as mean
-    from dpfast.queries import mode as mode
-    from dpfast.queries import quantile as quantile
-    from dpfast.queries import sum as sum
+    from dpfast.queries.basic import bins as bins
+    from dpfast.queries.basic import count as count
+    from dpfast.queries.basic import maximum as maximum
+    from dpfast.queries.basic import mean as mean
+    from dpfast.queries.basic import minimum as minimum
+    from dpfast.queries.basic import mode as mode
+    from dpfast.queries.basic import quantile as quantile
+    from dpfast.queries.basic import sum as sum
+    from dpfast.queries.basic import units as units
+    from dpfast.queries.distributions import cdf as cdf
+    from dpfast.queries.distributions import histogram as histogram
+    from dpfast.queries.moments import covariance as covariance
+    from dpfast.queries.moments import std as std
+    from dpfast.queries.moments import variance as variance
+    from dpfast.queries.proportions import proportion as proportion
+    from dpfast.queries.values import count_distinct as count_distinct
+    from dpfast.queries.values import top_k as top_k
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.rows.calendars import calendar as calendar
@@ -164,7 +175,11 @@ _NAMES_BY_HOME = {
     "mechanisms.selection.unlisted_domain": "exponential_sparse",
     "mechanisms.thresholds.above_threshold": "above_threshold",
     "mechanisms.thresholds.sparse_vector": "SparseVector",
-    "queries": "bins count mean mode quantile sum",
+    "queries.basic": "bins count maximum mean minimum mode quantile sum units",
+    "queries.distributions": "cdf histogram",
+    "queries.moments": "covariance std variance",
+    "queries.proportions": "proportion",
+    "queries.values": "count_distinct top_k",
     "releases.planning": "plan release",
     "rows.calendars": "calendar",
     "rows.filters": "column",

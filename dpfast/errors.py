@@ -11,8 +11,10 @@ __all__ = [
     "ColumnError",
     "DataError",
     "DpfastError",
+    "FileError",
     "LedgerError",
     "ParameterError",
+    "PrivacyUnitWarning",
     "Words",
 ]
 
@@ -93,6 +95,10 @@ class ParameterError(DpfastError, ValueError):
         super().__init__(f"{message}; {mend}" if mend else message)
 
 
+class FileError(ParameterError):
+    """A file or folder that a parameter names is missing, damaged, or not to be read."""
+
+
 class ColumnError(DpfastError, TypeError):
     """A column or frame is of a kind or type that cannot be used (a fact of the schema, not of the values)."""
 
@@ -110,3 +116,10 @@ class LedgerError(DpfastError):
 
 class BudgetExceededError(LedgerError):
     """The charge does not fit into what the ledger has left; nothing was charged and nothing computed."""
+
+
+class PrivacyUnitWarning(UserWarning):
+    """Nobody said whose privacy a release keeps, so that each row is a unit by itself.
+
+    It is given once for each plan, and names the caller's line; Python shows it once for each such line.
+    """

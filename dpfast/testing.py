@@ -41,3 +41,6 @@ class SeededRandom:
         """Return the next key of the sequence that the seed fixes."""
         self._calls += 1
         return hashlib.sha256(f"dpfast seeded test randomness {self._seed} {self._calls}".encode()).digest()
+
+    def __repr__(self) -> str:
+        return f"SeededRandom({self._seed})"

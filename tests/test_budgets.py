@@ -43,22 +43,31 @@ class Method:
 
 
 def planned(ledger=None, **given):
-    plan = dpf.plan(FRAME, "cell", n=dpf.count(), keys=pl.DataFrame({"cell": [0, 1, 2]}), **given)
+    plan = dpf.plan(
+        FRAME, "cell", n=dpf.count(), keys=pl.DataFrame({"cell": [0, 1, 2]}), **{"privacy_unit": "row", **given}
+    )
     return plan if ledger is None else plan.run(ledger)
 
 
 def released(ledger=None, **given):
     ledger = open_ledger(given) if ledger is None else ledger
-    return dpf.release(FRAME, "cell", n=dpf.count(), keys=pl.DataFrame({"cell": [0, 1, 2]}), ledger=ledger, **given)
+    return dpf.release(
+        FRAME,
+        "cell",
+        n=dpf.count(),
+        keys=pl.DataFrame({"cell": [0, 1, 2]}),
+        ledger=ledger,
+        **{"privacy_unit": "row", **given},
+    )
 
 
 def planned_with_private_keys(**given):
-    return dpf.plan(FRAME, "cell", n=dpf.count(), **{"delta": 1e-6, **given})
+    return dpf.plan(FRAME, "cell", n=dpf.count(), **{"privacy_unit": "row", "delta": 1e-6, **given})
 
 
 def planned_workload(ledger=None, **given):
     keys = pl.DataFrame({"cell": [0, 1, 2]})
-    plan = dpf.plan(FRAME, "cell", workload=dpf.workloads.prefix(3), keys=keys, **given)
+    plan = dpf.plan(FRAME, "cell", workload=dpf.workloads.prefix(3), keys=keys, **{"privacy_unit": "row", **given})
     return plan if ledger is None else plan.run(ledger)
 
 

@@ -545,7 +545,7 @@ POLARS_REFUSED = {
 ARROW_REFUSED = {
     "bool": pa.array([True]),
     **{name: pa.array([1], name) for name in ("int8", "int16", "uint8", "uint16", "uint64")},
-    "halffloat": pa.array([1.0], pa.float16()),
+    "halffloat": pa.array([np.float16(1)], pa.float16()),
     "decimal128": pa.array([Decimal("1.5")]),
     "decimal256": pa.array([Decimal("1.5")], pa.decimal256(5, 2)),
     "string": pa.array(["1"]),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
 import threading
 from datetime import date, datetime
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import permutations
 from pathlib import Path
@@ -30,7 +30,7 @@ WRITERS = {
     "parquet": pl.DataFrame.write_parquet,
     "arrow": pl.DataFrame.write_ipc,
     "csv": pl.DataFrame.write_csv,
-    "csv.gz": partial(pl.DataFrame.write_csv, compression="gzip"),
+    "csv.gz": lambda frame, path: path.write_bytes(gzip.compress(frame.write_csv().encode())),
 }
 TYPED = ["parquet", "arrow"]
 CSV = {"k": pl.String, "x": pl.Int64, "u": pl.Int64}
@@ -72,7 +72,14 @@ def refused(data, schema=None) -> str:
     ledger = dpf.Ledger(epsilon=1.0)
     with pytest.raises((ParameterError, ColumnError)) as caught:
         dpf.plan(
-            data, by="k", keys=KEYS, total=dpf.sum("x", bounds=(0, 9)), epsilon=0.5, schema=schema, dataset="d"
+            data,
+            by="k",
+            keys=KEYS,
+            total=dpf.sum("x", bounds=(0, 9)),
+            privacy_unit="row",
+            epsilon=0.5,
+            schema=schema,
+            dataset="d",
         ).run(ledger)
     assert ledger.spent.epsilon == 0
     assert caught.value.__context__ is None or isinstance(caught.value.__context__, OSError)
@@ -281,7 +288,7 @@ def test_csv_files_that_cannot_be_read_are_refused(tmp_path, damage):
 def test_files_that_may_not_be_read_are_refused(tmp_path, monkeypatch):
     """As root may read everything, the refusal is the system's as it would be."""
     paths = write(tmp_path, [frame()] * 3, "parquet")
-    plan = dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), epsilon=0.5)
+    plan = dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5)
     paths[1].chmod(0)
     if os.access(paths[1], os.R_OK):
         opening, access = open, os.access
@@ -316,8 +323,8 @@ def test_a_folder_holds_files_of_one_kind(tmp_path):
     (tmp_path / "circle").mkdir()
     (tmp_path / "circle" / "back").symlink_to(tmp_path / "circle")
     assert "circle" in refused(tmp_path / "circle")
-    (tmp_path / "table" / "_delta_log").mkdir(parents=True)
-    assert "scan_delta" in refused(tmp_path / "table")
+    (tmp_path / "lake" / "table" / "_delta_log").mkdir(parents=True)
+    assert "give the table's folder alone" in refused(tmp_path / "lake")
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -514,7 +521,7 @@ def test_a_file_that_changes_during_the_run_is_named(tmp_path, suffix, damage):
     """It is read after the charge, and no figure of it leaves."""
     paths = write(tmp_path, [frame(1000)] * 3, suffix)
     schema = CSV if suffix.startswith("csv") else None
-    plan = dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), epsilon=0.5, schema=schema)
+    plan = dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, schema=schema)
 
     def change(stage):
         if stage.startswith("reading"):
@@ -525,7 +532,7 @@ def test_a_file_that_changes_during_the_run_is_named(tmp_path, suffix, damage):
     assert caught.value.__context__ is None
     if not suffix.startswith("csv"):
         with pytest.raises(ParameterError):
-            dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), epsilon=0.5)
+            dpf.plan(tmp_path, by="k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5)
 
 
 @pytest.mark.parametrize("suffix", TYPED)
@@ -539,7 +546,15 @@ def test_a_file_damaged_behind_a_good_footer_is_named(tmp_path, suffix, way, uni
     middle = range(len(data) // 4, len(data) // 2)
     data[middle.start : middle.stop] = bytes(255 - data[i] for i in middle)
     paths[1].write_bytes(data)
-    plan = dpf.plan(tmp_path, by="k", keys=KEYS, total=dpf.sum("x", bounds=(0, 9)), epsilon=0.5, dataset="d", **unit)
+    plan = dpf.plan(
+        tmp_path,
+        by="k",
+        keys=KEYS,
+        total=dpf.sum("x", bounds=(0, 9)),
+        epsilon=0.5,
+        dataset="d",
+        **{"privacy_unit": "row", **unit},
+    )
     ledger = dpf.Ledger(epsilon=1.0)
     with pytest.raises(DpfastError, match=rf"the file '.*1/0\.{suffix}' is damaged; write it again") as caught:
         plan.run(ledger)

@@ -9,10 +9,13 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import polars as pl
 import pytest
+
+from dpfast.errors import PrivacyUnitWarning
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -44,7 +47,8 @@ def outputs(tmp_path_factory):
     try:
         for kind, code in blocks():
             if kind == "python":
-                with contextlib.redirect_stdout(io.StringIO()) as stream:
+                with contextlib.redirect_stdout(io.StringIO()) as stream, warnings.catch_warnings():
+                    warnings.simplefilter("error", PrivacyUnitWarning)
                     exec(compile(code, f"README, block {len(shown) + 1}", "exec"), names)
                 shown.append(stream.getvalue())
             else:
@@ -52,6 +56,7 @@ def outputs(tmp_path_factory):
                     ["sh", "-eu", "-c", code], capture_output=True, text=True, timeout=1800, env=environment
                 )
                 assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+                assert "without --unit" not in done.stderr, code
                 shown.append(done.stdout + done.stderr)
     finally:
         os.chdir(here)

@@ -30,11 +30,21 @@ def run(tmp_path):
     """
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPT, tmp_path / "scripts")
-    bin = tmp_path / ".venv-test" / "bin"
+    bin, lowest = (tmp_path / venv / "bin" for venv in (".venv-test", ".venv-lowest"))
     bin.mkdir(parents=True)
+    lowest.mkdir(parents=True)
     path = tmp_path / "path"
     path.mkdir()
-    for folder, name in ((bin, "python"), (bin, "ruff"), (bin, "mypy"), (path, "apt-get"), (path, "id"), (path, "ls")):
+    programs = (
+        (bin, "python"),
+        (lowest, "python"),
+        (bin, "ruff"),
+        (bin, "mypy"),
+        (path, "apt-get"),
+        (path, "id"),
+        (path, "ls"),
+    )
+    for folder, name in programs:
         says = {"id": "echo 0", "ls": "exit 1"}.get(name, "")
         (folder / name).write_text(
             "#!/bin/sh\n"
@@ -80,6 +90,17 @@ def test_arguments_are_pytests(run):
     assert done.returncode == 0
     assert called.splitlines()[-1] == "python -m pytest -k this"
     assert run("pytest", "-k", "this")[0].returncode == 3
+
+
+def test_the_lowest_versions_have_an_environment_of_their_own(run):
+    done, called = run("", "-k", "this", DPFAST_TEST_VERSIONS="lowest")
+    assert done.returncode == 0
+    assert "python scripts/lowest_versions.py" in called
+    assert "--constraint .venv-lowest/constraints.txt -e .[test,demo]" in called
+    assert called.splitlines()[-1] == "python -m pytest -k this"
+    # What cannot be installed fails: it is not skipped.
+    assert run("constraint", "-k", "this", DPFAST_TEST_VERSIONS="lowest")[0].returncode != 0
+    assert "--constraint" not in run("", "-k", "this")[1]
 
 
 def test_installations_can_be_turned_off(run):

@@ -96,7 +96,9 @@ KINDS = {
 
 
 def a_plan(kind: str) -> Plan:
-    return dpf.plan(pl.DataFrame({"age": [1, 2, 3] * 100}), "age", epsilon=1.0, **KINDS[kind])
+    return dpf.plan(
+        pl.DataFrame({"age": [1, 2, 3] * 100}), "age", epsilon=1.0, **{"privacy_unit": "row", **KINDS[kind]}
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

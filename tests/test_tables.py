@@ -17,7 +17,7 @@ def answer(table):
 
 #: What takes a whole table.
 ROUTES = {
-    "plan": lambda table: dpf.plan(table, n=dpf.count(), epsilon=1),
+    "plan": lambda table: dpf.plan(table, n=dpf.count(), privacy_unit="row", epsilon=1),
     "domain": lambda table: dpf.Domain({"k": 3}).count(table),
     "answer": answer,
 }

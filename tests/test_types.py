@@ -83,12 +83,35 @@ assert_type(dpf.select_price(series, range(1, 9), 1.0), int)
 
 lazy = Frames(pl.LazyFrame({"x": [1]}))
 asked = Expressions(pl.col("x")).sum(bounds=(0, 1))
-assert_type(lazy.plan(s=asked, epsilon=1.0), Plan)
+assert_type(lazy.plan(s=asked, epsilon=1.0, privacy_unit="row"), Plan)
 assert_type(lazy.release(s=asked, epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)), Release)
 assert_type(lazy.plan(s=asked, epsilon=1.0).lazy(dpf.Ledger(epsilon=1.0)), pl.LazyFrame)
 assert_type(Frames(pl.DataFrame()).answer(value="x", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0)), pl.DataFrame)
 
 dpf.laplace("text", 1.0)  # refused
+dpf.laplace([1.0], scale="ten")  # refused
+dpf.gaussian(series, scale="ten")  # refused
+dpf.plan(pl.DataFrame(), n=dpf.count(), epsilon="one")  # refused
+dpf.plan(pl.DataFrame(), n=dpf.count(), epsilon=1, privacy_unit=3)  # refused
+dpf.plan(pl.DataFrame(), n=dpf.count(), epsilon=1, neighbors="swap")  # refused
+dpf.plan(pl.DataFrame(), n=dpf.count(), epsilon=1, mechanism="magic")  # refused
+dpf.plan(pl.DataFrame(), n=dpf.count(), epsilon=1, max_groups="many")  # refused
+dpf.plan(pl.DataFrame(), n="count", epsilon=1)  # refused
+dpf.release(pl.DataFrame(), n=dpf.count(), epsilon=1, ledger="ledger.db")  # refused
+dpf.Ledger(epsilon="one")  # refused
+dpf.mean("x", bounds=("low", "high"))  # refused
+dpf.quantile("x", "median", bounds=(0, 1))  # refused
+dpf.no_such_name  # refused
+dpf.testing.no_such_name  # refused
+dpf.theory.no_such_name  # refused
+dpf.errors.no_such_name  # refused
+dpf.workloads.no_such_name  # refused
+dpf.weights.no_such_name  # refused
+dpf.strategies.no_such_name  # refused
+dpf.stability.no_such_name  # refused
+dpf.auditing.no_such_name  # refused
+dpf.attacks.no_such_name  # refused
+dpf.accounting.no_such_name  # refused
 lazy.plan(s=pl.col("x"), epsilon=1.0)  # refused
 lazy.release(s=asked, epsilon=1.0)  # refused
 lazy.answer(value="x", epsilon=1.0, ledger=dpf.Ledger(epsilon=1.0))  # refused

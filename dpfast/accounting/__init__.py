@@ -67,14 +67,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name."""
-    if name not in _HOMES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    home, called = _HOMES[name]
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), called)
-    return value
+if not TYPE_CHECKING:  # for which a misspelt name would be anything
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name."""
+        if name not in _HOMES:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        home, called = _HOMES[name]
+        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), called)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.paths import FilePin
 from dpfast.aggregation.private import Private
 from dpfast.columns.tables import refuse_same_names
 from dpfast.errors import ColumnError, ParameterError, Words
@@ -28,6 +29,8 @@ class ArrowStream(Private):
     ----------
     data
         A ``pyarrow.RecordBatchReader``, or an object with ``__arrow_c_stream__``.
+    origin
+        What gave this reader, if that can be read once only.
 
     Raises
     ------
@@ -37,11 +40,13 @@ class ArrowStream(Private):
     """
 
     repeatable = False
+    #: Of what it is read, nothing is known.
+    pins: tuple[FilePin, ...] = ()
 
-    def __init__(self, data: object) -> None:
+    def __init__(self, data: object, origin: object = None) -> None:
         import pyarrow as pa
 
-        self._kind = type(data).__name__
+        self._kind = type(data if origin is None else origin).__name__
         try:
             reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
             schema = reader.schema
@@ -54,7 +59,7 @@ class ArrowStream(Private):
             raise ColumnError(f"the {self._kind} cannot be opened as an Arrow stream of columns")
         self._reader: Any = reader
         # What has a length is a table, which gives a new reader each time.
-        self._given = [reader] if hasattr(type(data), "__len__") else [reader, data]
+        self._given = [reader, origin] if hasattr(type(data), "__len__") else [reader, origin, data]
         self._schema, self.refused = polars_schema(schema, self._kind)
 
     def schema(self) -> pl.Schema:

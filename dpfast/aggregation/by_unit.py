@@ -35,11 +35,12 @@ from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
+from dpfast.aggregation.unit_sums import UnitSums, sum_pairs
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
 from dpfast.kernels.grouping.bounding import choose_rows
 from dpfast.randomness import SystemRandom
 
-__all__ = ["UnitRows", "aggregate_by_unit"]
+__all__ = ["UnitRows", "aggregate_by_unit", "sum_by_unit"]
 
 _PARTS = 128
 _FLUSHES = 8
@@ -118,6 +119,12 @@ def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, KeptGr
     return tables.results()
 
 
+def sum_by_unit(rows: UnitRows) -> UnitSums:
+    """Return what each unit adds to each group, of all rows, which stay in memory."""
+    units, number, groups, values = _read_rows(rows, None)
+    return sum_pairs(units, number, groups, rows.groups, values, rows.contributions)
+
+
 class _Tables:
     """What the kept rows of all parts add up to."""
 
@@ -172,10 +179,17 @@ class _Tables:
             self.count(np.zeros(self.rows.groups, np.int64), np.zeros(self.rows.groups, np.int64))
         assert self._kept is not None
         if self._scatter is None:
-            return self._kept, self._holdings, [self._kept.rows for _ in self.rows.contributions]
+            return self._kept, self._holdings, self._counted([self._kept.rows for _ in self.rows.contributions])
         # The scatter knows this object: without that circle the file of holdings goes with the last who reads it.
         scatter, self._scatter = self._scatter, None
-        return self._kept, self._holdings, [table[: self.rows.groups] for table in scatter.tables()]
+        tables = [table[: self.rows.groups] for table in scatter.tables()]
+        return self._kept, self._holdings, self._counted(tables)
+
+    def _counted(self, tables: list[Any]) -> list[Any]:
+        """Return the tables, with units where these are counted and not rows."""
+        assert self._kept is not None
+        kinds = (contribution.measure.kind for contribution in self.rows.contributions)
+        return [self._kept.units if kind == "units" else table for kind, table in zip(kinds, tables, strict=True)]
 
     def _slots_of(self, block: Block) -> np.ndarray:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""

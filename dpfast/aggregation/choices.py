@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -12,15 +14,25 @@ from dpfast.columns.candidates import as_series
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.kernels.grouping.counting import look_up_slots
-from dpfast.queries import Measure
 
 __all__ = ["CandidateCoder", "native_choices", "plan_candidates"]
 
 _MOST_PLACES = 1 << 16
 
 
-def plan_candidates(measure: Measure, dtype: pl.DataType) -> tuple[pl.Series, pl.Expr]:
-    """Return the candidates in the dtype of the data's column, and the expression of the column in that dtype.
+def plan_candidates(
+    name: str, candidates: tuple[Any, ...], dtype: pl.DataType, argument: str = "candidates"
+) -> tuple[pl.Series, pl.Expr]:
+    """Return candidates in the dtype of the data's column, and the expression of the column in that dtype.
+
+    Parameters
+    ----------
+    name, dtype
+        The column.
+    candidates
+        As `dpfast.columns.candidates.read_candidates` returns them.
+    argument
+        What an error calls them.
 
     Raises
     ------
@@ -30,22 +42,21 @@ def plan_candidates(measure: Measure, dtype: pl.DataType) -> tuple[pl.Series, pl
         If the column's dtype cannot hold one of them.
 
     """
-    assert measure.column is not None
-    given = as_series(measure.candidates)
-    column = KeyColumn(measure.column, pl.col(measure.column), dtype, pl.col(measure.column))
+    given = as_series(candidates)
+    column = KeyColumn(name, pl.col(name), dtype, pl.col(name))
     try:
         return fit_keys(given, column)
     except ColumnError:
         pass
     except ParameterError:
         raise ParameterError(
-            "candidates",
+            argument,
             given.dtype,
-            f"values that the column {measure.column!r} of dtype {dtype_name(dtype)} can hold",
+            f"values that the column {name!r} of dtype {dtype_name(dtype)} can hold",
         ) from None
     raise ColumnError(
-        f"the column {measure.column!r} of dtype {dtype_name(dtype)} cannot be compared with candidates of dtype "
-        f"{dtype_name(given.dtype)}; a mode needs strings, categories, integers, Booleans or dates, and candidates of "
+        f"the column {name!r} of dtype {dtype_name(dtype)} cannot be compared with {argument} of dtype "
+        f"{dtype_name(given.dtype)}; that needs strings, categories, integers, Booleans or dates, and {argument} of "
         "the same kind"
     )
 

@@ -6,8 +6,10 @@ and a test holds them together: sums of the results do not depend on the order o
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,15 +17,17 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
+from dpfast.aggregation.conditions import is_present, native_bins, native_codes, native_matches
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.grouping.counting import clip_integers, find_values, number_floats, round_floats
+from dpfast.kernels.grouping.counting import clip_integers, find_bins, find_values, number_floats, round_floats
 from dpfast.queries import Measure
 
 __all__ = ["ROWS", "Contribution", "plan_contributions"]
 
+_SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 _FAR = 2**62
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
 
@@ -37,23 +41,27 @@ class Contribution:
     measure
         The measure.
     native
-        A Polars expression of Int64 contributions, never null; None for rows, which are only counted.
+        A Polars expression of Int64 contributions, never null; None for rows and units, which are only counted.
     block
         The expression of the column that ``fill`` reads block by block; None for rows.
     way
         What ``fill`` does with that column: ``"rows"`` nothing, ``"present"`` looks for NaN, ``"floats"`` and
         ``"integers"`` compute the sum's contribution, ``"numbers"`` finds the point where steps double,
-        ``"choices"`` the candidate, ``"ready"`` takes it as it is.
+        ``"choices"`` the candidate, ``"bins"`` the bin, ``"within"`` whether it is between two edges, ``"ready"`` takes
+        it as it is.
     coder
         What finds candidates.
+    edges
+        Of bins, float64.
 
     """
 
     measure: Measure
     native: pl.Expr | None
     block: pl.Expr | None
-    way: Literal["rows", "present", "floats", "numbers", "integers", "choices", "ready"]
+    way: Literal["rows", "present", "floats", "numbers", "integers", "choices", "bins", "within", "ready"]
     coder: CandidateCoder | None = None
+    edges: np.ndarray | None = None
 
     def fill(self, block: Block, column: str, out: np.ndarray) -> None:
         """Write the contributions (int64) of a block's rows into ``out``."""
@@ -63,6 +71,8 @@ class Contribution:
             block.read_integers(column, out)
         elif self.coder is not None:
             self.coder.read(block, column, out)
+        elif self.edges is not None:
+            self._fill_by_edges(block, column, out)
         elif self.way == "integers":
             clip_integers(block.integers(column), block.validity(column), *limits, out)
         elif self.way == "present":
@@ -73,6 +83,21 @@ class Contribution:
         else:
             steps = MANTISSA, measure.grid.finest, measure.doublings
             number_floats(block.floats(column), block.validity(column), *steps, *limits, out)
+
+    def _fill_by_edges(self, block: Block, column: str, out: np.ndarray) -> None:
+        """Write the number of the bin from 1 on, 0 for none; or what is contributed within two edges, and outside."""
+        assert self.edges is not None
+        values, validity, inside = block.floats(column), block.validity(column), block.flags
+        # The last bin holds infinity too where nothing else ends it.
+        np.minimum(values, sys.float_info.max, out=values)
+        find_bins(values, validity, self.edges, out, inside)
+        if self.way == "bins":
+            out += 1
+            out *= inside
+            return
+        find_values(values, validity, out)
+        least, most = self.measure.extremes
+        out *= np.where(inside, most, least)
 
 
 ROWS = Contribution(Measure("rows"), None, None, "rows")
@@ -95,25 +120,40 @@ def plan_contributions(measures: Sequence[Measure], schema: pl.Schema) -> list[C
 
 
 def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
-    if measure.kind == "rows":
-        return ROWS
-    if measure.column is None or measure.column not in schema:
-        raise missing_column(measure.column, schema.names(), "a measure")
-    refuse_pattern(measure.column)
+    if measure.kind in ("rows", "units"):
+        return replace(ROWS, measure=measure)
+    for name in measure.columns:
+        if name not in schema:
+            raise missing_column(name, schema.names(), "a measure")
+        refuse_pattern(name)
+    if measure.kind == "product":
+        return _ready(measure, _product(measure, schema))
+    if measure.given:
+        alone = _plan_contribution(replace(measure, given=()), schema)
+        assert alone.native is not None
+        return _ready(measure, pl.when(_are_present(measure.given, schema)).then(alone.native).otherwise(0))
+    assert measure.column is not None
     dtype = schema[measure.column]
     column = pl.col(measure.column)
     if measure.kind == "values":
         if not dtype.is_float():
             native = column.is_not_null()
             return Contribution(measure, native.cast(pl.Int64), native, "ready")
-        native = (column.is_not_null() & column.is_not_nan()).cast(pl.Int64)
-        return Contribution(measure, native, column, "present")
-
+        return Contribution(measure, is_present(column, dtype).cast(pl.Int64), column, "present")
+    if measure.kind == "matches":
+        return _matches(measure, dtype)
+    if measure.kind == "bins":
+        native = native_bins(measure, dtype)
+        if dtype == pl.Null:
+            return _ready(measure, native)
+        return Contribution(measure, native, column, "bins", edges=np.array(measure.edges))
+    if measure.kind == "distinct":
+        return _ready(measure, native_codes(measure, dtype))
     if measure.kind == "choices":
-        candidates, fitted = plan_candidates(measure, dtype)
+        candidates, fitted = plan_candidates(measure.column, measure.candidates, dtype)
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
         if coder is None:
-            return Contribution(measure, native, native, "ready")
+            return _ready(measure, native)
         return Contribution(measure, native, fitted, "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
@@ -134,7 +174,43 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
     if measure.step_exponent == 0 and dtype != pl.UInt64:
         return Contribution(measure, native, column, "integers")
+    return _ready(measure, native)
+
+
+def _matches(measure: Measure, dtype: pl.DataType) -> Contribution:
+    """Return how contributions to a proportion are found: of numbers that float64 holds, by their limits."""
+    native = native_matches(measure, dtype)
+    assert measure.condition is not None
+    if measure.condition.among or not (dtype.is_float() or dtype in _SMALL_INTEGERS):
+        return _ready(measure, native)
+    least, most = measure.condition.floats()
+    if not (least <= most and least < math.inf and most not in (-math.inf, sys.float_info.max)):
+        return _ready(measure, native)
+    return Contribution(
+        measure, native, pl.col(str(measure.column)), "within", edges=np.array([least, math.nextafter(most, math.inf)])
+    )
+
+
+def _ready(measure: Measure, native: pl.Expr) -> Contribution:
+    """Return contributions that Polars computes row by row."""
     return Contribution(measure, native, native, "ready")
+
+
+def _are_present(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
+    return pl.all_horizontal(is_present(pl.col(name), schema[name]) for name in columns)
+
+
+def _product(measure: Measure, schema: pl.Schema) -> pl.Expr:
+    """Return the contributions of products: of numbers below 2**24, and so below 2**48 before they are shortened."""
+    _check_bounds(measure)
+    first, second = (_plan_contribution(factor, schema).native for factor in measure.factors)
+    assert first is not None
+    assert second is not None
+    shift = measure.shift
+    half = (1 << shift) >> 1
+    shortened = (first * second + half) // (1 << shift) if shift else first * second
+    present = _are_present(measure.columns, schema)
+    return pl.when(present).then(shortened - measure.centre).otherwise(0)
 
 
 def _check_bounds(measure: Measure) -> None:

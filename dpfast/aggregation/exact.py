@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit
+from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
 from dpfast.aggregation.filtering import native_filter
@@ -33,7 +33,6 @@ from dpfast.aggregation.reading_rows import KeptRows
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
-from dpfast.aggregation.unit_sums import number_pairs
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.queries import Measure
 
@@ -92,7 +91,8 @@ def prepare(
     if not isinstance(source, Source):
         raise ParameterError("source", source, "what open_source gives")
     schema = source.schema()
-    source.require([*map(column_of, grouping.by), *(measure.column for measure in measures), grouping.privacy_unit])
+    measured = [name for measure in measures for name in measure.columns]
+    source.require([*map(column_of, grouping.by), *measured, grouping.privacy_unit])
     source.require(() if grouping.where is None else grouping.where.columns)
     columns = find_columns(schema, grouping, measures)
     if grouping.where is not None:
@@ -167,13 +167,16 @@ class Aggregation(Private):
             return
         groups = 1 if self.public is None else self.public.given.height
         slots = groups if self.coder is None else self.coder.slots
-        tables = groups * (8 * len(self.contributions) + 48) + 4 * slots
+        cells = (contribution.measure for contribution in self.contributions)
+        tables = groups * (8 * sum(one.points if one.kind == "bins" else 1 for one in cells) + 48) + 4 * slots
         check_memory(tables)
-        lists = sum(contribution.measure.kind == "points" for contribution in self.contributions)
+        lists = sum(contribution.measure.kind in ("points", "distinct") for contribution in self.contributions)
         if lists:
             check_memory(tables + _BYTES_PER_POINT * lists * self._most_rows_kept(), "points of quantiles")
         size = sum(pin.size for pin in self.source.pins)
-        if _UNPACKED * size > room_for_rows():
+        if self.grouping.by_unit:
+            check_memory(tables + _UNPACKED * size, "rows of all units")
+        elif _UNPACKED * size > room_for_rows():
             check_disk(size)
 
     def _most_rows_kept(self) -> int:
@@ -210,7 +213,7 @@ class Aggregation(Private):
         if self.source.repeatable or not self._reads_twice:
             return self._run(words)
         named = [*map(column_of, self.grouping.by), self.grouping.privacy_unit]
-        named += [contribution.measure.column for contribution in self.contributions]
+        named += [name for contribution in self.contributions for name in contribution.measure.columns]
         assert self.source.blocks is not None
         with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:
             source = Source(kept.frame(self.source.schema()), blocks=kept.read)
@@ -219,8 +222,8 @@ class Aggregation(Private):
     @property
     def _reads_twice(self) -> bool:
         """Whether rows are read a second time, or may be: to find their keys, or where they outgrow memory."""
-        selects = any(contribution.measure.selects for contribution in self.contributions)
-        return self.unit is not None or (self.public is None and selects)
+        lists = any(contribution.measure.has_cells for contribution in self.contributions)
+        return self.unit is not None or (self.public is None and lists)
 
     def _run(self, words: Words) -> Aggregates:
         if self.grouping.by_unit:
@@ -229,7 +232,7 @@ class Aggregation(Private):
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
             return Aggregates(self.public.given, None, self._scatter(self.public, self.coder, self.contributions))
-        if self.public is None and any(contribution.measure.selects for contribution in self.contributions):
+        if self.public is None and any(contribution.measure.has_cells for contribution in self.contributions):
             # Lists made by the engine cost more than a first pass that finds the keys.
             found, coder = self._find_keys()
             if coder is not None:
@@ -262,7 +265,7 @@ class Aggregation(Private):
             grouped = group_natively(*bin_keys(self.source.frame, self.columns, self.contributions), self.contributions)
         rows = grouped["rows"].to_numpy()
         measures = [
-            rows if contribution.native is None else read_measure(grouped[f"measure{i}"])
+            rows if contribution.native is None else read_measure(grouped[f"measure{i}"], contribution.measure)
             for i, contribution in enumerate(self.contributions)
         ]
         if self.public is not None:
@@ -290,18 +293,9 @@ class Aggregation(Private):
         )
 
     def _sum_by_unit(self) -> Aggregates:
-        """Let Polars group by unit and key; all rows count."""
-        assert self.unit is not None
+        """Add up what each unit has in each group; all rows count."""
         assert self.public is not None
-        rows = self._unit_rows(self.public, self.coder)
-        pairs = group_natively(self.source.frame, rows.columns, self.contributions)
-        measures = [
-            pl.col("rows" if contribution.native is None else f"measure{i}").alias(f"measure{i}")
-            for i, contribution in enumerate(self.contributions)
-        ]
-        groups = np.empty(pairs.height, np.int32)
-        rows.find_groups(pairs, groups)
-        sums = number_pairs(pairs.select("unit", *measures), groups, len(measures))
+        sums = sum_by_unit(self._unit_rows(self.public, self.coder))
         return Aggregates(self.public.given, None, [], by_unit=sums)
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:

@@ -15,13 +15,18 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.addresses import reason_of_reader, shown_path
 from dpfast.aggregation.paths import NamedFile
 from dpfast.columns.dtypes import dtype_name
-from dpfast.errors import ParameterError, Words
+from dpfast.errors import FileError, ParameterError, Words
 
 __all__ = ["CommonColumns", "common_dtype", "find_partition", "group_files", "read_schemas", "shorten_path"]
 
-_MAGIC = {"parquet": (b"PAR1", "a Parquet file"), "ipc": (b"ARROW1", "an Arrow file")}
+_MAGIC = {
+    "parquet": (b"PAR1", "a Parquet file"),
+    "ipc": (b"ARROW1", "an Arrow file"),
+    "avro": (b"Obj\x01", "an Avro file"),
+}
 _READERS = 8
 _MOST_GROUPS = 64
 _FLOATS = {16: getattr(pl, "Float16", pl.Float32), 32: pl.Float32, 64: pl.Float64}
@@ -44,10 +49,10 @@ def read_schemas(files: Sequence[NamedFile], kind: str, scan: Callable[[str], pl
             _check_beginning(file.path, kind)
         try:
             return scan(file.path).collect_schema()
-        except (pl.exceptions.PolarsError, OSError) as error:
-            reason = " ".join(str(error).split())[:120]
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            reason = reason_of_reader(file.path, error)
         # Out here no traceback holds the engine's report.
-        raise _unusable(file.path, f"that can be opened ({reason})", "is it cut short? write it again or leave it out")
+        raise _unusable(file.shown, f"that can be opened ({reason})", "is it cut short? write it again or leave it out")
 
     if len(files) == 1:
         return [read(files[0])]
@@ -72,13 +77,13 @@ def _check_beginning(path: str, kind: str) -> None:
     if not beginning:
         raise _unusable(path, "that is not empty (0 bytes)", "leave it out, or write it again")
     if kind in _MAGIC and not beginning.startswith(_MAGIC[kind][0]):
-        raise ParameterError(
+        raise FileError(
             "data", path, f"{_MAGIC[kind][1]}, as its name says", "rename it, write it again, or leave it out"
         )
 
 
-def _unusable(path: str, allowed: str, mend: str = "") -> ParameterError:
-    return ParameterError("data", path, f"a file {allowed}", mend)
+def _unusable(path: str, allowed: str, mend: str = "") -> FileError:
+    return FileError("data", path, f"a file {allowed}", mend)
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ class CommonColumns:
 
 def shorten_path(path: str) -> str:
     """Return the end of a path, which says most, in quotes."""
+    path = shown_path(path)
     return repr(path if len(path) <= 80 else f"...{path[-77:]}")
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.private import Private
 from dpfast.kernels.grouping.by_group import STAGED, narrow_points, release_staged, sort_points, sort_staged
-from dpfast.threads import in_stretches
+from dpfast.threads import in_stretches, thread_count
 
-__all__ = ["Collector", "GroupedPoints", "point_dtype"]
+__all__ = ["Collector", "GroupedPoints", "count_different", "point_dtype"]
 
 #: Groups whose waiting points fit into the second-level cache.
 _MOST_STAGED = 8192
@@ -52,6 +53,33 @@ class GroupedPoints(Private):
 def point_dtype(points: int) -> type[np.signedinteger[Any]]:
     """Return the type of points numbered from 1."""
     return np.int32 if points < 2**31 - 1 else np.int64
+
+
+def count_different(points: GroupedPoints) -> NDArray[np.int64]:
+    """Return how many different points each group has, of points that stand group by group.
+
+    Examples
+    --------
+    >>> count_different(GroupedPoints(np.array([5, 5, 7, 5]), np.array([0, 3, 3]), np.array([3, 3, 4])))
+    array([2, 0, 1])
+
+    """
+    counts = np.zeros(len(points), np.int64)
+    if counts.size > _MOST_STAGED:
+        owners = np.repeat(np.arange(counts.size, dtype=np.uint32), points.stops - points.starts)
+        found = pl.DataFrame({"group": owners, "point": points.points}).unique()["group"].value_counts()
+        counts[found["group"].to_numpy()] = found["count"].to_numpy()
+        return counts
+
+    def count(first: int, last: int) -> None:
+        for group in range(first, last):
+            own = points.points[points.starts[group] : points.stops[group]]
+            if own.size:
+                own.sort()
+                counts[group] = 1 + np.count_nonzero(own[1:] != own[:-1])
+
+    in_stretches(count, len(points), thread_count(None, points.points.size))
+    return counts
 
 
 class Collector:

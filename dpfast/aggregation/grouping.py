@@ -18,6 +18,7 @@ from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.unit_sums import UnitSums
 from dpfast.aggregation.units import express_unit
+from dpfast.columns.tables import rows_alone
 from dpfast.errors import ColumnError
 from dpfast.queries import Bins, Measure
 from dpfast.rows.calendars import Calendar
@@ -164,5 +165,5 @@ def find_columns(schema: pl.Schema, grouping: Grouping, measures: Sequence[Measu
         unit = express_unit(grouping.privacy_unit, schema[grouping.privacy_unit]).alias("unit")
     given = grouping.keys
     if given is None and not keys:
-        given = pl.DataFrame(height=1)
+        given = rows_alone(1)
     return Columns(keys, contributions, unit, None if given is None else prepare_keys(given, keys))

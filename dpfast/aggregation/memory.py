@@ -24,6 +24,7 @@ _VARIABLE = "DPFAST_MEMORY_LIMIT"
 _MENDS = {
     "tables": "plan fewer keys or queries",
     "points of quantiles": "say by population= how many units there are at most",
+    "rows of all units": 'give numbers for max_groups and max_rows_per_group in place of "auto"',
 }
 _UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 #: A group's limit, what it uses, and what of that is a cache of files not in use.
@@ -39,7 +40,7 @@ def room_for_rows() -> int:
     return max(free_memory() // _SHARE, _LEAST_ROOM)
 
 
-def check_memory(needed: int, what: Literal["tables", "points of quantiles"] = "tables") -> None:
+def check_memory(needed: int, what: Literal["tables", "points of quantiles", "rows of all units"] = "tables") -> None:
     """Refuse to begin with less free memory than ``needed`` bytes and a little work take.
 
     Raises

@@ -21,7 +21,7 @@ def group_natively(
 ) -> pl.DataFrame:
     """Return one row per key found (null is one): the keys, ``rows``, and ``measure0``, ``measure1``, ...
 
-    These are Int64, or for points and choices lists of them.
+    These are Int64, or for points, choices and bins lists of them.
 
     Every expression is native, and sums are sums of Int64, so that neither the order of the rows nor the
     engine changes a figure.
@@ -63,20 +63,25 @@ def join_to_keys(grouped: pl.DataFrame, keys: PublicKeys) -> pl.DataFrame:
 
 
 def _together(native: pl.Expr, measure: Measure) -> pl.Expr:
-    """Return a group's sum, or the list of its points or candidates."""
-    if not measure.selects:
+    """Return a group's sum, or the list of its points, candidates or bins."""
+    if measure.kind == "distinct":
+        return native.filter(native != 0).n_unique().cast(pl.Int64)
+    if not measure.has_cells:
         return native.sum()
     dtype = point_dtype(measure.points)
     return native.filter(native != 0).cast(pl.Int32 if dtype is np.int32 else pl.Int64)
 
 
-def read_measure(measure: pl.Series) -> np.ndarray | GroupedPoints:
+def read_measure(column: pl.Series, measure: Measure) -> np.ndarray | GroupedPoints:
     """Return a column of `group_natively` as an array, or as points by group; null is none of them."""
-    if measure.dtype.is_integer():
-        return measure.to_numpy()
-    lengths = measure.list.len().fill_null(0).cast(pl.Int64).to_numpy()
+    if column.dtype.is_integer():
+        return column.to_numpy()
+    lengths = column.list.len().fill_null(0).cast(pl.Int64).to_numpy()
     stops = np.cumsum(lengths)
-    points = measure.filter(pl.Series(lengths > 0)).explode().to_numpy(writable=True)
+    points = column.filter(pl.Series(lengths > 0)).explode().to_numpy(writable=True)
+    if measure.kind == "bins":
+        cells = np.repeat(np.arange(lengths.size), lengths) * measure.points + points.astype(np.int64) - 1
+        return np.bincount(cells, minlength=lengths.size * measure.points).reshape(lengths.size, measure.points)
     return GroupedPoints(points, stops - lengths, stops)
 
 

@@ -12,9 +12,20 @@ from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
-from dpfast.errors import ParameterError
+from dpfast.aggregation.addresses import is_address, reason_of_reader, shown_path
+from dpfast.errors import FileError, ParameterError
 
-__all__ = ["SUFFIXES", "FilePin", "NamedFile", "kind_of", "name_files"]
+__all__ = [
+    "ALLOWED",
+    "SUFFIXES",
+    "FilePin",
+    "NamedFile",
+    "kind_of",
+    "local_path",
+    "name_dataset",
+    "name_files",
+    "paths_of",
+]
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -24,10 +35,11 @@ SUFFIXES = {
     ".arrow": "ipc",
     ".ipc": "ipc",
     ".feather": "ipc",
+    ".avro": "avro",
 }
 _ENDINGS = ", ".join(SUFFIXES)
-_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table or stream, dpf.sql(...), or paths of " + _ENDINGS
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+#: What may be given as data.
+ALLOWED = "a DataFrame, a LazyFrame, an Arrow table, stream or dataset, dpf.sql(...), or paths of " + _ENDINGS
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,12 @@ class NamedFile:
     @property
     def is_remote(self) -> bool:
         """Whether it lies in an object store, where nothing says that it did not change."""
-        return bool(_REMOTE.match(self.path))
+        return is_address(self.path)
+
+    @property
+    def shown(self) -> str:
+        """The path as errors show it."""
+        return shown_path(self.path)
 
 
 def name_files(data: object) -> list[NamedFile] | None:
@@ -92,27 +109,87 @@ def name_files(data: object) -> list[NamedFile] | None:
     if isinstance(data, (str, os.PathLike)):
         path = os.fspath(data)
         if isinstance(path, bytes):
-            raise ParameterError("data", data, _ALLOWED)
-        if path.lower().startswith("file://"):
-            path = unquote(urlsplit(path).path)
-        elif _REMOTE.match(path):
-            return _name_objects(path)
-        return _name_local(os.path.expanduser(path))
+            raise ParameterError("data", data, ALLOWED)
+        path = local_path(path)
+        return _name_objects(path) if is_address(path) else _name_local(path)
     if isinstance(data, Sequence) and all(isinstance(path, (str, os.PathLike)) for path in data):
         if not data:
-            raise ParameterError("data", data, _ALLOWED)
+            raise ParameterError("data", data, ALLOWED)
         return [file for entry in data for file in name_files(entry) or ()]
     return None
 
 
+def paths_of(data: object) -> list[str] | None:
+    """Return the path or paths that data are given as, as they were written; None if they are none."""
+    entries = [data] if isinstance(data, (str, os.PathLike)) else data
+    if not isinstance(entries, (list, tuple)) or not entries:
+        return None
+    if not all(isinstance(path, (str, os.PathLike)) for path in entries):
+        return None
+    paths = [os.fspath(path) for path in entries]
+    return paths if all(isinstance(path, str) for path in paths) else None
+
+
+def local_path(path: str) -> str:
+    """Return the path on this machine that a text names, or the address in a store, as it was written.
+
+    Raises
+    ------
+    ParameterError
+        If it is a ``file://`` address on another machine.
+
+    """
+    if not path.lower().startswith("file://"):
+        return path if is_address(path) else os.path.expanduser(path)
+    place = urlsplit(path)
+    if place.netloc not in ("", "localhost"):
+        raise ParameterError("data", path, "a file on this machine", "write file:/// with three slashes")
+    return unquote(place.path)
+
+
+def name_dataset(paths: Sequence[str]) -> str:
+    """Return the name under which a ledger knows the data of some paths, however a shell wrote them.
+
+    Patterns are expanded first, as a shell does: what it expanded before has the same name. Several files are called by
+    the folder that holds all of them, so that the name stays when files are added.
+
+    Examples
+    --------
+    >>> name_dataset(["days/2026-11-01.parquet", "days/2026-11-02.parquet"])
+    'days/*.parquet'
+    >>> name_dataset(["days/year=2025/a.csv.gz", "days/year=2026/a.csv.gz"])
+    'days/**/*.csv.gz'
+
+    """
+    names: set[str] = set()
+    for path in paths:
+        place = local_path(path)
+        if is_address(place):
+            names.add(shown_path(place))
+        elif glob.has_magic(place) and not os.path.exists(place):
+            names.update(map(os.path.normpath, glob.glob(place, recursive=True) or [place]))
+        else:
+            names.add(os.path.normpath(place))
+    folders = {os.path.dirname(name) for name in names}
+    if len(names) == 1 or any(map(is_address, names)) or len(set(map(os.path.isabs, folders))) > 1:
+        return ", ".join(sorted(names))
+    endings = {"".join(Path(name).suffixes[-2:]) for name in names}
+    endings = endings if endings <= set(SUFFIXES) else {Path(name).suffix for name in names}
+    pattern = "*" + (endings.pop() if len(endings) == 1 else "")
+    if len(folders) == 1:
+        return os.path.join(folders.pop(), pattern)
+    return os.path.join(os.path.commonpath(folders), "**", pattern)
+
+
 def kind_of(path: str) -> str:
     """Return the format that a path's suffix names: ``"parquet"``, ``"csv"`` or ``"ipc"``."""
-    if _REMOTE.match(path):
-        path = urlsplit(path).path
-    kind = SUFFIXES.get("".join(Path(path).suffixes[-2:]).lower())
-    kind = kind or SUFFIXES.get(Path(path).suffix.lower())
+    plain = urlsplit(path).path if is_address(path) else path
+    kind = SUFFIXES.get("".join(Path(plain).suffixes[-2:]).lower())
+    kind = kind or SUFFIXES.get(Path(plain).suffix.lower())
     if kind is None:
-        raise ParameterError("data", path, "a path that ends in one of " + _ENDINGS)
+        raise ParameterError("data", shown_path(path), "a path that ends in one of " + _ENDINGS)
+    if kind == "avro" and is_address(path):
+        raise ParameterError("data", shown_path(path), "an Avro file on this machine", "copy it here first")
     return kind
 
 
@@ -125,7 +202,7 @@ def _name_local(path: str) -> list[NamedFile]:
         if os.path.basename(path) == "**":
             found = [name for name in found if not os.path.isdir(name)]
         if not found:
-            raise ParameterError("data", path, "a pattern that matches files")
+            raise FileError("data", path, "a pattern that matches files")
         for name in found:
             if os.path.isdir(name):
                 raise ParameterError(
@@ -141,9 +218,8 @@ def _walk(folder: str) -> list[str]:
     found, met = [], set()
     for place, folders, files in os.walk(folder, followlinks=True, onerror=_refuse_folder):
         if "_delta_log" in folders:
-            raise ParameterError(
-                "data", place, "a folder of plain files, not a Delta table", "write polars.scan_delta(path)"
-            )
+            mend = "give the table's folder alone" if place != folder else "give it alone"
+            raise ParameterError("data", place, "a folder of plain files, not a Delta table", mend)
         real = os.path.realpath(place)
         if real in met:
             raise ParameterError("data", place, "a folder that is met once", "does a link lead back?")
@@ -151,12 +227,12 @@ def _walk(folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         found += [os.path.join(place, name) for name in sorted(files) if name[0] not in "._"]
     if not found:
-        raise ParameterError("data", folder, "a folder that holds files")
+        raise FileError("data", folder, "a folder that holds files")
     return found
 
 
 def _refuse_folder(error: OSError) -> None:
-    raise ParameterError("data", error.filename, "a folder that can be read") from None
+    raise FileError("data", error.filename, "a folder that can be read") from None
 
 
 def _placed(paths: Sequence[str], root: str) -> list[NamedFile]:
@@ -171,23 +247,26 @@ def _placed(paths: Sequence[str], root: str) -> list[NamedFile]:
 
 def _name_objects(address: str) -> list[NamedFile]:
     """Return the objects that an address names; a pattern is matched by Polars, which lists the store."""
+    try:
+        place = urlsplit(address)
+    except ValueError:
+        raise ParameterError("data", shown_path(address), "the address of a file in a store") from None
     kind = kind_of(address)
-    place = urlsplit(address)
     if place.scheme.startswith("http") or not re.search(r"[*?[]", place.path):
         return [NamedFile(address)]
     if kind == "csv":
-        raise ParameterError("data", address, "the addresses of CSV files one by one", "give them as a list")
+        allowed = "the addresses of CSV files one by one"
+        raise ParameterError("data", shown_path(address), allowed, "give them as a list")
     scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
     try:
         # Footers tell how many rows there are; an object without any has none to add.
         rows = scan(address, include_file_paths="path").select(pl.col("path").unique(maintain_order=True))
-        found = rows.collect(engine="streaming")["path"].to_list()
+        found, reason = rows.collect(engine="streaming")["path"].to_list(), None
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ParameterError("data", address, f"a pattern that can be listed ({_reason(error)})") from None
+        found, reason = [], reason_of_reader(address, error)
+    # Out here no traceback holds the engine's report.
+    if reason is not None:
+        raise FileError("data", shown_path(address), f"a pattern that can be listed ({reason})")
     if not found:
-        raise ParameterError("data", address, "a pattern that matches files with rows")
+        raise FileError("data", shown_path(address), "a pattern that matches files with rows")
     return [NamedFile(path) for path in sorted(found)]
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120]

@@ -65,7 +65,8 @@ class GroupQuery:
     keys
         The key columns; none is one group of all rows.
     measures
-        Of the kinds ``"rows"``, ``"values"`` and ``"sum"``.
+        Of the kinds ``"rows"``, ``"units"``, ``"values"``, ``"sum"``, ``"matches"``, ``"product"`` and
+        ``"bins"``, of a single one.
     unit
         The column that names whose row it is; rows where it is null are dropped. None where each row is a unit: then
         nothing is bounded.

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpfast.accounting.privacy_unit import BOUND
+from dpfast.aggregation.expanding import expanded, gathered, refuse_many
 from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import without_engine_errors
 from dpfast.aggregation.keys import label_keys
@@ -27,11 +28,16 @@ _SALT_WORDS = 4
 
 def push_down(engine: Engine, grouping: Grouping, measures: Sequence[Measure]) -> PushedAggregation:
     """Check all that can be checked without reading a row; raises what `prepare` does."""
+    mend = 'ask for counts, sums and means, or let rows be read: engine="rows"'
     if any(measure.selects for measure in measures):
-        mend = 'ask for counts, sums and means, or let rows be read: engine="rows"'
         raise ParameterError(
             "queries", Shown("with quantiles or modes"), f"none that {engine.name} cannot compute", mend
         )
+    if any(measure.kind == "distinct" for measure in measures):
+        raise ParameterError(
+            "queries", Shown("with numbers of different values"), f"none that {engine.name} cannot compute", mend
+        )
+    refuse_many(measures, engine.name)
     columns = find_columns(engine.schema(), grouping, measures)
     if columns.public is not None:
         columns.public.refuse_duplicates()
@@ -95,11 +101,11 @@ class PushedAggregation(Private):
 
     def _query(self, salt: bytes) -> GroupQuery:
         if self.grouping.privacy_unit is None:
-            return GroupQuery(self.grouping.by, self.measures, where=self.grouping.where)
+            return GroupQuery(self.grouping.by, tuple(expanded(self.measures)), where=self.grouping.where)
         public = self.columns.public
         return GroupQuery(
             self.grouping.by,
-            self.measures,
+            tuple(expanded(self.measures)),
             self.grouping.privacy_unit,
             BOUND.read("max_groups", self.grouping.max_groups),
             BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
@@ -112,7 +118,7 @@ class PushedAggregation(Private):
         """Return the aggregates of an engine's answer."""
         frame = pl.DataFrame(table)
         keys = [f"key{i}" for i in range(len(self.columns.keys))]
-        numbers = ["units", *(f"measure{i}" for i in range(len(self.measures)))]
+        numbers = ["units", *(f"measure{i}" for i in range(len(expanded(self.measures))))]
         if set(frame.columns) != {*keys, *numbers}:
             raise DpfastError("the columns are not those that were asked for")
         frame = frame.select(
@@ -129,7 +135,8 @@ class PushedAggregation(Private):
             frame = join_to_keys(frame, public)
         elif frame.height == 0:
             frame = pl.DataFrame({name: np.zeros(1, np.int64) for name in numbers})
-        units, *measures = (frame[name].to_numpy() for name in numbers)
+        units, *figures = (frame[name].to_numpy() for name in numbers)
+        measures: list[Any] = gathered(self.measures, figures)
         if public is not None:
             return Aggregates(public.given, units if by_unit else None, measures)
         return Aggregates(label_keys(frame.select(keys), self.columns.keys), units, measures)

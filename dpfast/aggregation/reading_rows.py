@@ -13,7 +13,7 @@ from dpfast.aggregation.memory import room_for_rows
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.spilling import SpillFile, find_folder
-from dpfast.columns.tables import null_beyond_milliseconds
+from dpfast.columns.tables import null_beyond_milliseconds, rows_alone
 from dpfast.errors import DpfastError
 
 __all__ = ["BLOCK_ROWS", "Blocks", "KeptRows", "frame_of_blocks", "read_blocks"]
@@ -41,7 +41,7 @@ def frame_of_blocks(blocks: Blocks, schema: pl.Schema) -> pl.LazyFrame:
             found = block if rows is None else block.head(rows)
             rows = None if rows is None else rows - found.height
             found = found if predicate is None else found.filter(predicate)
-            yield found.select(wanted) if wanted else pl.DataFrame(height=found.height)
+            yield found.select(wanted) if wanted else rows_alone(found.height)
             if rows == 0:
                 return
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
-from dpfast.aggregation.grouped_points import Collector, GroupedPoints
+from dpfast.aggregation.grouped_points import Collector, GroupedPoints, count_different
 from dpfast.aggregation.scans import Source
 from dpfast.kernels.grouping.counting import add_to_slots, count_choices, count_slots, narrow_slots
 from dpfast.queries import Measure
@@ -23,6 +23,7 @@ _CACHE_BYTES = 1 << 22
 
 _STRETCH_ROWS = 1 << 21
 
+_MOST_CODES = 1 << 62
 _MOST_CELLS = 1 << 27
 """With more cells of (slot, candidate) the rows themselves are kept, which take 8 bytes each, and sorted by slot."""
 
@@ -97,8 +98,9 @@ Table: TypeAlias = "np.ndarray | Collector"
 class Scatter:
     """Add rows to one int64 table of ``slots + 1`` entries per contribution; the last entry is the trash.
 
-    Choices are counted in a table of a row for each slot, one number for each candidate. Points, of which quantiles are
-    drawn, are collected instead and sorted by slot at the end, and so are choices whose table would be too large.
+    Choices and bins are counted in a table of a row for each slot, one number for each candidate or bin. Points, of
+    which quantiles are drawn, are collected instead and sorted by slot at the end, and so are choices whose table would
+    be too large.
 
     Sums of integers do not depend on how threads share the rows.
 
@@ -142,8 +144,10 @@ class Scatter:
         joined = [_join(tables) for tables in by_contribution]
         return [
             # Both lengths in full: without keys there are no slots, and NumPy cannot infer the other from 0 cells.
-            table[:-1].reshape(self._slots, contribution.measure.points)
-            if contribution.measure.kind == "choices" and isinstance(table, np.ndarray)
+            count_different(table)
+            if contribution.measure.kind == "distinct" and isinstance(table, GroupedPoints)
+            else table[:-1].reshape(self._slots, contribution.measure.points)
+            if contribution.measure.kind in ("choices", "bins") and isinstance(table, np.ndarray)
             else table
             for table, contribution in zip(joined, self._contributions, strict=True)
         ]
@@ -153,6 +157,8 @@ class Scatter:
 
     def _new_table(self, measure: Measure) -> Table:
         cells = _width(measure) * self._slots
+        if measure.kind == "distinct":
+            return Collector(self._slots, _MOST_CODES)
         if measure.kind == "points" or (measure.kind == "choices" and cells > _MOST_CELLS):
             return Collector(self._slots, measure.points)
         return np.zeros(cells + 1, np.int64)
@@ -198,7 +204,7 @@ class Scatter:
             contribution.fill(block, f"value{place}", filled)
             if isinstance(table, Collector):
                 table.add(slots, filled)
-            elif contribution.measure.kind == "choices":
+            elif contribution.measure.kind in ("choices", "bins"):
                 count_choices(slots, filled, np.uint64(contribution.measure.points), table)
             else:
                 add_to_slots(slots, filled, table)
@@ -206,7 +212,7 @@ class Scatter:
 
 def _width(measure: Measure) -> int:
     """Return how many numbers a measure counts for each slot."""
-    return measure.points if measure.kind == "choices" else 1
+    return measure.points if measure.kind in ("choices", "bins") else 1
 
 
 def _join(tables: Sequence[Table]) -> np.ndarray | GroupedPoints:

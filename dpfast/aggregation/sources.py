@@ -10,10 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
 
+from dpfast.aggregation.addresses import shown_path
+from dpfast.aggregation.arrow_datasets import find_dataset
 from dpfast.aggregation.arrow_streams import ArrowStream
 from dpfast.aggregation.finding import find_database
+from dpfast.aggregation.lake_tables import open_table
 from dpfast.aggregation.lost_threads import refuse_lost_threads
-from dpfast.aggregation.paths import SUFFIXES, name_files
+from dpfast.aggregation.paths import ALLOWED, name_dataset, name_files, paths_of
 from dpfast.aggregation.protocols import Engine, is_engine, is_rows
 from dpfast.aggregation.scans import Source, scan_files
 from dpfast.arguments import Choice, Special
@@ -46,7 +49,6 @@ Schema: TypeAlias = Annotated[
 #: Who aggregates.
 AskedEngine: TypeAlias = Annotated[Literal["auto", "rows", "sql"], Choice(("auto", "rows", "sql"))]
 
-_ALLOWED = "a DataFrame, a LazyFrame, an Arrow table or stream, dpf.sql(...), or paths of " + ", ".join(SUFFIXES)
 _MASKED = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "boolean"}
 
 
@@ -75,9 +77,18 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
         A Polars DataFrame (what is added to it later does not count) or LazyFrame, a pyarrow Table or
         RecordBatch, a pandas DataFrame of columns whose dtype says what they hold (no ``object``; its index is
         left out), a path, a glob pattern, a folder, or a list of these: ``.parquet``, ``.csv`` (also ``.csv.gz``,
-        ``.csv.zst``), or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together are
-        of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment says
-        of its store; their changes are not noticed.
+        ``.csv.zst``), ``.avro``, or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together
+        are of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment
+        says of its store; their changes are not noticed, and no error, plan or ledger shows a user, password or
+        signature that stands in them. Polars before 2.0 decompresses a CSV file in memory.
+
+        A Delta table (a folder with ``_delta_log``, or an address such as ``delta+s3://bucket/table``) or an Iceberg
+        table (its ``.metadata.json``, or a folder with a ``version-hint.text``), which need ``dpfast[delta]`` or
+        ``dpfast[iceberg]``: the snapshot that is the newest now is read, whatever is written to the table after that.
+
+        A dataset of ``pyarrow.dataset``, whose files are checked as if they were given by their paths, or a scanner,
+        which is read once, with the memory that its own options take. Datasets of CSV and JSON, whose types depend on
+        the first rows, are refused.
 
         Anything with ``__arrow_c_stream__`` (readers of DuckDB and ADBC, cuDF): it is opened here, its rows are read
         when the plan runs, and once: where they are needed a second time, as for keys that are selected, those columns
@@ -134,9 +145,12 @@ def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto"
     refuse_lost_threads()
     if isinstance(data, Source):
         return data
-    files = name_files(data)
-    source: Source | Engine
-    if files is not None:
+    source: Source | Engine | None = open_table(data)
+    files = None if source is not None else name_files(data)
+    if source is not None:
+        if schema is not None:
+            raise ParameterError("schema", schema, "left out", "a table knows its dtypes")
+    elif files is not None:
         source = scan_files(files, schema)
     else:
         source = _supplied(data, engine)
@@ -183,20 +197,23 @@ def _in_memory(data: object) -> Source:
     if _is_from("pandas", data, "DataFrame"):
         _refuse_objects(data)
         return Source(frame_of_table(data))
+    dataset = sys.modules.get("pyarrow.dataset")
+    rows = None if dataset is None else find_dataset(data, dataset)
+    if rows is not None:
+        return Source.of_rows(rows, rows.pins)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, (type, pl.Series)):
         return Source.of_rows(ArrowStream(data))
     # What was meant as data may hold rows.
     given = Words(f"a {type(data).__name__}") if isinstance(data, (list, tuple, dict, bytes)) else data
-    raise ParameterError("data", given, _ALLOWED)
+    raise ParameterError("data", given, ALLOWED)
 
 
 def path_of(data: object) -> str | None:
-    """Return a path as the data's name; what is in memory has none."""
-    if isinstance(data, (str, os.PathLike)):
-        return os.fspath(data) if isinstance(os.fspath(data), str) else None
-    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
-        return ", ".join(str(os.fspath(path)) for path in data)
-    return None
+    """Return a path as the data's name, and several by one (`name_dataset`); what is in memory has none."""
+    paths = paths_of(data)
+    if paths is None:
+        return None
+    return shown_path(paths[0]) if isinstance(data, (str, os.PathLike)) else name_dataset(paths)
 
 
 def refuse_pattern(name: str) -> None:

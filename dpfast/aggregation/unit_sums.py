@@ -9,9 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.private import Private
+from dpfast.aggregation.scatter import Scatter
+from dpfast.kernels.grouping.bounding import count_unit_rows, sort_by_unit
+from dpfast.kernels.grouping.pairing import number_pairs
 
-__all__ = ["UnitSums", "number_pairs"]
+__all__ = ["UnitSums", "sum_pairs"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,38 +25,62 @@ class UnitSums(Private):
 
     Attributes
     ----------
-    units : int64, groups : int32
+    units, groups : int32
         One of each for every pair; no pair twice.
     figures : int64
         One array for each measure, in order.
     number
-        All units are below this.
+        All units are below this, and each of these has a pair: whoever counts units counts no one who is not there.
 
     """
 
-    units: NDArray[np.int64]
+    units: NDArray[np.int32]
     groups: NDArray[np.int32]
     figures: Sequence[NDArray[np.int64]]
     number: int
 
 
-def number_pairs(pairs: pl.DataFrame, groups: NDArray[np.int32], measures: int) -> UnitSums:
-    """Return the figures of pairs that have a group and a unit.
+def sum_pairs(
+    units: NDArray[np.int32],
+    number: int,
+    groups: NDArray[np.int32],
+    keys: int,
+    values: pl.DataFrame,
+    contributions: Sequence[Contribution],
+) -> UnitSums:
+    """Return the figures of all pairs.
 
     Parameters
     ----------
-    pairs
-        The columns ``unit`` and ``measure0``, ``measure1``, and so on, a row a pair.
-    groups
-        Of each pair, -1 for none.
-    measures
-        How many there are.
+    units, number, groups, keys
+        Each row's unit, below ``number``, and group, below ``keys``; -1 for none: such rows are left out.
+    values, contributions
+        What rows add, and the columns that this is read from.
 
     """
-    figures = [f"measure{i}" for i in range(measures)]
-    pairs = pairs.with_columns(group=pl.Series(groups)).filter(pl.col("unit").is_not_null() & (pl.col("group") >= 0))
-    # Once more: two values of a key may have one public key. A pair that stood twice would seem shorter than it is.
-    pairs = pairs.group_by("unit", "group").agg(pl.col(figures).sum())
-    units = pairs["unit"].to_physical().rank("dense").cast(pl.Int64).to_numpy() - 1
-    sums = [pairs[name].to_numpy() for name in figures]
-    return UnitSums(units, pairs["group"].to_numpy(), sums, int(units.max(initial=-1)) + 1)
+    starts = np.zeros(number + 1, np.int64)
+    count_unit_rows(units, groups, starts)
+    np.cumsum(starts, out=starts)
+    kept = int(starts[-1])
+    sorted_groups, sorted_rows = np.empty(kept, np.int32), np.empty(kept, np.int64)
+    sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, sorted_rows)
+    # A row without a pair has the number -1, as uint64 beyond all others: the trash of a scatter.
+    pairs, last_unit, last_pair = (
+        np.full(len(units), -1, np.int64),
+        np.full(keys, -1, np.int32),
+        np.empty(keys, np.int64),
+    )
+    pair_units, pair_groups, rows = np.empty(kept, np.int32), np.empty(kept, np.int32), np.empty(kept, np.int64)
+    found = number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs, pair_units, pair_groups, rows)
+
+    def slots_of(block: Block) -> np.ndarray:
+        return pairs[block.start : block.stop].view(np.uint64)
+
+    figures = [rows[:found] for _ in contributions]
+    # Of rows alone there is nothing to read; of none, a scatter has no tables.
+    if len(units) and any(contribution.way != "rows" for contribution in contributions):
+        scatter = Scatter(found, slots_of, contributions)
+        scatter.add(values)
+        figures = [np.asarray(table)[:found] for table in scatter.tables()]
+    pair_units, pair_groups = pair_units[:found], pair_groups[:found]
+    return UnitSums(pair_units, pair_groups, figures, int(pair_units.max(initial=-1)) + 1)

@@ -63,6 +63,9 @@ class Membership:
         found = f"{self.true_positives:.1%} of {self.members.size:,} members found"
         return f"{found}, and {self.false_positives:.1%} of {self.outsiders.size:,} others taken for members"
 
+    def __repr__(self) -> str:
+        return f"Membership({self.explain()})"
+
 
 def membership_scores(
     released: Annotated[ArrayLike, _MARGINALS], population: Annotated[ArrayLike, _POPULATION], people: Table

@@ -80,6 +80,9 @@ class Reconstruction:
             f" of {self.noise:.3g}; guessing is right for {self.guessing:.1%}"
         )
 
+    def __repr__(self) -> str:
+        return f"Reconstruction({self.explain()})"
+
 
 def reconstruction(
     mechanism: Mechanism,

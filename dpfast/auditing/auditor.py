@@ -11,13 +11,14 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import numpy as np
 
 from dpfast.arguments import Flag, Number, Real, Special, Whole, is_numeric
+from dpfast.auditing.batches import form_of_batch
 from dpfast.auditing.classifier import classifier_score
 from dpfast.auditing.events import Claim, Event, Parts, chosen_event, events_of_categories, events_of_numbers
 from dpfast.auditing.exactly import CALLABLE, INPUT
 from dpfast.auditing.features import Feature, features_of
 from dpfast.auditing.laws import CLAIMED_DELTA, CLAIMED_EPSILON, ClaimedDelta, ClaimedEpsilon, read_exactly
 from dpfast.auditing.limits import lower_limit, upper_limit
-from dpfast.auditing.outputs import Columns, form_of_batch, read_columns
+from dpfast.auditing.outputs import Columns, read_columns
 from dpfast.auditing.result import Audit
 from dpfast.auditing.sampling import Progress, draw_outputs
 from dpfast.errors import ParameterError
@@ -107,8 +108,9 @@ def audit(
     either input; remainders of whole numbers; sums, squares and extremes of several numbers, and the score of a
     logistic regression on all of them; types, shapes, dtypes and names; errors, NaN, infinities and -0.0. Of an output
     with many numbers, 512 or fewer have events of their own: those that tell most in the first quarter of the outputs.
-    A batch has one type and one dtype; where those of two inputs differ, ``mechanism(x, 1)`` is called 2,000 times for
-    each, so that these calls are independent too.
+    A batch has one type and one dtype, shape and set of names; where those of two inputs differ, what both have is
+    compared as numbers of one type, and ``mechanism(x, 1)`` is called 2,000 times for each to compare the rest, so that
+    these calls are independent too.
 
     References
     ----------

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["Raised", "as_float", "frame_columns", "leaves"]
+__all__ = ["Raised", "as_float", "frame_columns", "is_missing", "leaves"]
 
 _PLAIN = (str, bytes, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 #: Parts of parts are looked at so far down.
@@ -52,8 +52,8 @@ def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
         yield f"{path}.type", _named(value)
     if kind is float or kind is int:
         yield path, value
-    elif value is None:
-        yield path, "None"
+    elif is_missing(value):
+        yield path, str(value)
     elif kind is str:
         yield path, repr(value)
     elif isinstance(value, (bool, np.bool_)):
@@ -83,6 +83,11 @@ def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
         yield f"{path}.length", f"{len(value)} values"
     else:
         yield from leaves(_taken_apart(value), path, depth)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether something is None, or one of the values of pandas that stand for it."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _named(value: Any) -> str:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.auditing.batches import of_one_form, rows_of_batch
 from dpfast.auditing.leaves import Raised, as_float, frame_columns, leaves
 from dpfast.auditing.places import TOTALS, most_places, telling, telling_paths, totals, totals_of_one
 
-__all__ = ["Category", "Columns", "Numbers", "form_of_batch", "read_columns"]
+__all__ = ["Category", "Columns", "Numbers", "read_columns"]
 
 #: Outputs as a whole are compared in pieces of so many bytes.
 _PIECE = 2**24
@@ -93,11 +94,12 @@ def read_columns(first: Any, second: Any) -> Columns:
         An output is of a type that cannot be taken apart.
 
     """
+    first, second = of_one_form(first, second)
     batches = [_as_arrays(one) for one in (first, second)]
     if batches[0] is not None and batches[1] is not None and _fit(batches[0][0], batches[1][0]):
         odd = np.concatenate([batches[0][1], batches[1][1]])
         return _of_arrays(batches[0][0], batches[1][0], odd)
-    rows = [*_as_rows(first), *_as_rows(second)]
+    rows = [*rows_of_batch(first), *rows_of_batch(second)]
     simple = _as_array(rows)
     if simple is not None:
         array, odd = simple
@@ -151,6 +153,9 @@ def _as_arrays(batch: Any) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]] 
             return None
         odd |= nulls
         if nulls.any():
+            known = column.drop_nulls() if hasattr(column, "drop_nulls") else column.dropna()
+            if known.to_numpy().dtype.kind not in "biuf":
+                return None
             column = column.fill_null(0) if hasattr(column, "fill_null") else column.fillna(0)
         array = column.to_numpy()
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
@@ -165,37 +170,6 @@ def _fit(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> boo
     ]
 
 
-def form_of_batch(batch: Any) -> str:
-    """Return the type of a batch, and the dtypes and names that all its outputs share."""
-    kind = f"{type(batch).__module__}.{type(batch).__qualname__}"
-    columns = frame_columns(batch)
-    if columns is not None:
-        return f"{kind} of " + ", ".join(f"{name}: {column.dtype}" for name, column in columns.items())
-    kinds = [str(getattr(batch, name)) for name in ("dtype", "type") if hasattr(batch, name)]
-    shape = getattr(batch, "shape", (0,))[1:]
-    return " of ".join([kind, *kinds[:1], *([f"shape {shape}"] if shape else [])])
-
-
-def _as_rows(batch: Any) -> list[Any]:
-    """Return the outputs of a batch one by one.
-
-    Of an array they are numbers of Python: its type is that of all of them together, and is no property of each.
-    """
-    if isinstance(batch, np.ndarray) and not isinstance(batch, np.ma.MaskedArray) and batch.dtype.kind in "biufc":
-        return list(batch.tolist())
-    columns = frame_columns(batch)
-    if columns is not None:
-        names, lists = (
-            list(columns),
-            [column.to_list() if hasattr(column, "to_list") else list(column) for column in columns.values()],
-        )
-        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
-    for name in ("to_list", "to_pylist"):  # columns of Polars and pandas, of PyArrow
-        if hasattr(batch, name):
-            return list(getattr(batch, name)())
-    return list(batch)
-
-
 def _of_arrays(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]], odd: NDArray[np.bool_]) -> Columns:
     """Return columns of outputs that are numbers, or arrays of one shape, but for those that do not fit."""
     joined = {name: np.concatenate([first[name], second[name]]) for name in first}
@@ -203,7 +177,7 @@ def _of_arrays(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]], 
     flat = [np.ascontiguousarray(array.reshape(odd.size, -1)) for array in joined.values()]
     half = odd.size // 2
     # A quarter of either side teaches, as in `dpfast.auditing.events.Parts`.
-    taught = slice(0, half // 2), slice(half, half + half // 2)
+    taught = slice(0, half // 4), slice(half, half + half // 4)
     told = [telling(table, taught) for table in flat if table.shape[1]]
     shown = _most_telling([one for one, _ in told], most_places(odd.size))
     wide = [(name, array, table) for (name, array), table in zip(joined.items(), flat, strict=True) if table.shape[1]]

@@ -32,9 +32,10 @@ __all__ = ["OWN_TOP", "draw_groups"]
 
 _LONGEST_LABEL = 42
 _LONGEST_ROW_OF_NAMES = 90
-TOP = Whole(1, 500)
+_MOST = 500
+TOP = Whole(1, _MOST)
 OWN_TOP = replace(TOP, optional=True)
-_ROW_HEIGHT, _MARGIN_HEIGHT = 0.27, 1.75
+_ROW_HEIGHT, _MARGIN_HEIGHT = 0.27, 1.9
 
 
 def draw_groups(
@@ -115,7 +116,9 @@ def draw_groups(
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
     drawn = "most common values" if candidates else "quantiles"
-    footnote(figure, _drawn_from(groups, shown, scale if known else None, drawn))
+    chosen = "first" if candidates is not None else "with the least noise" if varies else "largest"
+    which = _which(groups, shown.height, chosen)
+    footnote(figure, _drawn_from(which, shown, scale if known else None, drawn))
     save(figure, path)
     return figure
 
@@ -169,13 +172,20 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
 
 
-def _drawn_from(groups: int, shown: pl.DataFrame, scale: str | None, drawn: str) -> str:
+def _which(groups: int, shown: int, chosen: str) -> str:
+    """Say which groups are shown, and how to see the others; ``chosen`` says which come first."""
+    if shown == groups:
+        return f"{groups:,} groups."
+    others = f"release.plot(top={groups}) shows all" if groups <= _MOST else f"top= may be up to {_MOST}"
+    return f"The {shown:,} {chosen} of {groups:,} released groups; {others}."
+
+
+def _drawn_from(which: str, shown: pl.DataFrame, scale: str | None, drawn: str) -> str:
     if not shown.height:
         return "Differentially private: keys of few units are not shown."
-    which = f"{shown.height:,} of {groups:,} released groups" if shown.height < groups else f"{groups:,} groups"
     if scale is None:
-        return f"Differentially private: {drawn} drawn by the exponential mechanism. {which}."
+        return f"Differentially private: {drawn} drawn by the exponential mechanism.\n{which}"
     scales = shown[scale]
     low, high = float(scales.min()), float(scales.max())  # type: ignore[arg-type]
     size = f"{low:,.3g}" if low == high else f"{low:,.3g} to {high:,.3g}"
-    return f"Differentially private: noise of scale {size}; whiskers are 95% intervals of the noise. {which}."
+    return f"Differentially private: noise of scale {size}; whiskers are 95% intervals of the noise.\n{which}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.files import read_typed_table
 from dpfast.cli.ledgers import existing, shown_path
 from dpfast.cli.options import Destination, destination_options
@@ -54,6 +55,7 @@ _AMOUNT: dict[str, Any] = {"metavar": "COLUMN|NUMBER", "type": _column_or_number
 @click.option("--missing", type=float, default=0.0, show_default=True, help="What a null or NaN counts as.")
 @click.option("--name", default="answer", show_default=True, help="What the new columns are called.")
 @destination_options("answers")
+@JSON
 def answer(queries: str, **given: Any) -> None:
     """Answer QUERIES, a Parquet or Arrow file with one query a row, once, and charge the ledger for them.
 
@@ -76,6 +78,11 @@ def answered_once(ask: Callable[[Ledger], pl.DataFrame], destination: Destinatio
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is charged from here on is written first
         answered = ask(opened)
         outputs.save_frame(answered, "the answers were charged, and are")
-    if outputs.frame is not None:
-        paid = f"charged {shown_path(destination.ledger)}; left: {opened.remaining}"
-        click.echo(f"wrote {destination.out}: {answered.height:,} answers; {paid}")
+    place = shown_path(destination.ledger)
+    if wants_document():
+        content = {"out": destination.out, "rows": answered.height, "columns": answered.columns}
+        write_document(**content, ledger=ledger_facts(opened, place))
+        return
+    paid = f"charged {place}; left: {opened.remaining}"
+    written = f"wrote {destination.out}: " if outputs.frame is not None else ""
+    say(f"{written}{answered.height:,} answers; {paid}", err=outputs.frame is None)

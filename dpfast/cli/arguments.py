@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.errors import CommandError, shortened
-from dpfast.cli.files import CSV_SUFFIXES, read_keys, read_schema
+from dpfast.cli.errors import CommandError, shortened, tell
+from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.filters import read_filters
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, PrivacyUnitWarning
 
 if TYPE_CHECKING:
     from dpfast.aggregation.keys import KeyEntry
@@ -37,7 +38,6 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
         Something on the command line does not serve.
 
     """
-    import dpfast as dpf
     from dpfast.aggregation.sources import open_source
 
     if given["epsilon"] is None and given["rho"] is None:
@@ -45,22 +45,21 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
     schema = read_schema(given["schema"])
     casts = read_schema(",".join(given["cast"]) or None, "--cast") or {}
     by = _read_by(given["by"], given["bins"])
+    dataset = dataset_name(given["files"], given["dataset"])
     where = read_filters(given["where"])
-    has_csv = any(path.lower().endswith(CSV_SUFFIXES) for path in given["files"])
-    asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | read_queries(given, schema, casts)
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
-    keys_use_schema = keys is not None and given["keys"].lower().endswith(CSV_SUFFIXES)
-    declared = None if keys_use_schema and not has_csv else schema
+    keys_use_schema = keys is not None and is_csv(given["keys"])
+    declared = None if keys_use_schema and not any(map(is_csv, given["files"])) else schema
     try:
-        data: Any = list(given["files"])
-        if casts:
-            data, declared = open_source(data, schema=declared).cast(casts), None
-        return dpf.plan(
+        data, declared = take_data(given["files"], declared, casts)
+        asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN}
+        asked |= read_queries(given, lambda: open_source(data, schema=declared).schema())
+        plan = _plan(
             data,
             by,
             split=_read_split(given["split"]),
             keys=keys,
-            dataset=dataset_name(given["files"], given["dataset"]),
+            dataset=dataset,
             schema=declared,
             where=where,
             **asked,
@@ -72,6 +71,21 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
             raise
         # What the library would have written instead is no option of a shell.
         raise CommandError(f"--{str(error).rpartition(';')[0]}; {_SPLIT_MEND}") from None
+    if given["privacy_unit"] is None:
+        tell(f"{_NO_UNIT}; name the column that says whose row it is: --unit COLUMN, or say --unit row")
+    return plan
+
+
+_NO_UNIT = "without --unit each row is a privacy unit, and whoever has several rows is protected for each of them alone"
+
+
+def _plan(*arguments: Any, **asked: Any) -> Plan:
+    """Plan, and leave the warning about the unit to the shell's own line."""
+    import dpfast as dpf
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyUnitWarning)
+        return dpf.plan(*arguments, **asked)
 
 
 _SPLIT_MEND = "write for example --split count=1,fare_sum=3"

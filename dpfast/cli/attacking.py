@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpfast.cli.documents import JSON, wants_document, write_document
 from dpfast.cli.errors import CommandError
 from dpfast.cli.files import read_schema
 from dpfast.cli.options import FILES, SCHEMA
@@ -38,6 +39,7 @@ _ANSWERS_A_RECORD = 4
 @SCHEMA
 @click.option("--plot", metavar="FILE", help="Draw the share recovered against the noise: .png, .svg or .pdf.")
 @click.option("--overwrite", is_flag=True, help="Replace --plot if it exists.")
+@JSON
 def attack(
     files: tuple[str, ...],
     column: str,
@@ -61,13 +63,17 @@ def attack(
         with Progress() as progress:
             progress("attacking")
             found = [_attacked(bits, factor * math.sqrt(bits.size)) for factor in _FACTORS]
-        _show(bits.size, found)
+        if not wants_document():
+            _show(bits.size, found)
         if target is not None:
             from dpfast.charts import draw_recovery
 
             scales, shares = [scale for scale, _ in found], [one.recovered for _, one in found]
             target.save(lambda part: draw_recovery(scales, shares, found[0][1].guessing, bits.size, part))
-            click.echo(f"wrote {plot}")
+            if not wants_document():
+                click.echo(f"wrote {plot}")
+        if wants_document():
+            _write(bits.size, found, plot)
     finally:
         if target is not None:
             target.discard()
@@ -107,6 +113,15 @@ def _attacked(bits: NDArray[np.uint8], scale: float) -> tuple[float, Reconstruct
     import dpfast as dpf
 
     return scale, dpf.attacks.reconstruction(lambda counts: dpf.laplace(counts, scale), bits)
+
+
+def _write(records: int, found: list[tuple[float, Reconstruction]], plot: str | None) -> None:
+    answers, guessing = found[0][1].queries, found[0][1].guessing
+    attacks = [
+        {"scale": scale, "epsilon_of_one": 1 / scale, "epsilon_of_all": answers / scale, "recovered": one.recovered}
+        for scale, one in found
+    ]
+    write_document(records=records, answers=answers, guessing=guessing, attacks=attacks, plot=plot)
 
 
 def _show(records: int, found: list[tuple[float, Reconstruction]]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from dpfast.cli.documents import JSON, wants_document, write_document
 from dpfast.cli.errors import CommandError, ExitCode, shortened
 from dpfast.cli.output import FRAME_SUFFIXES, Target, write_frame
 from dpfast.cli.terminal import Progress
@@ -52,6 +53,7 @@ _MEND = "write for example my_module:my_function or path/to/file.py:my_function"
 )
 @click.option("--out", metavar="FILE", help="Also write the figures: .parquet, .csv, .arrow, .json or .ndjson.")
 @click.option("--overwrite", is_flag=True, help="Replace --out if it exists.")
+@JSON
 def audit(
     function: str,
     x: str,
@@ -79,10 +81,14 @@ def audit(
             named = dict(map(_read_setting, settings))
             mechanism = functools.partial(_fitting(_found(function), named, batched=given["batched"]), **named)
             found = _audited(lambda: dpf.audit(mechanism, one, other, progress=tell, **given))
-        click.echo(found.explain())
+        if not wants_document():
+            click.echo(found.explain())
         if target is not None:
             target.save(lambda part: write_frame(found.to_frame(), part))
-            click.echo(f"wrote {out}")
+            if not wants_document():
+                click.echo(f"wrote {out}")
+        if wants_document():
+            write_document(passed=found.passed, out=out, figures=found.to_frame().to_dicts(), text=found.explain())
     finally:
         if target is not None:
             target.discard()

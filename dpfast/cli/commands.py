@@ -18,6 +18,7 @@ from dpfast.cli.answering import answer
 from dpfast.cli.arguments import draw_plan
 from dpfast.cli.attacking import attack
 from dpfast.cli.auditing import audit
+from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
 from dpfast.cli.options import (
@@ -38,7 +39,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
-from dpfast.cli.terminal import replace_closed_streams
+from dpfast.cli.terminal import replace_closed_streams, until_readers_leave
 from dpfast.errors import DpfastError
 
 __all__ = ["main"]
@@ -53,17 +54,18 @@ class _Commands(click.Group):
         extra["standalone_mode"] = False
         code: Any = ExitCode.DONE
         handler = signal.getsignal(signal.SIGINT)
-        try:
-            code = super().main(args, "dpfast", **extra)
-        except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)
-            code = ExitCode.USAGE
-        except (click.UsageError, click.Abort, KeyboardInterrupt, DpfastError, OSError, MemoryError) as error:
-            tell(described(error))
-            code = exit_code(error)
-        finally:
-            with suppress(ValueError):  # not in the main thread, where nothing was changed
-                signal.signal(signal.SIGINT, handler)
+        with until_readers_leave():
+            try:
+                code = super().main(args, "dpfast", **extra)
+            except click.exceptions.NoArgsIsHelpError as error:
+                click.echo(error.format_message(), err=True)
+                code = ExitCode.USAGE
+            except (click.UsageError, click.Abort, KeyboardInterrupt, DpfastError, OSError, MemoryError) as error:
+                tell(described(error))
+                code = exit_code(error)
+            finally:
+                with suppress(ValueError):  # not in the main thread, where nothing was changed
+                    signal.signal(signal.SIGINT, handler)
         sys.exit(int(code) if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -77,8 +79,8 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done, 1 a claim is refuted, 2 usage or parameters, 3 budget too small, 4 files or ledger, "
-    "130 interrupted.",
+    epilog="Every command takes --json. Exit codes: 0 done, 1 a claim is refuted, 2 usage or parameters, 3 budget too "
+    "small, 4 files or ledger, 130 interrupted.",
 )
 @click.version_option(package_name="dpfast", prog_name="dpfast", message="%(prog)s %(version)s")
 def main() -> None:
@@ -89,8 +91,10 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}"
-    return click.option(f"--{kind}", f"{kind}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable.")
+    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    return click.option(
+        f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
+    )
 
 
 _release_options = combined(
@@ -117,13 +121,29 @@ _release_options = combined(
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
+    click.option("--units", is_flag=False, flag_value="units", metavar="[NAME]", help="Ask for the number of units."),
+    _query("variance", "LOW:HIGH", "a variance"),
+    _query("std", "LOW:HIGH", "a standard deviation"),
+    _query("covariance", "LOW:HIGH:OTHER:LOW:HIGH", "a covariance of two columns"),
+    _query(
+        "proportion",
+        "TEST:VALUE",
+        "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
+        "Booleans, COLUMN alone asks for those that are true",
+    ),
+    _query("count-distinct", "", "the number of different values"),
+    _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
+    _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
+    _query("cdf", "POINT,...", "the part of values at or below each point"),
+    _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),
+    _query("maximum", "LOW:HIGH", "a high quantile in place of the maximum"),
     _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
     _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
     click.option(
         "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
     ),
     click.option(
-        "--unit", "privacy_unit", metavar="COLUMN", help="Whose privacy is kept; by default, each row is a unit."
+        "--unit", "privacy_unit", metavar="COLUMN|row", help="Whose privacy is kept; row where each row is a unit."
     ),
     click.option(
         "--max-groups",
@@ -162,6 +182,14 @@ _release_options = combined(
         metavar="RULE",
         help="How epsilon is shared: even, optimal (least total variance), NAME=WEIGHT,... or optimal:NAME=WEIGHT,...",
     ),
+    click.option(
+        "--plot-groups",
+        type=click.IntRange(1, 500),
+        default=30,
+        show_default=True,
+        metavar="N",
+        help="How many groups --plot shows.",
+    ),
     click.option("--population", type=int, metavar="N", help="The public number of units, to judge delta and keys by."),
     DATASET,
     SCHEMA,
@@ -177,16 +205,18 @@ _release_options = combined(
 )
 @_release_options
 @destination_options("release", plot="the first query")
+@JSON
 def release(**given: Any) -> None:
     """Release statistics of FILES by group, once, and charge the ledger for them.
 
+    FILES - is CSV on standard input, which is read once.
     Mistakes in the arguments, the ledger or the output are found before the charge. A charge is never given back.
     """
     destination = Destination.taken(given)
     with Outputs(destination, keep=(*given["files"], given["keys"] or "")) as outputs:
         plan = draw_plan(given)
         account = open_or_create(destination, dataset_name(given["files"], given["dataset"]))
-        release_to(plan, account, shown_path(destination.ledger), outputs)
+        release_to(plan, account, shown_path(destination.ledger), outputs, top=given["plot_groups"])
 
 
 @main.command(
@@ -197,6 +227,7 @@ def release(**given: Any) -> None:
 )
 @_release_options
 @destination_options("release", plot="the first query", required=False)
+@JSON
 def explain(**given: Any) -> None:
     """Show what `dpfast release` with the same arguments would do.
 
@@ -218,6 +249,7 @@ def explain(**given: Any) -> None:
     metavar="FOLDER",
     help="Only write the tables that README works with to this folder.",
 )
+@JSON
 def demo(out: Path, epsilon: float, data: Path | None) -> None:
     """Release 336,776 real flights by carrier and destination, beside the true values.
 

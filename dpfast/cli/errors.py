@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import click
 
-from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, LedgerError, ParameterError
+from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, FileError, LedgerError, ParameterError
 
 __all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "reason_of", "shortened", "tell"]
 
@@ -62,7 +62,7 @@ def exit_code(error: BaseException) -> ExitCode:
         return error.code
     if isinstance(error, BudgetExceededError):
         return ExitCode.BUDGET
-    if isinstance(error, (LedgerError, OSError, MemoryError)):
+    if isinstance(error, (LedgerError, FileError, OSError, MemoryError)):
         return ExitCode.FILES
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return ExitCode.INTERRUPTED

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, FileTroubleError, shortened
+from dpfast.cli.options import STANDARD_INPUT
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CSV_SUFFIXES", "FILE_SUFFIXES", "check_file", "read_keys", "read_schema", "read_typed_table"]
+__all__ = [
+    "CSV_SUFFIXES",
+    "FILE_SUFFIXES",
+    "check_file",
+    "is_csv",
+    "read_keys",
+    "read_schema",
+    "read_typed_table",
+    "take_data",
+]
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
 _TYPED_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
-FILE_SUFFIXES = (*CSV_SUFFIXES, *_TYPED_SUFFIXES)
+FILE_SUFFIXES = (*CSV_SUFFIXES, *_TYPED_SUFFIXES, ".avro")
+
+
+def is_csv(path: str) -> bool:
+    """Return whether a path is of CSV, or stands for standard input."""
+    return path == STANDARD_INPUT or path.lower().endswith(CSV_SUFFIXES)
+
+
+def take_data(
+    files: Sequence[str], schema: dict[str, Any] | None, casts: dict[str, Any] | None = None
+) -> tuple[Any, dict[str, Any] | None]:
+    """Return the data that FILES name, with columns cast, and the dtypes that must be given beside them."""
+    if casts:
+        from dpfast.aggregation.sources import open_source
+
+        data, declared = take_data(files, schema)
+        return open_source(data, schema=declared).cast(casts), None
+    if STANDARD_INPUT not in files:
+        return list(files), schema
+    if len(files) > 1:
+        raise CommandError("FILES - is CSV on standard input, which is read alone; leave out - or the other files")
+    if sys.stdin is None or sys.stdin.closed:
+        raise FileTroubleError("there is no standard input to read; give a file")
+    from dpfast.aggregation.csv_streams import CsvStream
+
+    return CsvStream(sys.stdin.buffer, schema), None
 
 
 def check_file(path: str, option: str, *others: str, kinds: str = "a Parquet or Arrow file") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpfast.cli.documents import JSON, ledger_facts, wants_document, write_document
 from dpfast.cli.errors import CommandError, FileTroubleError
 from dpfast.cli.options import choice
 from dpfast.errors import LedgerError, ParameterError
@@ -36,8 +37,9 @@ def ledger() -> None:
 )
 @click.option("--conversion-delta", type=float, help="For all but basic: the part of delta that converts.  [half]")
 @click.option("--dataset", metavar="NAME", help="The only data it may be charged for.")
-@click.option("--unit", metavar="COLUMN", help="The only privacy unit that it may be charged for.")
+@click.option("--unit", metavar="COLUMN|row", help="The only privacy unit that it may be charged for.")
 @click.option("--neighbors", type=click.Choice(["add_remove", "replace"]), help="The only neighbour relation.")
+@JSON
 def create(path: str, epsilon: float | None, delta: float, accountant: str, unit: str | None, **given: Any) -> None:
     """Create a ledger with a budget.
 
@@ -50,21 +52,34 @@ def create(path: str, epsilon: float | None, delta: float, accountant: str, unit
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     if is_there(path):
         raise FileTroubleError(f"{shown_path(path)!r} exists; give another name, or see dpfast ledger show")
-    privacy_unit = None if unit is None else f"column:{unit}"
+    privacy_unit = unit if unit in (None, "row") else f"column:{unit}"
     made = Ledger.open(path, epsilon, delta, accountant=accountant, privacy_unit=privacy_unit, **given)
     _close_at_the_end(made)
+    if wants_document():
+        write_document(ledger=ledger_facts(made, shown_path(path)))
+        return
     click.echo(f"created {shown_path(path)}: {made.total} ({accountant})")
 
 
 @ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
 @click.argument("path")
 @_HEAD
+@JSON
 def show(path: str, expect_head: str | None) -> None:
     """Show a ledger's budget, what is spent and left, what it is about, and its entries."""
     from dpfast.cli.terminal import console, print_table
 
     opened = existing(path, expect_head)
     about, history = opened.identity, opened.history()
+    if wants_document():
+        write_document(
+            ledger=ledger_facts(opened, shown_path(path), head=str(opened.head)),
+            dataset=about.dataset,
+            privacy_unit=about.privacy_unit,
+            neighbors=about.neighbors,
+            entries=history.to_dicts(),
+        )
+        return
     unfixed = "fixed by the first release"
     lines = {
         "ledger": shown_path(path),
@@ -98,6 +113,7 @@ def show(path: str, expect_head: str | None) -> None:
 @click.argument("path")
 @click.option("--delta", type=float, help="Where to read the accountants' curves.  [the ledger's delta]")
 @click.option("--allotment", metavar="NAME", help="Report on this allotment.")
+@JSON
 def report(path: str, delta: float | None, allotment: str | None) -> None:
     """Say what was spent, by every accountant that applies, and which figures are guarantees."""
     from dpfast.cli.terminal import print_table
@@ -105,9 +121,13 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
     opened = existing(path)
     if allotment is not None:
         opened = opened.allotment(allotment)
+    found = opened.report(delta)
+    if wants_document():
+        write_document(ledger=ledger_facts(opened, shown_path(path)), allotment=allotment, figures=found.to_dicts())
+        return
     rows = [
         (accountant, "-" if epsilon is None else f"{epsilon:.6g}", "yes" if holds else "no", note)
-        for accountant, epsilon, holds, note in opened.report(delta).iter_rows()
+        for accountant, epsilon, holds, note in found.iter_rows()
     ]
     print_table(("accountant", "epsilon", "guarantee", "note"), rows, left=1)
 
@@ -115,11 +135,15 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
 @ledger.command(epilog="\b\nExample:\n  dpfast ledger verify ledger.db --expect-head DIGEST")
 @click.argument("path")
 @_HEAD
+@JSON
 def verify(path: str, expect_head: str | None) -> None:
     """Read a ledger in full, check every seal and add every charge up again."""
     opened = existing(path, expect_head)
     opened.verify()
     charges = int(opened.history()["count"].sum())
+    if wants_document():
+        write_document(ledger=ledger_facts(opened, shown_path(path), head=str(opened.head)), charges=charges)
+        return
     click.echo(f"{shown_path(path)} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
 
 

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from dpfast.cli.errors import CommandError
+
 __all__ = [
     "DATASET",
     "EPSILON",
@@ -17,6 +19,7 @@ __all__ = [
     "NEIGHBORS",
     "RHO",
     "SCHEMA",
+    "STANDARD_INPUT",
     "Destination",
     "choice",
     "combined",
@@ -48,13 +51,19 @@ class _Limit(click.ParamType):  # type: ignore[type-arg]  # generic in later ver
 
 
 LIMIT = _Limit()
+#: What stands for CSV on standard input.
+STANDARD_INPUT = "-"
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILES...")
 EPSILON = click.option("--epsilon", type=float, help="The privacy loss of the whole release.")
 RHO = click.option("--rho", type=float, help="The same in rho, for a ledger that adds up rho.")
 NEIGHBORS = choice(
     "--neighbors", "add_remove", "replace", text="How neighbouring data differ: by one unit more, or one replaced."
 )
-DATASET = click.option("--dataset", metavar="NAME", help="The data's name in the ledger.  [default: FILES]")
+DATASET = click.option(
+    "--dataset",
+    metavar="NAME",
+    help="The data's name in the ledger.  [default: the file, of several FOLDER/*.parquet; none for -]",
+)
 SCHEMA = click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used.")
 
 
@@ -99,5 +108,12 @@ def combined(*declared: Callable[[_Command], _Command]) -> Callable[[_Command], 
 
 
 def dataset_name(files: tuple[str, ...], dataset: str | None) -> str:
-    """Return the name under which the ledger knows the data: by default the files as they were written."""
-    return ", ".join(files) if dataset is None else dataset
+    """Return the name under which the ledger knows the data: by default the files', whoever expands a pattern."""
+    if dataset is not None:
+        return dataset
+    if STANDARD_INPUT in files:
+        mend = "write for example --dataset flights"
+        raise CommandError(f"--dataset is needed where the data come on standard input; {mend}")
+    from dpfast.aggregation.paths import name_dataset
+
+    return name_dataset(files)

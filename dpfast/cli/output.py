@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
-from dpfast.cli.terminal import is_closed
+from dpfast.cli.documents import refuse_two_outputs
+from dpfast.cli.errors import CommandError, FileTroubleError, reason_of, tell
+from dpfast.cli.terminal import is_closed, is_left
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +28,8 @@ __all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "write_frame"]
 #: What a release's file may end in, and the method that writes it; all others are Arrow files.
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
 FRAME_SUFFIXES = (*_WRITERS, ".arrow", ".ipc", ".feather")
+#: Characters that are written to standard output at once.
+_PIECE = 2**15
 
 
 class Target:
@@ -121,6 +125,7 @@ class Outputs:
         self.chart: Target | None = None
         out, plot, overwrite = destination.out, destination.plot, destination.overwrite
         keep = (*keep, destination.ledger)
+        refuse_two_outputs(out)
         try:
             self.chart = chart_target(plot, overwrite=overwrite, keep=keep)
             if out == "-":
@@ -145,16 +150,21 @@ class Outputs:
         place = "standard output"
         try:
             if self.frame is None:
-                sys.stdout.write(frame.write_csv())
+                text = _flat(frame).write_csv()
+                # Unbuffered streams (PYTHONUNBUFFERED) take what fits in the pipe of one write, and say nothing.
+                for start in range(0, len(text), _PIECE):
+                    sys.stdout.write(text[start : start + _PIECE])
                 sys.stdout.flush()
+                if is_left(sys.stdout):
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
             else:
                 place = repr(str(self.frame.path))
                 self.frame.save(lambda part: write_frame(frame, part))
         except Exception as error:
             rescued = _rescue(frame)
-            if self.frame is None:
-                # Nobody reads standard output any more; the interpreter must not try to flush it once more.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if is_left(sys.stdout) and self.frame is None:  # who reads the first lines alone makes no mistake
+                tell(f"standard output was not read to its end; {charged} {rescued} as well")
+                return
             raise FileTroubleError(
                 f"{place} could not be written ({reason_of(error)}); {charged} {rescued} instead"
             ) from None
@@ -192,7 +202,18 @@ def chart_target(plot: str | None, *, overwrite: bool, keep: Sequence[str]) -> T
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""
-    getattr(frame, _WRITERS.get(path.suffix.lower(), "write_ipc"))(path)
+    suffix = path.suffix.lower()
+    getattr(_flat(frame) if suffix == ".csv" else frame, _WRITERS.get(suffix, "write_ipc"))(path)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with lists, which CSV does not have, as text that JSON reads: ``[3, 5]``."""
+    import polars as pl
+
+    lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
+    return frame.with_columns(
+        pl.format("[{}]", pl.col(name).cast(pl.List(pl.String)).list.join(", ")).alias(name) for name in lists
+    )
 
 
 def _rescue(frame: pl.DataFrame) -> str:
@@ -206,6 +227,6 @@ def _rescue(frame: pl.DataFrame) -> str:
             os.close(descriptor)
             write_frame(frame, Path(name))
             return f"written to {os.path.abspath(name)}"
-    click.echo(frame.write_csv())
+    click.echo(_flat(frame).write_csv())
     sys.stdout.flush()
     return "written to standard output"

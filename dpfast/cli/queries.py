@@ -21,21 +21,31 @@ if TYPE_CHECKING:
 __all__ = ["read_bins", "read_queries", "read_value", "split_values"]
 
 _NOTHING = (
-    "nothing is asked for; add --count, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, "
-    "--quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
+    "nothing is asked for; add --count, --units, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, "
+    "--proportion COLUMN:above:NUMBER, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
 )
 _MENDS = {
     "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600",
     "mean": "write [NAME=]COLUMN:LOW:HIGH, for example --mean dep_delay:-60:600",
+    "variance": "write [NAME=]COLUMN:LOW:HIGH, for example --variance dep_delay:-60:600",
+    "std": "write [NAME=]COLUMN:LOW:HIGH, for example --std dep_delay:-60:600",
+    "covariance": "write [NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH, for example --covariance "
+    "distance:0:5000:air_time:0:700",
+    "histogram": "write [NAME=]COLUMN:EDGE,EDGE,..., for example --histogram dep_delay:-60,0,15,60,600",
+    "cdf": "write [NAME=]COLUMN:POINT,POINT,..., for example --cdf dep_delay:0,15,60,600",
+    "count_distinct": "write [NAME=]COLUMN, for example --count-distinct dest",
+    "top_k": "write [NAME=]COLUMN:K:CANDIDATE,..., for example --top-k dest:2:ATL,IAH,MIA",
+    "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
+    "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
+    "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
+    "maximum": "write [NAME=]COLUMN:LOW:HIGH, for example --maximum dep_delay:-60:600",
     "quantile": "write [NAME=]COLUMN:LOW:HIGH:Q,Q,..., for example --quantile dep_delay:-60:600:0.5,0.9",
     "mode": "write [NAME=]COLUMN:CANDIDATE,CANDIDATE,..., for example --mode dest:IAH,MIA",
 }
 
 
-def read_queries(
-    given: Mapping[str, Any], schema: Mapping[str, Any] | None, casts: Mapping[str, Any]
-) -> dict[str, Query]:
-    """Return the queries by name; of the files only schemas are read, and only for candidates of modes.
+def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]]) -> dict[str, Query]:
+    """Return the queries by name; of the data only a schema is read, and only for values of modes and proportions.
 
     Raises
     ------
@@ -44,29 +54,42 @@ def read_queries(
 
     """
     import dpfast as dpf
-    from dpfast.aggregation.sources import open_source
 
     queries: dict[str, Query] = {}
-    if given["count"] is not None:
-        if given["count"].lower().endswith(FILE_SUFFIXES):
-            raise CommandError(
-                f"--count took the file {given['count']!r} for its name; write FILES first, or --count NAME"
-            )
-        queries[given["count"]] = dpf.count()
+    for option, ask in (("count", dpf.count), ("units", dpf.units)):
+        name = given[option]
+        if name is None:
+            continue
+        if name.lower().endswith(FILE_SUFFIXES):
+            raise CommandError(f"--{option} took the file {name!r} for its name; write FILES first, or --{option} NAME")
+        if name in queries:
+            raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME")
+        queries[name] = ask()
     columns: Mapping[str, pl.DataType] = {}
-    if given["modes"]:
-        columns = open_source(list(given["files"]), schema=schema).cast(casts).schema()
+    if given["modes"] or given["proportions"] or given["top_ks"]:
+        columns = read_columns()
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum"),
         "mean": lambda text: _read_measure(text, "mean"),
+        "variance": lambda text: _read_measure(text, "variance"),
+        "std": lambda text: _read_measure(text, "std"),
+        "covariance": _read_covariance,
+        "proportion": lambda text: _read_proportion(text, columns),
+        "histogram": lambda text: _read_distribution(text, "histogram"),
+        "cdf": lambda text: _read_distribution(text, "cdf"),
         "quantile": _read_quantile,
+        "minimum": lambda text: _read_measure(text, "minimum"),
+        "maximum": lambda text: _read_measure(text, "maximum"),
         "mode": lambda text: _read_mode(text, columns),
+        "top_k": lambda text: _read_mode(text, columns, ranked=True),
+        "count_distinct": _read_distinct,
     }
     for kind, read in readers.items():
         for text in given[f"{kind}s"]:
             name, query = read(text)
             if name in queries:
-                raise CommandError(f"two queries are called {name!r}; name one of them: --{kind} NAME={text}")
+                option = kind.replace("_", "-")
+                raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME={text}")
             queries[name] = query
     if not queries:
         raise CommandError(_NOTHING)
@@ -77,13 +100,13 @@ def read_queries(
 
 
 def _unreadable(kind: str, text: str) -> CommandError:
-    return CommandError(f"--{kind} {shortened(text)} cannot be read; {_MENDS[kind]}")
+    return CommandError(f"--{kind.replace('_', '-')} {shortened(text)} cannot be read; {_MENDS[kind]}")
 
 
 def _read_name(text: str, kind: str) -> tuple[str, str]:
-    """Read ``[NAME=]REST``; candidates may have equal signs, and so a mode's name ends before the column's colon."""
+    """Read ``[NAME=]REST``; values may have equal signs, and so a name ends before the column's colon."""
     name, equals, rest = text.partition("=")
-    if not equals or (kind == "mode" and ":" in name):
+    if not equals or (kind in ("mode", "proportion", "top_k") and ":" in name):
         return "", text
     if not name:
         raise _unreadable(kind, text)
@@ -110,8 +133,83 @@ def _read_measure(text: str, kind: str) -> tuple[str, Query]:
     column, *bounds = rest.rsplit(":", 2)
     if len(bounds) != 2 or not column:
         raise _unreadable(kind, text)
-    ask = dpf.sum if kind == "sum" else dpf.mean
-    return name or f"{column}_{kind}", ask(column, bounds=_read_bounds(bounds[0], bounds[1], kind, text))
+    limits = _read_bounds(bounds[0], bounds[1], kind, text)
+    try:
+        return name or f"{column}_{kind}", getattr(dpf, kind)(column, bounds=limits)
+    except ParameterError as error:
+        raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}") from None
+
+
+def _read_covariance(text: str) -> tuple[str, Query]:
+    """Read ``[NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH``."""
+    import dpfast as dpf
+
+    name, rest = _read_name(text, "covariance")
+    column, *others = rest.rsplit(":", 5)
+    if len(others) != 5 or not column or not others[2]:
+        raise _unreadable("covariance", text)
+    low, high, other, other_low, other_high = others
+    bounds = _read_bounds(low, high, "covariance", text), _read_bounds(other_low, other_high, "covariance", text)
+    try:
+        query = dpf.covariance(column, other, bounds=bounds[0], other_bounds=bounds[1])
+    except ParameterError as error:
+        raise CommandError(f"--covariance {shortened(text)} does not serve: {error}") from None
+    return name or f"{column}_{other}_covariance", query
+
+
+def _read_distribution(text: str, kind: str) -> tuple[str, Query]:
+    """Read ``[NAME=]COLUMN:EDGE,EDGE,...``."""
+    import dpfast as dpf
+
+    name, rest = _read_name(text, kind)
+    column, _, written = rest.rpartition(":")
+    if not column:
+        raise _unreadable(kind, text)
+    try:
+        edges = [_number(edge) for edge in written.split(",")]
+    except ValueError:
+        raise CommandError(f"the edges of --{kind} {shortened(text)} are no numbers; {_MENDS[kind]}") from None
+    try:
+        return name or f"{column}_{kind}", getattr(dpf, kind)(column, edges)
+    except ParameterError as error:
+        raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}; {_MENDS[kind]}") from None
+
+
+def _read_proportion(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, Query]:
+    """Read ``[NAME=]COLUMN``, and its tests: ``:above:5:below:9``, ``:equal:VALUE`` or ``:among:VALUE,...``."""
+    import dpfast as dpf
+
+    name, rest = _read_name(text, "proportion")
+    known = [column for column in schema if rest == column or rest.startswith(f"{column}:")]
+    column = max(known, key=len, default=rest.partition(":")[0])
+    if not column:
+        raise _unreadable("proportion", text)
+    words = rest[len(column) + 1 :].split(":") if len(rest) > len(column) else []
+    if words and words[0] in ("equal", "among"):
+        words = [words[0], ":".join(words[1:])]
+    if len(words) % 2 or not all(words) or len(set(words[::2])) < len(words) // 2:
+        raise _unreadable("proportion", text)
+    dtype = schema.get(column)
+    tests: dict[str, Any] = {}
+    try:
+        for word, value in zip(words[::2], words[1::2], strict=True):
+            if word == "among":
+                tests[word] = [read_value(entry, dtype) for entry in next(csv.reader([value]), [])]
+            elif word == "equal":
+                is_float = dtype is not None and dtype.is_float()
+                tests[word] = _number(value) if is_float else read_value(value, dtype)
+            elif word in ("above", "at_least", "below", "at_most"):
+                tests[word] = _number(value)
+            else:
+                raise _unreadable("proportion", text)
+    except ValueError:
+        allowed = "must be numbers, or values of the column's dtype, dates as 2024-02-29, or true and false"
+        raise CommandError(f"the values of --proportion {shortened(text)} {allowed}") from None
+    try:
+        query = dpf.proportion(column, **tests)
+    except ParameterError as error:
+        raise CommandError(f"--proportion {shortened(text)} does not serve: {error}") from None
+    return name or f"{column}_proportion", query
 
 
 def _read_quantile(text: str) -> tuple[str, QuantileQuery]:
@@ -133,28 +231,50 @@ def _read_quantile(text: str) -> tuple[str, QuantileQuery]:
     return name or f"{column}_quantile", query
 
 
-def _read_mode(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, ModeQuery]:
-    """Read ``[NAME=]COLUMN:CANDIDATE,...``, candidates by the column's dtype, quoted as in a CSV file if need be."""
+def _read_distinct(text: str) -> tuple[str, Query]:
+    """Read ``[NAME=]COLUMN``."""
     import dpfast as dpf
 
-    name, rest = _read_name(text, "mode")
+    name, column = _read_name(text, "count_distinct")
+    if not column:
+        raise _unreadable("count_distinct", text)
+    return name or f"{column}_distinct", dpf.count_distinct(column)
+
+
+def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = False) -> tuple[str, ModeQuery]:
+    """Read ``[NAME=]COLUMN:CANDIDATE,...``, candidates by the column's dtype, quoted as in a CSV file if need be.
+
+    Of ranked ones, ``K:`` stands before the candidates.
+    """
+    import dpfast as dpf
+
+    kind = "top_k" if ranked else "mode"
+    option = kind.replace("_", "-")
+    name, rest = _read_name(text, kind)
     column, written = split_values(rest, schema)
+    winners = 1
+    if ranked and written:
+        number, colon, first = written[0].partition(":")
+        if not colon or not number.isdecimal():
+            raise _unreadable(kind, text)
+        winners, written = int(number), [first, *written[1:]]
     if not column or not all(written) or not written:
-        raise _unreadable("mode", text)
+        raise _unreadable(kind, text)
     # A column that is not there is the plan's to refuse.
     dtype = schema.get(column)
     try:
         candidates = [read_value(entry, dtype) for entry in written]
     except ValueError:
         raise CommandError(
-            f"the candidates of --mode {shortened(text)} must be values of the column's dtype {dtype}: whole numbers, "
-            "dates as 2024-02-29, or true and false"
+            f"the candidates of --{option} {shortened(text)} must be values of the column's dtype {dtype}: whole "
+            "numbers, dates as 2024-02-29, or true and false"
         ) from None
     try:
-        query = dpf.mode(column, candidates=candidates)
+        if ranked:
+            return name or f"{column}_top_{winners}", dpf.top_k(column, winners, candidates=candidates)
+        return name or f"{column}_mode", dpf.mode(column, candidates=candidates)
     except ParameterError as error:
-        raise CommandError(f"--mode {shortened(text)} does not serve: {error}") from None
-    return name or f"{column}_mode", query
+        raise CommandError(f"--{option} {shortened(text)} does not serve: {error}") from None
 
 
 def split_values(text: str, columns: Iterable[str]) -> tuple[str, list[str]]:

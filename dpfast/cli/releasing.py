@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-
+from dpfast.cli.documents import ledger_facts, say, wants_document, write_document
 from dpfast.cli.errors import CommandError, ExitCode, described, exit_code
 from dpfast.cli.output import Outputs
 from dpfast.cli.terminal import Progress, console, print_table
@@ -67,20 +66,31 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progres
         ) from None
 
 
-def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs) -> None:
-    """Run a plan, write its release and chart, and say what it cost."""
+def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *, top: int) -> None:
+    """Run a plan, write its release and a chart of ``top`` groups, and say what it cost."""
     with Progress() as progress:
         released = run_plan(plan, ledger, ledger_path, progress)
         progress("writing")
         outputs.save_frame(released.frame)
-        outputs.save_chart(released.plot)
+        outputs.save_chart(partial(released.plot, top=top))
         spent, left = released.spent, ledger.remaining
-    lines = outputs.written(f"{released.frame.height:,} groups")
+    frame = released.frame
+    if wants_document():
+        write_document(
+            out=str(outputs.frame.path) if outputs.frame is not None else None,
+            plot=str(outputs.chart.path) if outputs.chart is not None else None,
+            rows=frame.height,
+            columns=frame.columns,
+            why_empty=released.why_empty,
+            warnings=plan.warnings,
+            ledger=ledger_facts(ledger, ledger_path, entry=released.entry, charged=spent),
+        )
+        return
+    lines = outputs.written(f"{frame.height:,} groups")
     lines.append(f"charged {ledger_path} (entry {released.entry}): {spent}; left: {left}")
-    if outputs.frame is not None:
-        click.echo("\n".join(lines))
-    elif sys.stderr.isatty():
-        click.echo("\n".join(lines), err=True)
+    if released.why_empty is not None:
+        lines.append(released.why_empty)
+    say("\n".join(lines), err=outputs.frame is None)
 
 
 #: Of noise that depends on what is drawn first.
@@ -89,6 +99,16 @@ _LATER = "known when it is drawn"
 
 def show_plan(plan: Plan) -> None:
     """Print a plan to standard output."""
+    if wants_document():
+        write_document(
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+            rho=plan.rho,
+            warnings=plan.warnings,
+            measures=plan.to_frame().to_dicts(),
+            text=plan.explain(),
+        )
+        return
     console().print(plan.explain(measures=False))
     rows = [
         (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.answering import answered_once
+from dpfast.cli.documents import JSON
 from dpfast.cli.errors import CommandError
 from dpfast.cli.files import read_typed_table
 from dpfast.cli.options import RHO, Destination, choice, destination_options
@@ -35,6 +36,7 @@ __all__ = ["select"]
 @click.option("--top", type=int, metavar="K", help="Select K in order; epsilon is for all of them.")
 @choice("--mechanism", "auto", "exponential", "permute_and_flip", "noisy_max", text="How winners are selected.")
 @destination_options("winners")
+@JSON
 def select(table: str, score: str, candidate: str, by: tuple[str, ...], top: int | None, **given: Any) -> None:
     """Select the best candidates of TABLE, a Parquet or Arrow file with one candidate a row, and charge the ledger.
 

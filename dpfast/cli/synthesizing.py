@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.errors import CommandError, FileTroubleError, shortened
-from dpfast.cli.files import check_file, read_schema, read_typed_table
+from dpfast.cli.files import check_file, read_schema, read_typed_table, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import (
     DATASET,
@@ -80,6 +81,7 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
 @SCHEMA
 @destination_options("records", plot="the answers to all queries")
 @click.option("--public", is_flag=True, help="The data are public: --plot draws errors against the true answers.")
+@JSON
 def synthesize(
     files: tuple[str, ...],
     columns: str,
@@ -113,10 +115,11 @@ def synthesize(
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
     with Outputs(destination, keep=(*files, domain or "")) as outputs:
-        source = open_source(list(files), schema=read_schema(schema))
+        name = dataset_name(files, dataset)
+        data, dtypes = take_data(files, read_schema(schema))
+        source = open_source(data, schema=dtypes)
         axes = _read_domain(_names(columns), declared, domain, outside, source.schema())
         queries = _read_workload(workload, axes)
-        name = dataset_name(files, dataset)
         opened = axes.open(source)
         account = open_or_create(destination, name)
         place = shown_path(destination.ledger)
@@ -131,7 +134,19 @@ def synthesize(
         content = f"{records.height:,} records of {records.width} columns"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
-        click.echo("\n".join(lines), err=outputs.frame is None)
+        if not wants_document():
+            say("\n".join(lines), err=outputs.frame is None)
+            return
+        write_document(
+            out=destination.out,
+            plot=destination.plot,
+            rows=records.height,
+            columns=records.columns,
+            shape=axes.shape,
+            measured=estimate.rounds.height,
+            complete=estimate.complete,
+            ledger=ledger_facts(account, place, entry=estimate.entry, charged=estimate.spent),
+        )
 
 
 def _synthesized(

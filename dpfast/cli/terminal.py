@@ -6,14 +6,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress", "console", "is_closed", "print_table", "replace_closed_streams"]
+__all__ = [
+    "Progress",
+    "console",
+    "is_closed",
+    "is_left",
+    "print_table",
+    "replace_closed_streams",
+    "until_readers_leave",
+]
 
 _PIPE_WIDTH = 160
 _PATIENCE_SECONDS = 1.0
@@ -36,7 +44,56 @@ def replace_closed_streams() -> None:
 
 def is_closed(stream: IO[Any]) -> bool:
     """Return whether a stream stands in place of one that was closed."""
-    return any(stream is one for one in _replaced)
+    return any(getattr(stream, "stream", stream) is one for one in _replaced)
+
+
+class _Outlet:
+    """A stream whose reader may leave, as ``head -1`` does: what is written after that goes nowhere."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+        self.left = False
+
+    def write(self, text: str) -> int:
+        try:
+            return self.stream.write(text)
+        except BrokenPipeError:
+            return self._leave(len(text))
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            self._leave(0)
+
+    def _leave(self, written: int) -> int:
+        self.left = True
+        with suppress(OSError, ValueError):  # what waits in the stream's buffer is flushed there at the exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def is_left(stream: IO[Any]) -> bool:
+    """Return whether the reader of a stream has left before all was written."""
+    return bool(getattr(stream, "left", False))
+
+
+@contextmanager
+def until_readers_leave() -> Iterator[None]:
+    """Let a command run to its end, and end as it would, when nobody reads its output to the end."""
+    before = sys.stdout, sys.stderr
+    outlets = _Outlet(before[0]), _Outlet(before[1])
+    sys.stdout, sys.stderr = outlets
+    try:
+        yield
+    finally:
+        for outlet in outlets:
+            with suppress(OSError, ValueError):
+                outlet.flush()
+        sys.stdout, sys.stderr = before
 
 
 def console(*, err: bool = False) -> Console:

@@ -79,7 +79,8 @@ def is_number(value: object) -> bool:
     (True, False)
 
     """
-    return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
+    # Not isinstance, which asks the value itself for its class.
+    return issubclass(type(value), _NUMBERS) and not issubclass(type(value), np.timedelta64)
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -95,8 +96,9 @@ def as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
 
 def _as_row(value: Any) -> list[Any] | None:
     """Return what stands for a row of several numbers as a list of them, None of anything else."""
-    if isinstance(value, (list, tuple)):
-        return list(value)
+    for kind in (list, tuple):
+        if issubclass(type(value), kind):
+            return [*kind.__iter__(value)]  # not by a way of a class of its own, which may fail
     names = ("to_pylist", "to_list", "tolist") if library_of(value) else ()
     try:
         row: Any = next((getattr(value, name)() for name in names if hasattr(value, name)), None)
@@ -108,13 +110,26 @@ def _as_row(value: Any) -> list[Any] | None:
 def _as_float(value: Any) -> float:
     if not is_number(value):
         return np.nan
+    plain = _without_own_ways(value)
     try:
         with np.errstate(all="ignore"):
-            return float(value)
+            return float(plain)
     except OverflowError:
-        return np.inf if value > 0 else -np.inf
-    except Exception:  # a signalling NaN's, or a class's own
+        return np.inf if plain > 0 else -np.inf
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # a signalling NaN's, or a class's own
         return np.nan
+
+
+def _without_own_ways(value: Any) -> Any:
+    """Return a number of a class that derives from a plain one as that: methods of its own may fail, or warn."""
+    kind: Any = type(value)
+    if kind in (int, float, Fraction, Decimal) or issubclass(kind, np.generic):
+        return value
+    if issubclass(kind, int):
+        return int.__int__(value)
+    return float.__float__(value) if issubclass(kind, float) else value
 
 
 def as_integer(value: Any) -> int | None:
@@ -128,10 +143,13 @@ def as_integer(value: Any) -> int | None:
     """
     if not is_number(value):
         return None
+    plain = _without_own_ways(value)
     try:
-        if value != value:
+        if plain != plain:
             return None
-        clamped = min(max(value, LOWEST), LARGEST)
+        clamped = min(max(plain, LOWEST), LARGEST)
         return int(clamped) if int(clamped) == clamped else None
-    except Exception:  # a signalling NaN's, or a class's own
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # a signalling NaN's, or a class's own
         return None

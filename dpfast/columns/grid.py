@@ -128,7 +128,7 @@ Bounds: TypeAlias = Annotated[tuple[Numeric, Numeric], Special(_no_bounds)]
 Grid: TypeAlias = Annotated[Numeric | None, Special(_no_grids, optional=True)]
 
 
-def check_bounds(bounds: object) -> tuple[float, float]:
+def check_bounds(bounds: object, argument: str = "bounds") -> tuple[float, float]:
     """Return two bounds as floats.
 
     Raises
@@ -138,15 +138,15 @@ def check_bounds(bounds: object) -> tuple[float, float]:
 
     """
     allowed = "two finite numbers, the lower one first"
-    mend = "write for example bounds=(0, 600)"
+    mend = f"write for example {argument}=(0, 600)"
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2 or not all(map(is_numeric, bounds)):
-        raise ParameterError("bounds", bounds, allowed, mend)
+        raise ParameterError(argument, bounds, allowed, mend)
     try:
         lower, upper = map(float, bounds)
     except OverflowError:
-        raise ParameterError("bounds", bounds, allowed, mend) from None
+        raise ParameterError(argument, bounds, allowed, mend) from None
     if not (lower < upper and abs(lower) <= LARGEST_BOUND and abs(upper) <= LARGEST_BOUND):
-        raise ParameterError("bounds", bounds, allowed + ", of magnitude up to 1e300", mend)
+        raise ParameterError(argument, bounds, allowed + ", of magnitude up to 1e300", mend)
     return lower, upper
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpfast.errors import ColumnError
 
-__all__ = ["frame_of_table", "null_beyond_milliseconds", "refuse_same_names"]
+__all__ = ["frame_of_table", "null_beyond_milliseconds", "refuse_same_names", "rows_alone"]
 
 #: So many seconds are the most that int64 holds as milliseconds, which Polars makes of them.
 _MOST_SECONDS = (2**63 - 1) // 1000
@@ -42,6 +42,18 @@ def frame_of_table(table: Any) -> pl.DataFrame:
         pass
     # Out here no traceback holds the engine's error, which may quote values.
     raise ColumnError(f"the {kind} has columns that Polars cannot take over; cast them")
+
+
+def rows_alone(number: int) -> pl.DataFrame:
+    """Return a frame of so many rows without a column; ``DataFrame(height=...)`` is not in all supported versions.
+
+    Examples
+    --------
+    >>> rows_alone(3).shape
+    (3, 0)
+
+    """
+    return pl.DataFrame([{}] * number)
 
 
 def refuse_same_names(names: Iterable[object], kind: str) -> None:

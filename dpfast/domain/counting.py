@@ -93,6 +93,9 @@ class OpenRecords:
     def __reduce__(self) -> NoReturn:
         raise DpfastError("opened records cannot be pickled or copied: they are private")
 
+    def __repr__(self) -> str:
+        return f"OpenRecords({' x '.join(f'{length:,}' for length in self._shape)} cells)"
+
 
 def open_records(data: Data, schema: Schema, attributes: Sequence[Attribute], *, clamps: bool) -> OpenRecords:
     """Return records that fit attributes by their schema; see `Domain.open`."""

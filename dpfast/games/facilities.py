@@ -22,6 +22,7 @@ from dpfast.games.punishing import parameters_for, punish_or_select
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
 from dpfast.randomness import Random
+from dpfast.showing import shown_fields
 
 __all__ = ["Facilities", "place_facilities"]
 
@@ -51,6 +52,8 @@ class Facilities:
     committed: bool
     reactions: NDArray[np.float64]
     parameters: Punishment
+
+    __repr__ = shown_fields
 
 
 def place_facilities(

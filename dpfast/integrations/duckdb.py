@@ -191,8 +191,9 @@ def _register(
 
 def _refuse_macros(connection: Any) -> None:
     """Refuse a connection whose own macros would stand in the functions' way, or be called in their place."""
-    macros = f"function_name IN {_NAMES} AND function_type LIKE '%macro'"
-    query = f"SELECT function_name FROM duckdb_functions() WHERE {macros}"
+    # The name keeps its case, which calls do not look at; a macro may be called duckdb_functions, too.
+    macros = f"lower(function_name) IN {_NAMES} AND function_type LIKE '%macro'"
+    query = f"SELECT function_name FROM system.main.duckdb_functions() WHERE {macros}"
     for (name,) in connection.execute(query).fetchall()[:1]:
         given = Words(f"a connection with a macro that is called {name}")
         raise ParameterError("connection", given, "one without macros of these names", f"run DROP MACRO {name} first")

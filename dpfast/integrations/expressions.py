@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Annotated
 
 import polars as pl
@@ -14,7 +15,24 @@ from dpfast.errors import ParameterError, Words
 from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
 from dpfast.local.categories import Categories
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.queries import Bins, Edges, ModeQuery, QuantileQuery, Query
+from dpfast.queries import (
+    Among,
+    Bins,
+    CovarianceQuery,
+    DistributionQuery,
+    Edges,
+    Equal,
+    Highest,
+    Limit,
+    Lowest,
+    ModeQuery,
+    Name,
+    ProportionQuery,
+    QuantileQuery,
+    Query,
+    RankedQuery,
+    Winners,
+)
 
 __all__ = ["Expressions"]
 
@@ -88,6 +106,104 @@ class Expressions:
         """
         return queries.mean(self._column(), bounds=bounds)
 
+    def proportion(
+        self,
+        *,
+        above: Limit = None,
+        at_least: Limit = None,
+        below: Limit = None,
+        at_most: Limit = None,
+        equal: Equal = None,
+        among: Among = None,
+    ) -> ProportionQuery:
+        """Return `dpfast.proportion` of the column, which has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).proportion(above=15) == queries.proportion("dep_delay", above=15)
+        True
+
+        """
+        limits = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+        return queries.proportion(self._column(), **limits, equal=equal, among=among)
+
+    def variance(self, *, bounds: Bounds) -> Query:
+        """Return `dpfast.variance` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).variance(bounds=(-60, 600)).bounds
+        (-60.0, 600.0)
+
+        """
+        return queries.variance(self._column(), bounds=bounds)
+
+    def std(self, *, bounds: Bounds) -> Query:
+        """Return `dpfast.std` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).std(bounds=(-60, 600)).bounds
+        (-60.0, 600.0)
+
+        """
+        return queries.std(self._column(), bounds=bounds)
+
+    def covariance(self, other: Name, *, bounds: Bounds, other_bounds: Bounds) -> CovarianceQuery:
+        """Return `dpfast.covariance` of the column and another one, by its name; it has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("distance")).covariance("time", bounds=(0, 9), other_bounds=(0, 5)).other
+        'time'
+
+        """
+        return queries.covariance(self._column(), other, bounds=bounds, other_bounds=other_bounds)
+
+    def minimum(self, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
+        """Return `dpfast.minimum` of the column, a low quantile; it has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).minimum(bounds=(-60, 600)).kind
+        'minimum'
+
+        """
+        return queries.minimum(self._column(), bounds=bounds, q=q, grid=grid)
+
+    def maximum(self, *, bounds: Bounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
+        """Return `dpfast.maximum` of the column, a high quantile; it has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).maximum(bounds=(-60, 600)).kind
+        'maximum'
+
+        """
+        return queries.maximum(self._column(), bounds=bounds, q=q, grid=grid)
+
+    def histogram(self, edges: Edges) -> DistributionQuery:
+        """Return `dpfast.histogram` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).histogram([0, 15, 60]).edges
+        (0, 15, 60)
+
+        """
+        return queries.histogram(self._column(), edges)
+
+    def cdf(self, edges: Edges) -> DistributionQuery:
+        """Return `dpfast.cdf` of the column, which has the parameter's documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dep_delay")).cdf([0, 15, 60]).edges
+        (0, 15, 60)
+
+        """
+        return queries.cdf(self._column(), edges)
+
     def quantile(self, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.quantile` of the column, which has the parameters' documentation.
 
@@ -109,6 +225,28 @@ class Expressions:
 
         """
         return queries.mode(self._column(), candidates=candidates)
+
+    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery:
+        """Return `dpfast.top_k` of the column, which has the parameters' documentation.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dest")).top_k(1, candidates=["IAH", "MIA"]).winners
+        1
+
+        """
+        return queries.top_k(self._column(), k, candidates=candidates)
+
+    def count_distinct(self) -> Query:
+        """Return `dpfast.count_distinct` of the column: how many different values it has in every group.
+
+        Examples
+        --------
+        >>> Expressions(pl.col("dest")).count_distinct().kind
+        'count_distinct'
+
+        """
+        return queries.count_distinct(self._column())
 
     def bins(self, edges: Edges) -> Bins:
         """Return `dpfast.bins` of the column, for ``by``; it has the parameter's documentation.
@@ -169,3 +307,6 @@ class Expressions:
         else:
             given = "an expression" + "".join(f" of {name[:60]!r}" for name in expr.meta.root_names()[:1])
         raise ParameterError("column", Words(given), 'a bare column such as pl.col("x")', mend)
+
+    def __repr__(self) -> str:
+        return f"Expressions({shorten(str(self._expr), 100)})"

@@ -9,7 +9,7 @@ Examples
 >>> cities = pl.DataFrame({"city": ["Oslo", "Rome", "Bonn"]})
 >>> ledger = dpf.Ledger(epsilon=1.0)
 >>> release = trips.dpf.release(  # type: ignore[attr-defined]
-...     by="city", keys=cities, epsilon=0.5, ledger=ledger,
+...     by="city", keys=cities, privacy_unit="row", epsilon=0.5, ledger=ledger,
 ...     rides=pl.col("late").dpf.count(),  # type: ignore[attr-defined]
 ...     late=pl.col("late").dpf.sum(bounds=(0, 60)),  # type: ignore[attr-defined]
 ... )
@@ -59,6 +59,7 @@ from dpfast.releases.request import (
 )
 from dpfast.releases.splitting import Splitting
 from dpfast.rows.filters import OwnFilter
+from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
 from dpfast.workloads.workload import OwnQueries
@@ -90,7 +91,7 @@ class Frames(Generic[_Frame]):
     >>> import dpfast as dpf
     >>> ledger = dpf.Ledger(epsilon=1.0)
     >>> rows = Frames(pl.LazyFrame({"x": [1, 2, 3]}))
-    >>> rows.release(n=dpf.count(), epsilon=0.25, ledger=ledger).frame.columns
+    >>> rows.release(n=dpf.count(), privacy_unit="row", epsilon=0.25, ledger=ledger).frame.columns
     ['n', 'n_scale', 'n_lower', 'n_upper']
     >>> ledger.remaining.epsilon
     0.75
@@ -138,7 +139,8 @@ class Frames(Generic[_Frame]):
         Examples
         --------
         >>> import dpfast as dpf
-        >>> Frames(pl.DataFrame({"x": [1, 2, 3]})).plan(n=dpf.count(), epsilon=0.25).to_frame()["scale"].item()
+        >>> rows = Frames(pl.DataFrame({"x": [1, 2, 3]}))
+        >>> rows.plan(n=dpf.count(), privacy_unit="row", epsilon=0.25).to_frame()["scale"].item()
         4.0
 
         """
@@ -176,7 +178,7 @@ class Frames(Generic[_Frame]):
         --------
         >>> import dpfast as dpf
         >>> rows, ledger = Frames(pl.DataFrame({"x": [1, 2, 3]})), dpf.Ledger(epsilon=1.0)
-        >>> rows.release(n=dpf.count(), epsilon=0.25, ledger=ledger).spent.epsilon
+        >>> rows.release(n=dpf.count(), privacy_unit="row", epsilon=0.25, ledger=ledger).spent.epsilon
         0.25
 
         """
@@ -247,6 +249,11 @@ class Frames(Generic[_Frame]):
 
         """
         return synthesize(self._frame, **_arguments(locals()))
+
+    def __repr__(self) -> str:
+        """Name the frame's columns, if they are known: how many rows there are is private."""
+        columns = f" of {brief(self._own.columns)}" if isinstance(self._own, pl.DataFrame) else ""
+        return f"Frames({type(self._own).__name__}{columns})"
 
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _ETA = Number(5e-19, 5e5, optional=True)
 
 
 def _no_losses() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [], [0.5] * 17, np.zeros(17), np.zeros((17, 2)))
+    yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [0.5] * 17, np.zeros(17), np.zeros((17, 2)))
     yield from ([[]], np.zeros((2, 2, 2)), np.ma.zeros((2, 2)), np.ma.zeros(2), np.zeros((2, 2), object))
 
 
@@ -197,7 +197,7 @@ class RandomizedWeightedMajority:
             Losses of another shape, or of more rounds than declared.
 
         """
-        array = numeric_array(losses, "losses", self._losses.ndim)
+        array = numeric_array(losses, "losses", self._losses.ndim, self._losses.shape[1:])
         row = self._checked(array, self._losses.shape).reshape(1, -1)
         score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
         self._seen += 1
@@ -225,7 +225,7 @@ class RandomizedWeightedMajority:
             More rounds than are left; nothing is played.
 
         """
-        array = numeric_array(losses, "losses", 1 + self._losses.ndim)
+        array = numeric_array(losses, "losses", 1 + self._losses.ndim, self._losses.shape)
         rounds = len(array)
         given = self._checked(array, (rounds, *self._losses.shape), rounds)
         self._spend(rounds)

@@ -116,7 +116,7 @@ class LinearLearner:
             The array has another shape, or is not one of numbers.
 
         """
-        array = numeric_array(examples, "examples", 2)
+        array = numeric_array(examples, "examples", 2, (self.features,))
         if array.shape != (self.examples, self.features):
             raise ParameterError(
                 "examples",
@@ -139,3 +139,6 @@ class LinearLearner:
         slack = math.log(2.0 / BETA.read("beta", beta)) / self.examples
         regret = regret_bound(self.features, self.examples, self.eta)
         return 2.0 * (regret + math.sqrt(2.0 * slack) + math.sqrt(slack / 2.0))
+
+    def __repr__(self) -> str:
+        return f"LinearLearner(features={self.features}, examples={self.examples}, epsilon={self._epsilon:.6g} a play)"

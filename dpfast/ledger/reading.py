@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NoReturn, Self, TypeAlias
 
 import polars as pl
@@ -12,9 +13,12 @@ from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import Accountants, ReportDelta, history, report
 from dpfast.ledger.memory import MemoryStore
+from dpfast.showing import brief, html_bar, html_lines, html_table
 
 __all__ = ["Reading", "Store"]
 
+#: Characters of a bar at a prompt.
+_BAR = 20
 #: Where accounts are kept.
 Store: TypeAlias = MemoryStore | DurableStore
 
@@ -158,17 +162,32 @@ class Reading:
         self.close()
 
     def __repr__(self) -> str:
-        place = self._store.place if isinstance(self._store, DurableStore) else "in memory"
-        place += f", {self._account!r}" if self._account else ""
         try:
             account = self._state()
         except LedgerError as error:
-            return f"<Ledger {place}: {error}>"
-        rule, identity = account.filter, account.identity
+            return f"<Ledger {self._called()}: {error}>"
+        rule, spent = account.filter, _spent_share(account)
+        bar = f"[{'#' * math.floor(_BAR * spent + 1e-9):.<{_BAR}}] {spent:.0%} spent, " if math.isfinite(spent) else ""
         return (
-            f"<Ledger {place}: {rule.left(account.spent)} left of {rule.total} ({rule.accountant}); dataset "
-            f"{identity.dataset!r}, privacy unit {identity.privacy_unit!r}, neighbours {identity.neighbors!r}>"
+            f"<Ledger {self._called()}: {bar}{rule.left(account.spent)} left of {rule.total} ({rule.accountant}); "
+            f"{_about(account)}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return how much is spent of how much, as a bar; names come from others, and are escaped."""
+        try:
+            account = self._state()
+        except LedgerError as error:
+            return html_lines([f"Ledger {self._called()}: {error}"])
+        rule, spent = account.filter, _spent_share(account)
+        bar = html_bar(spent, f"{spent:.0%} spent") if math.isfinite(spent) else ""
+        named = [("total", str(rule.total)), ("spent", str(rule.shown(account.spent)))]
+        named += [("left", str(rule.left(account.spent))), ("accountant", rule.accountant)]
+        return html_lines([f"Ledger {self._called()}: {_about(account)}"]) + bar + html_table(["", "amounts"], named)
+
+    def _called(self) -> str:
+        place = self._store.place if isinstance(self._store, DurableStore) else "in memory"
+        return f"{place}, {brief(self._account)}" if self._account else place
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError(
@@ -183,3 +202,21 @@ class Reading:
 
     def _state(self) -> Account:
         return self._opened().account(self._account)
+
+
+def _about(account: Account) -> str:
+    identity = account.identity
+    return (
+        f"dataset {brief(identity.dataset)}, privacy unit {brief(identity.privacy_unit)}, "
+        f"neighbours {identity.neighbors!r}"
+    )
+
+
+def _spent_share(account: Account) -> float:
+    """Return how much of the budget is spent, of what goes first; NaN where no part of it has an end."""
+    rule = account.filter
+    left, first = rule.left(account.spent), rule.left(rule.nothing)
+    named = [name for name in ("epsilon", "rho", "divergence", "delta") if hasattr(left, name)]
+    amounts = [(getattr(left, name), getattr(first, name)) for name in named]
+    shares = [1.0 - now / once for now, once in amounts if math.isfinite(once) and once > 0]
+    return min(max(shares), 1.0) if shares else math.nan

@@ -10,7 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
-from dpfast.queries import QuantileQuery
+from dpfast.queries import DistributionQuery, QuantileQuery, RankedQuery
+from dpfast.releases.distribution_answers import answer_distribution, as_lists
+from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import (
     Combined,
     DrawnModes,
@@ -31,7 +33,9 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
     part, total = planned.parts[0], noisy[0]
     columns: tuple[pl.Series | NDArray[Any], ...]
     if isinstance(part, DrawnModes):
-        columns = as_series(part.measure.candidates).gather(total), np.full(len(total), part.reach(_MISS))
+        winners = as_series(part.measure.candidates).gather(total.ravel())
+        ranked = isinstance(planned.query, RankedQuery)
+        columns = as_lists(winners, part.winners) if ranked else winners, np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
         whole = planned.whole and part.measure.step_exponent >= 0
@@ -40,8 +44,13 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
             *(values[:, place] for place in planned.query.order),
             np.full(len(total), part.reach(_MISS)),
         )
-    elif planned.query.kind == "mean":
+    elif isinstance(planned.query, DistributionQuery):
+        assert isinstance(part, NoisyMeasure)
+        columns = answer_distribution(part, planned.query, total, _MISS)
+    elif planned.query.kind in ("mean", "proportion"):
         columns = _mean(planned, *noisy)
+    elif planned.query.kind in ("variance", "std", "covariance"):
+        columns = answer_spread(planned, noisy, _MISS)
     else:
         reach = part.steps(_MISS)
         step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
@@ -52,6 +61,8 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     limits = np.iinfo(np.int64)
+    # Of a norm that was chosen very large the noise may reach beyond every int64.
+    move = max(min(move, limits.max), -limits.max)
     if move >= 0:
         return np.minimum(values, limits.max - move) + move
     return np.maximum(values, limits.min - move) + move

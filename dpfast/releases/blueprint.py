@@ -118,10 +118,10 @@ class Blueprint(ABC):
         """Return whose presence is hidden, in words."""
         unit = self.unit
         if unit.column is None:
-            return f"one row; neighbours: {unit.neighbors}"
+            return f"one row: whoever has several is protected for each alone; neighbours: {unit.neighbors}"
         return (
-            f"{unit.column}: at most {unit.max_groups} groups and "
-            f"{unit.max_rows_per_group} rows in each, chosen at random; neighbours: {unit.neighbors}"
+            f"all rows with one value of {unit.column}: at most {unit.max_groups} groups and "
+            f"{unit.max_rows_per_group} rows in each are kept, chosen at random; neighbours: {unit.neighbors}"
         )
 
     def explain(self, *, measures: bool = True) -> str:
@@ -129,8 +129,8 @@ class Blueprint(ABC):
         where = self.aggregation.grouping.where
         return "\n".join(
             [
+                f"One privacy unit is {self.explain_unit()}",
                 f"Release of {self.about}",
-                f"  privacy unit  {self.explain_unit()}",
                 *([] if where is None else [f"  rows          where {where.described()}"]),
                 *self.explain_noise(measures=measures),
                 f"  charge        {_explain_charge(self.budget)}, before any data is read",

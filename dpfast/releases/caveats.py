@@ -7,6 +7,7 @@ data look like any others.
 from __future__ import annotations
 
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
+from dpfast.releases.asked_unit import UNSAID
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.request import Request
 
@@ -34,7 +35,7 @@ def caveats(request: Request, budget: ShownAmounts, key_share: KeyShare | None =
         How keys are selected, if they are.
 
     """
-    population, found = request.population, []
+    population, found = request.population, [] if request.privacy_unit is not None else [UNSAID]
     if isinstance(budget, Amounts) and budget.epsilon > LARGEST_EPSILON:
         found.append(
             f"epsilon {budget.epsilon:g} is above {LARGEST_EPSILON:g}: an attacker's odds about one unit may change "

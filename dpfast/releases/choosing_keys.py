@@ -225,16 +225,17 @@ def _needed(unit: PrivacyUnit, mechanism: Mechanism, threshold: int) -> UnitsNee
 def tested_count(
     name: str, place: int, part: NoisyMeasure, unit: PrivacyUnit, delta_units: int, description: str
 ) -> KeyShare:
-    """Return the rule by which a released count of rows is the test of its group.
+    """Return the rule by which a released count, of rows or of units, is the test of its group.
 
     Guarantee
         The count's own charge and this one, of epsilon 0 and delta, are true of the groups shown with their counts:
-        up to max_groups groups that one unit alone holds have up to max_rows_per_group rows each.
+        up to max_groups groups that one unit alone holds have up to max_rows_per_group rows each, and one unit.
 
     """
     noise = IntegerNoise(part.mechanism, part.scale, part.charge.event)  # type: ignore[arg-type]
     charge, delta = _lonely_charge(delta_units, description)
-    rows = unit.max_rows_per_group
+    # Whatever rows a unit has in a group, it counts once among units.
+    rows = 1 if part.measure.kind == "units" else unit.max_rows_per_group
     threshold = least_threshold(noise, [Lonely(unit.max_groups, rows)], delta)
     needed = UnitsNeeded(max(threshold, 1), max(-(-threshold // rows), 1))
     return KeyShare(ReleasedCount(name, place, threshold), unit.max_groups, (charge,), needed)

@@ -72,7 +72,7 @@ class ClippedBlueprint(Blueprint):
 
     def explain_unit(self) -> str:
         """Return whose presence is hidden, in words."""
-        return f"{self.unit.column}: all of its rows; neighbours: {self.unit.neighbors}"
+        return f"all rows with one value of {self.unit.column}, none of them dropped; neighbours: {self.unit.neighbors}"
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about limits, noise and all queries."""

@@ -27,7 +27,7 @@ from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, scale_within
 from dpfast.queries import Measure
 from dpfast.randomness import SystemRandom
-from dpfast.releases.measurements import ROWS
+from dpfast.releases.planned_queries import exact_of
 
 __all__ = ["ClippedFigures", "Clipping", "Coordinate", "NoisyFigure"]
 
@@ -151,14 +151,7 @@ class Clipping:
     def _figures(self, sums: UnitSums) -> list[NDArray[np.float64]]:
         """Return the coordinates' figures of every pair, exactly: they are below 2**62, and rounded to float64."""
         found = dict(zip(self.exact, sums.figures, strict=True))
-        figures = []
-        for coordinate in self.coordinates:
-            measure = coordinate.measure
-            if measure.kind == "missing":
-                figures.append((found[ROWS] - found[Measure("values", measure.column)]).astype(np.float64))
-            else:
-                figures.append(found[measure].astype(np.float64))
-        return figures
+        return [exact_of(coordinate.measure, found).astype(np.float64) for coordinate in self.coordinates]
 
     def _fit(
         self,

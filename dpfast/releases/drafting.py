@@ -20,7 +20,7 @@ from dpfast.queries import Measure, QuantileQuery, Query
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.measure_noise import gaussian_blocks, laplace_block, modes_of, quantiles_of
-from dpfast.releases.measurements import ROWS, Block, Figure, Layout, Use, layouts
+from dpfast.releases.measurements import Block, Figure, Layout, Use, layouts
 from dpfast.releases.planned_queries import Combined, DrawnPart, Mechanism, NoisyMeasure, Part, describe, drawn_parts
 from dpfast.releases.query_measures import importance_of, said_of
 from dpfast.releases.request import AskedMechanism
@@ -66,8 +66,14 @@ class Asked:
 
     @property
     def count(self) -> str | None:
-        """The name of the first count of rows that is asked, if any is."""
-        return next((name for name, query in self.queries.items() if counts_rows(query)), None)
+        """The name of the first number of units that is asked, or else of the first count of rows, if any is."""
+        counts = [name for name, query in self.queries.items() if counts_rows(query)]
+        return next((name for name in counts if self.queries[name].kind == "units"), next(iter(counts), None))
+
+    @property
+    def counted(self) -> Measure | None:
+        """What that query is answered from."""
+        return None if self.count is None else self.measures[self.count][0]
 
     @property
     def selects(self) -> bool:
@@ -104,8 +110,8 @@ class _Draft:
 
 
 def counts_rows(query: Query) -> bool:
-    """Return whether a query is a count of all rows."""
-    return query.kind == "count" and query.column is None
+    """Return whether a query counts all rows, or units, and so may be the test of its groups."""
+    return query.kind == "units" or (query.kind == "count" and query.column is None)
 
 
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
@@ -134,7 +140,7 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
         assert apart is not None
         return draft.parts, apart
     # The count's noise is chosen with its threshold, that of the others as if there were none.
-    layout = _least(asked, [way for way in ways if way.counts_rows], [draft.kind]).layout
+    layout = _least(asked, [way for way in ways if asked.counted in way.measured], [draft.kind]).layout
     tested = min(
         (_draft(asked, layout, draft.kind, test) for test in kinds),
         key=lambda draft: math.inf if draft.tested is None else draft.tested.needed.typical,
@@ -148,22 +154,28 @@ def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | No
 
 def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> _Draft:
     """Return the plan of least noise, of these ways to measure with these kinds of noise."""
-    drafts = [
-        _draft(asked, layout, kind)
-        for layout, kind in product(ways, kinds)
+    drafts: list[_Draft] = []
+    refused: list[ParameterError] = []
+    for layout, kind in product(ways, kinds):
         # By rho, Laplace noise on some measures has no room for missing values.
-        if kind == "gaussian" or asked.budget.kind == "epsilon" or not any(block.missing for block in layout.blocks)
-    ]
+        if kind == "laplace" and asked.budget.kind == "rho" and any(block.missing for block in layout.blocks):
+            continue
+        try:
+            drafts.append(_draft(asked, layout, kind))
+        except ParameterError as error:
+            refused.append(error)
+    if not drafts:
+        raise refused[0]
     return min(drafts, key=lambda draft: draft.error)
 
 
 def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism | None = None) -> _Draft:
     """Return the plan with one kind of noise for all measures.
 
-    With ``test``, the rows have this kind of noise and the selection's share, and are the test of their group.
+    With ``test``, the count has this kind of noise and the selection's share, and is the test of its group.
     """
     budget, rule, blocks = asked.budget, asked.split, layout.blocks
-    kinds = [test if test is not None and ROWS in block.uses else mechanism for block in blocks]
+    kinds = [test if test is not None and asked.counted in block.uses else mechanism for block in blocks]
     paying = [(place, measure) for place, block in enumerate(blocks) for measure in block.uses]
     selecting = [(name, some[0]) for name, some in asked.measures.items() if some[0].selects]
     stakes = [[_stake(asked, use, kinds[place]) for use in blocks[place].uses[measure]] for place, measure in paying]
@@ -178,7 +190,7 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
     adds: Literal["scales", "squares"] = "scales" if budget.kind == "epsilon" and mechanism == "laplace" else "squares"
     weights = weights_of(rule, [*stakes, *([Stake(name)] for name, _ in selecting)], free, adds=adds)
     selection = [sum(weights, Fraction(0)) / len(asked.queries) if rule.keys is None else rule.keys] * asked.selects
-    tested = None if test is None else next(of for of, (_, measure) in enumerate(paying) if measure == ROWS)
+    tested = None if test is None else next(of for of, (_, measure) in enumerate(paying) if measure == asked.counted)
     if tested is not None:
         weights[tested] += selection.pop()
     shares = portions(budget.units, [*selection, *weights])
@@ -208,7 +220,7 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
         if isinstance(query, QuantileQuery):
             selected[name] = quantiles_of(query, measure, asked.unit, asked.groups, share, description)
         else:
-            selected[name] = modes_of(measure, asked.unit, share, description)
+            selected[name] = modes_of(measure, asked.unit, share, description, getattr(query, "winners", 1))
     answers: dict[str, tuple[Part, ...]] = {
         name: (selected[name],) if name in selected else tuple(_part(figure, drawn) for figure in layout.figures[name])
         for name in asked.queries
@@ -219,7 +231,8 @@ def _draft(asked: Asked, layout: Layout, mechanism: Mechanism, test: Mechanism |
             answers, layout, mechanism, Budget(budget.kind, of_keys, left) if selection else None, None, error
         )
     assert asked.count is not None
-    order, rows = drawn_parts(answers.values()), drawn[ROWS]
+    assert asked.counted is not None
+    order, rows = drawn_parts(answers.values()), drawn[asked.counted]
     rule_of_keys = tested_count(
         asked.count, order.index(rows), rows, asked.unit, left, f"selection of keys by {asked.by}"
     )
@@ -272,8 +285,8 @@ def _stake(asked: Asked, use: Use, mechanism: Mechanism) -> Stake:
 def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]) -> float:
     """Return what a way to plan is chosen by, as a logarithm.
 
-    The weighted sum of variances where that is what the split minimises; else the product of all variances, by
-    which the choice is the same for all units and weights.
+    The weighted sum of variances where that is what the split minimises; else the product of all variances, each to the
+    power of its query's weight, by which the choice is the same for all units.
     """
     rule, logs = asked.split, []
     for name, figures in layout.figures.items():
@@ -281,21 +294,14 @@ def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]
             # Quantiles and modes are drawn the same way whatever the noise of the others is.
             if figure.asked.selects:
                 continue
-            log = 2 * (
-                math.log(_deviation(part))
-                + (figure.asked.step_exponent if figure.asked.kind == "sum" else 0) * math.log(2)
-            )
-            weight = rule.weights.get(name, Fraction(1)) * importance_of(asked.queries[name], figure.asked)
-            logs.append(
-                log + (math.log(weight.numerator) - math.log(weight.denominator) if rule.rule == "optimal" else 0)
-            )
+            assert isinstance(part, (NoisyMeasure, Combined))
+            log, weight = 2 * math.log(part.deviation), rule.weights.get(name, Fraction(1))
+            if rule.rule != "optimal":
+                logs.append(float(weight) * log)
+                continue
+            weight *= importance_of(asked.queries[name], figure.asked)
+            logs.append(log + 2 * math.log(part.step) + math.log(weight.numerator) - math.log(weight.denominator))
     if rule.rule != "optimal":
         return math.fsum(logs)
     largest = max(logs)
     return largest + math.log(math.fsum(math.exp(log - largest) for log in logs))
-
-
-def _deviation(part: Part) -> float:
-    """Return the standard deviation of a figure's noise, in its steps."""
-    assert isinstance(part, (NoisyMeasure, Combined))
-    return part.deviation

@@ -21,10 +21,11 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
-from dpfast.mechanisms.selection.modes import draw_modes
+from dpfast.mechanisms.selection.modes import draw_modes, draw_ranked
 from dpfast.queries import Measure
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
+from dpfast.releases.distribution_answers import block_sums
 from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, ReleasedCount
 from dpfast.releases.planned_queries import (
     Combined,
@@ -36,6 +37,7 @@ from dpfast.releases.planned_queries import (
     PlannedQuery,
     drawn_parts,
     exact_measures,
+    exact_of,
 )
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
@@ -84,19 +86,11 @@ def draw(
         drawn = {place: noisy[order] for place, noisy in drawn.items()}
     for place, part in enumerate(parts):
         if place not in drawn:
-            drawn[place] = _drawn(_exact(part, figures), part, sources(str(place)))
+            drawn[place] = _drawn(exact_of(part.measure, figures), part, sources(str(place)))
     columns: list[pl.Series] = keys.get_columns()
     for planned in queries:
         columns.extend(answer(planned, [_taken(part, parts, drawn) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
-
-
-def _exact(part: DrawnPart, figures: Mapping[Measure, Any]) -> Any:
-    """Return the exact figures of a part: those missing are the rows less those with a value."""
-    measure = part.measure
-    if measure.kind == "missing":
-        return figures[Measure("rows")] - figures[Measure("values", measure.column)]
-    return figures[measure]
 
 
 def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -131,6 +125,10 @@ def _no_figures(part: Part) -> NDArray[np.int64]:
         return np.empty((0, len(part.tree.parts)), np.int64)
     if isinstance(part, DrawnTogether):
         return np.empty((0, len(part.calibration.parts)), np.int64)
+    if part.measure.kind == "bins":
+        return np.empty((0, part.measure.figures), np.int64)
+    if isinstance(part, DrawnModes) and part.winners > 1:
+        return np.empty((0, part.winners), np.int64)
     return np.empty(0, np.int64)
 
 
@@ -147,7 +145,7 @@ def _selected(
     if isinstance(rule, OneByOne):
         return select_keys(exact.units, rule.table, source), {}
     if isinstance(rule, ReleasedCount):
-        noisy = _drawn(_exact(parts[rule.place], figures), parts[rule.place], source)
+        noisy = _drawn(exact_of(parts[rule.place].measure, figures), parts[rule.place], source)
         return noisy >= rule.threshold, {rule.place: noisy}
     if isinstance(rule, NoisyUnits):
         return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
@@ -214,6 +212,8 @@ def _fresh(series: pl.Series) -> pl.Series:
 def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int64]:
     """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
     if isinstance(part, DrawnModes):
+        if part.winners > 1:
+            return draw_ranked(exact, part.measure.points, part.slope, part.winners, source)
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)
@@ -221,6 +221,9 @@ def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int6
     if isinstance(part, DrawnTogether):
         drawn = draw_joint_quantiles(exact, part.measure.points, part.calibration, source)
         return drawn + part.measure.centre
+    if part.measure.kind == "bins":
+        measured = block_sums(exact, part.measure.blocks)
+        return _noisy(measured.ravel(), part.mechanism, part.scale, source).reshape(measured.shape)
     return _noisy(exact, part.mechanism, part.scale, source)
 
 

@@ -25,10 +25,10 @@ from dpfast.releases.planned_queries import (
     describe,
     drawn_parts,
 )
+from dpfast.releases.query_measures import explain_measure
 
 __all__ = ["ALPHA", "MEASURE_SCHEMA", "error_frame", "explain_queries", "measure_frame"]
 
-_MEASURES = {"rows": "rows", "values": "values that are not missing", "missing": "missing values", "sum": "sum"}
 _INDENT = " " * 16
 #: The columns of a plan as a frame.
 MEASURE_SCHEMA = {
@@ -62,8 +62,7 @@ def _measure(part: Part) -> str:
         return part.measure.grid.describe()
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
-    what = _MEASURES[part.measure.kind]
-    return f"{what} of differences to {part.measure.centre * part.step:g}" if part.measure.centre else what
+    return explain_measure(part.measure)
 
 
 def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
@@ -130,17 +129,19 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: floa
 
     Notes
     -----
-    The noises of n groups are independent: all stay within h with probability (1 - p)**n, p that of one to
-    exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more than a union bound's alpha / n.
+    A histogram has a noise for each bin of a group. The noises of n figures are independent: all stay within h with
+    probability (1 - p)**n, p that of one to exceed h. So p = 1 - (1 - alpha)**(1 / n), exactly, which is a little more
+    than a union bound's alpha / n.
     """
-    miss = alpha if not groups else -math.expm1(math.log1p(-alpha) / groups)
-    if miss < ALPHA.least:
-        raise ParameterError("alpha", alpha, f"at least {ALPHA.least * (groups or 1):g} for {groups} keys")
-    rows = [
-        (planned.name, _measure(part), part.reach(alpha), groups, None if groups is None else part.reach(miss))
-        for planned in queries
-        for part in planned.parts
-    ]
+    rows = []
+    for planned in queries:
+        for part in planned.parts:
+            together = (groups or 0) * part.measure.figures
+            miss = alpha if not together else -math.expm1(math.log1p(-alpha) / together)
+            if miss < ALPHA.least:
+                raise ParameterError("alpha", alpha, f"at least {ALPHA.least * together:g} for {groups} keys")
+            all_of_them = None if groups is None else part.reach(miss)
+            rows.append((planned.name, _measure(part), part.reach(alpha), groups, all_of_them))
     return pl.DataFrame(rows, schema=_ERROR_SCHEMA, orient="row")
 
 

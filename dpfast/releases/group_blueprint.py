@@ -14,7 +14,7 @@ from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.queries import ModeQuery
+from dpfast.queries import ModeQuery, QuantileQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["GroupBlueprint", "released_by_group"]
+
+_NO_PUBLIC_KEYS = "there are no public keys; give some, or leave keys out to select them privately"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +94,17 @@ class GroupBlueprint(Blueprint):
             f"noise drawn by {drawn}"
         )
 
+    def _why_empty(self) -> str:
+        """Return why a release of this plan may show no group, and what would help."""
+        if self.key_share is None:
+            return _NO_PUBLIC_KEYS
+        needed = self.key_share.needed
+        units = f"{needed.fewest}" if needed.fewest == needed.most else f"from {needed.fewest} to {needed.most}"
+        return (
+            f"a key needs {units} units to be shown with probability 1/2; coarser keys, fewer groups a unit, more "
+            "epsilon or delta, or public keys would help"
+        )
+
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with a row for every noisy measure."""
         return measure_frame(self.queries)
@@ -110,7 +123,7 @@ class GroupBlueprint(Blueprint):
 
     def released(self, make_frame: Callable[[], pl.DataFrame], entry: int) -> Release:
         """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""
-        return released_by_group(self, self.queries, make_frame, entry)
+        return released_by_group(self, self.queries, make_frame, entry, why_empty=self._why_empty())
 
 
 def released_by_group(
@@ -119,6 +132,7 @@ def released_by_group(
     make_frame: Callable[[], pl.DataFrame],
     entry: int,
     notes: Sequence[str] = (),
+    why_empty: str = _NO_PUBLIC_KEYS,
 ) -> Release:
     """Return what can be read of figures by group, and ``notes`` below the blueprint's explanation."""
     names = [planned.name for planned in queries]
@@ -127,7 +141,7 @@ def released_by_group(
     for planned in queries:
         if isinstance(planned.query, ModeQuery):
             candidates[planned.name] = planned.query.candidates
-        if planned.query.kind == "quantile":
+        if isinstance(planned.query, QuantileQuery):
             *columns, _ = planned.columns
             values |= {planned.name: columns[0]} | {column: column for column in columns}
     return Release(
@@ -135,6 +149,7 @@ def released_by_group(
         _make_frame=make_frame,
         _chart=partial(_draw_query, blueprint.by, values, candidates),
         _explained="\n".join([blueprint.explain(), *notes]),
+        _why_empty=why_empty,
         spent=blueprint.budget,
         entry=entry,
     )
@@ -153,6 +168,12 @@ def _draw_query(
     name = next(iter(values)) if query is None else query
     if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
+    if isinstance(frame.schema[values[name]], pl.List):
+        # A row of a chart for every bin, or every value.
+        beside = [column for column in (f"{name}_bin", f"{name}_edge") if column in frame.columns]
+        ends = [f"{name}_lower", f"{name}_upper"] if beside else []
+        frame = frame.explode(name, *beside, *ends)
+        by = (*by, *beside)
     return charts.draw_groups(
         frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name)
     )

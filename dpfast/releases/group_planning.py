@@ -49,12 +49,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if request.key_selection != "auto" and not selects:
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
     if request.key_selection == "count" and not counts:
-        allowed = "another rule where no count of rows is asked"
+        allowed = "another rule where no count of rows or units is asked"
         raise ParameterError("key_selection", request.key_selection, allowed, "ask for a count as well")
 
     source = request.open()
     columns = source.schema()
-    measures = {name: measures_of(query, columns) for name, query in queries.items()}
+    gaussian = budget.kind == "rho" or mechanism == "gaussian"
+    measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
     where = request.read_where()
     by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     lists = not is_engine(source)
@@ -90,7 +91,7 @@ def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
     for name, query in queries.items():
         if not isinstance(query, Query):
             allowed = (
-                "dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...) or dpf.mode(...)"
+                "a query: dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...), ..."
             )
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import signature
 from typing import Any, NoReturn
 
 import polars as pl
@@ -12,6 +13,9 @@ from polars.io.plugins import register_io_source
 from dpfast.errors import LedgerError
 
 __all__ = ["Figures", "FiguresToCome", "scan_figures"]
+
+#: Before Polars 2.0, an explanation cannot say what is scanned.
+_TAKES_NAME = "explain_name" in signature(register_io_source).parameters
 
 
 class Figures:
@@ -76,6 +80,5 @@ def _of_frame(frame: pl.DataFrame) -> Figures:
 
 def scan_figures(figures: Figures) -> pl.LazyFrame:
     """Return a LazyFrame over figures; it is pure, so that equal nodes of a plan may be read once."""
-    return register_io_source(
-        figures, schema=figures.schema, validate_schema=True, is_pure=True, explain_name=figures.name
-    )
+    named: Any = {"explain_name": figures.name} if _TAKES_NAME else {}
+    return register_io_source(figures, schema=figures.schema, validate_schema=True, is_pure=True, **named)

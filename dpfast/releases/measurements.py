@@ -34,6 +34,8 @@ __all__ = ["ROWS", "Block", "Figure", "Layout", "Use", "lay_out", "layouts"]
 
 #: The number of rows.
 ROWS = Measure("rows")
+#: What a row adds a part to only if it has a value in the measure's column: to one number of its group.
+_OF_VALUES = ("values", "sum", "matches", "product")
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,20 @@ class Layout:
     figures: Mapping[str, tuple[Figure, ...]]
 
     @property
-    def counts_rows(self) -> bool:
-        """Whether the number of rows is measured by itself."""
-        return any(ROWS in block.uses for block in self.blocks)
+    def measured(self) -> tuple[Measure, ...]:
+        """What is measured by itself, and paid for."""
+        return tuple(measure for block in self.blocks for measure in block.uses)
 
 
 def layouts(measures: Mapping[str, Sequence[Measure]]) -> list[Layout]:
     """Return the ways to measure what queries are answered from: the first shares nothing but equal measures."""
     asked = list(dict.fromkeys(measure for some in measures.values() for measure in some if not measure.selects))
-    summed = {measure.column for measure in asked if measure.kind == "sum"}
-    counted = [measure.column for measure in asked if measure.kind == "values" and measure.column in summed]
+    summed = {measure.column for measure in asked if measure.kind in ("sum", "matches")}
+    counted = [
+        measure.column
+        for measure in asked
+        if measure.kind == "values" and not measure.given and measure.column in summed
+    ]
     values = [Measure("values", column) for column in counted]
     ways = [lay_out(measures, [])]
     if counted and (ROWS in asked or len(counted) > 1):
@@ -152,7 +158,9 @@ def lay_out(measures: Mapping[str, Sequence[Measure]], derived: Iterable[Figure]
     # Beside the missing values of a column stand all of its measures.
     missing = {measure.column: measure for measure in uses if measure.kind == "missing"}
     paying = [measure for measure in uses if measure.kind != "missing"]
-    homes = [measure.column if measure.column in missing else measure for measure in paying]
+    homes = [
+        measure.column if measure.column in missing and measure.kind in _OF_VALUES else measure for measure in paying
+    ]
     blocks = []
     for home in dict.fromkeys(homes):
         of_it = {one: tuple(uses[one]) for one, place in zip(paying, homes, strict=True) if place == home}

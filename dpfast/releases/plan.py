@@ -24,6 +24,7 @@ from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
 from dpfast.releases.release import Release
+from dpfast.releases.showing import html_plan, shown_plan
 
 __all__ = ["Plan"]
 
@@ -77,12 +78,13 @@ class Plan:
     def to_frame(self) -> pl.DataFrame:
         """Return the noise that was planned as a frame.
 
-        By group, one row for every noisy measure, a mean having two: its sum and its count. Columns: ``query``,
-        ``measure``; ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and
-        ``error95``, which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``,
-        the fact that the ledger keeps. Sensitivity, scale and error are in the unit of the column, or rows, and of
-        quantiles in ranks; the event counts steps, of which the column's unit has a power of two. A mode's error is
-        how many rows fewer its answer may have than the most common candidate.
+        By group, one row for every noisy measure. Columns: ``query``, the first that needs it, and ``measure``;
+        ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and ``error95``,
+        which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``, the fact that
+        the ledger keeps; ``charge``, a number: rows with the same are charged once, together. Sensitivity, scale and
+        error are in the unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the
+        column's unit has a power of two. A mode's error is how many rows fewer its answer may have than the most
+        common candidate.
 
         Of a workload, one row for every strategy considered, that of the least predicted error first. Columns:
         ``strategy``; ``measurements``, how many numbers it measures; ``mechanism`` and ``scale`` of their noise;
@@ -122,7 +124,7 @@ class Plan:
         >>> import dpfast as dpf
         >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"]})
         >>> keys = pl.DataFrame({"city": ["Rome", "Oslo", "Bonn"]})
-        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, epsilon=0.5).error().row(0)
+        >>> dpf.plan(trips, by="city", rides=dpf.count(), keys=keys, privacy_unit="row", epsilon=0.5).error().row(0)
         ('rides', 'rows', 6.0, 3, 8.0)
 
         """
@@ -216,7 +218,7 @@ class Plan:
         >>> trips = pl.LazyFrame({"city": ["Rome", "Oslo"] * 50})
         >>> cities = pl.DataFrame({"city": ["Rome", "Oslo"]})
         >>> ledger = dpf.Ledger(epsilon=1.0)
-        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, epsilon=0.5).lazy(ledger)
+        >>> rides = dpf.plan(trips, by="city", n=dpf.count(), keys=cities, privacy_unit="row", epsilon=0.5).lazy(ledger)
         >>> rides.collect_schema().names(), ledger.remaining.epsilon
         (['city', 'n', 'n_scale', 'n_lower', 'n_upper'], 1.0)
         >>> twice = pl.concat([rides, rides]).collect()
@@ -250,6 +252,19 @@ class Plan:
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
         return release
+
+    @property
+    def _state(self) -> str:
+        if self._entry is None:
+            return "not run"
+        return f"{'failed' if self._release is None else 'run'}, charged as entry {self._entry}"
+
+    def __repr__(self) -> str:
+        """Show whose data a unit is, what is asked, what it costs, and how far off answers are."""
+        return "\n".join(shown_plan(self._blueprint, self._state))
+
+    def _repr_html_(self) -> str:
+        return html_plan(self._blueprint, self._state)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")

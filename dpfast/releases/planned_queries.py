@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
@@ -19,7 +19,7 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query
 
 __all__ = [
     "RANKS",
@@ -39,6 +39,7 @@ __all__ = [
     "describe",
     "drawn_parts",
     "exact_measures",
+    "exact_of",
 ]
 
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]
@@ -211,7 +212,16 @@ class Drawn(_Charged):
 
 @dataclass(frozen=True)
 class DrawnModes(Drawn):
-    """Counts of rows by candidate, of which the most common is selected."""
+    """Counts of rows by candidate, of which the most common is selected, or so many in order.
+
+    Attributes
+    ----------
+    winners
+        How many are selected, each of those that are left.
+
+    """
+
+    winners: int = 1
 
     @property
     def kernel(self) -> str:
@@ -239,7 +249,8 @@ class DrawnModes(Drawn):
         The bound holds with probability at least 1 - ``miss``.
         """
         unit = self.unit
-        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
+        each = miss / self.winners
+        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, each)
 
 
 @dataclass(frozen=True)
@@ -394,17 +405,28 @@ def exact_measures(measures: Iterable[Measure]) -> list[Measure]:
     return list(found)
 
 
+def exact_of(measure: Measure, figures: Mapping[Measure, Any]) -> Any:
+    """Return a measure's exact figures, of those that `exact_measures` names."""
+    if measure.kind == "missing":
+        return figures[Measure("rows")] - figures[Measure("values", measure.column)]
+    return figures[measure]
+
+
 def columns_of(name: str, query: Query) -> tuple[str, ...]:
     """Return the names of a query's columns in a release."""
     if isinstance(query, QuantileQuery):
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
+    if isinstance(query, DistributionQuery):
+        return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))
     return tuple(name + suffix for suffix in SUFFIXES)
 
 
 def describe(query: Query) -> str:
     """Return a query in words."""
+    if query.in_words:
+        return query.in_words
     if isinstance(query, ModeQuery):
         return f"most common of {len(query.candidates)} candidates in {query.column}"
     if query.bounds is None:

@@ -95,15 +95,17 @@ def plan(
         ``{"n": 1, "late": 3}``: shares by these weights. ``"optimal"``: the least sum of the variances of all
         queries, each in its own unit (rows, minutes), so that a query of large values gets most;
         ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
-        sum that it is made of. The selection of keys gets an even share, or its weight under the name ``"keys"``
-        in a mapping. delta is always split evenly.
+        sum that it is made of. What several queries need is measured once, with the shares of all of them. The
+        selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
+        between the selection of keys and all Gaussian noise together, not by queries.
     keys
         A frame of public keys: each appears in the release, zeros included, and no other does. None to select
         keys privately, at a share of epsilon and delta; categoricals and enums come out as strings then, since their
         dtypes tell of the keys that were not selected.
     privacy_unit
         The column that says whose row it is, whose values are never shown; rows where it is null are dropped.
-        None where each row is a unit.
+        ``"row"`` where each row is a unit by itself, as nobody has two; where the data have a column of that name, it
+        is the column, and needs the bounds. Left out, each row is a unit as well, with a `PrivacyUnitWarning`.
     max_groups, max_rows_per_group
         What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for both: all rows count,
         and what a unit adds to all groups together is scaled down where it is longer, as a vector, than a norm that is
@@ -151,9 +153,10 @@ def plan(
         No sensitivity changes by it. Comparisons with null or NaN are false, and none fails on a value, as
         expressions of an engine may; frames may be filtered by these beforehand: ``frame.filter(...)``.
     **queries
-        `dpf.count`, `dpf.sum`, `dpf.mean`, `dpf.quantile` and `dpf.mode` by the name that they get in the release; the
-        names of the other parameters are taken. A sum of integers is Int64 as long as the bounds stay below 2**24, and
-        Float64 beyond, like every other sum.
+        `dpf.count`, `dpf.units`, `dpf.sum`, `dpf.mean`, `dpf.proportion`, `dpf.variance`, `dpf.std`, `dpf.covariance`,
+        `dpf.histogram`, `dpf.cdf`, `dpf.quantile`, `dpf.minimum`, `dpf.maximum`, `dpf.mode`, `dpf.top_k` and
+        `dpf.count_distinct` by the name that they get in the release; the names of the other parameters are taken. A
+        sum of integers is Int64 as long as the bounds stay below 2**24, and Float64 beyond, like every other sum.
 
     Returns
     -------
@@ -179,7 +182,7 @@ def plan(
     >>> import polars as pl
     >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 500, "rider": range(1000)})
     >>> plan = dpf.plan(trips, by="city", rides=dpf.count(), keys=pl.DataFrame({"city": ["Oslo", "Rome", "Bonn"]}),
-    ...                 epsilon=0.5)
+    ...                 privacy_unit="row", epsilon=0.5)
     >>> release = plan.run(dpf.Ledger(epsilon=1.0))
     >>> release.frame["city"].to_list(), release.frame["rides_scale"].to_list()
     (['Oslo', 'Rome', 'Bonn'], [2.0, 2.0, 2.0])
@@ -188,7 +191,8 @@ def plan(
 
     >>> people = pl.DataFrame({"age": [16 + i % 60 for i in range(10_000)]})
     >>> ages = pl.DataFrame({"age": range(16, 79)})
-    >>> plan = dpf.plan(people, by="age", keys=ages, workload=dpf.workloads.all_range(63), epsilon=0.5)
+    >>> ranges = dpf.workloads.all_range(63)
+    >>> plan = dpf.plan(people, by="age", keys=ages, workload=ranges, privacy_unit="row", epsilon=0.5)
     >>> plan.to_frame()["rmse"][0] < 12 < plan.to_frame().filter(strategy="identity")["rmse"][0]
     True
     >>> plan.run(dpf.Ledger(epsilon=1.0)).frame.columns
@@ -236,7 +240,9 @@ def release(
     >>> frame = pl.DataFrame({"late": [True, False] * 100})
     >>> keys = pl.DataFrame({"late": [True, False]})
     >>> ledger = dpf.Ledger(epsilon=1.0)
-    >>> dpf.release(frame, by="late", keys=keys, n=dpf.count(), epsilon=0.5, ledger=ledger).frame.height
+    >>> dpf.release(
+    ...     frame, by="late", keys=keys, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger
+    ... ).frame.height
     2
     >>> ledger.remaining.epsilon
     0.5

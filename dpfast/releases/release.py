@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import polars as pl
@@ -15,6 +16,7 @@ from dpfast.charts.drawing import ChartPath
 from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
 from dpfast.releases.lazy import Figures, scan_figures
+from dpfast.releases.showing import html_release, shown_release
 from dpfast.synthesis.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class Release:
     _make_frame: Callable[[], pl.DataFrame]
     _chart: Chart
     _explained: str
+    _why_empty: str = "there are no queries"
     _make_histogram: Callable[[], pl.DataFrame] | None = None
     _estimate: Estimate | None = None
 
@@ -135,13 +138,18 @@ class Release:
         --------
         >>> import dpfast as dpf
         >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 50})
-        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), epsilon=0.5)
+        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), privacy_unit="row", epsilon=0.5)
         >>> release = asked.run(dpf.Ledger(epsilon=1.0))
         >>> release.lazy().filter(pl.col("city") == "Rome").select("rides_scale").collect().item()
         2.0
 
         """
         return scan_figures(Figures(lambda: self.frame, lambda: self._frame.schema))
+
+    @property
+    def why_empty(self) -> str | None:
+        """Where no group is shown, one line of why, and what would help; None where there are some."""
+        return None if self._frame.height else f"no group is shown: {self._why_empty}"
 
     def explain(self) -> str:
         """Return what was done and why, as text."""
@@ -176,5 +184,13 @@ class Release:
         return self._chart(self.frame, path, query, OWN_TOP.read_optional("top", top))
 
     def __repr__(self) -> str:
-        """Show the frame and what it cost."""
-        return f"Release of {self._about}; spent {self.spent}\n{self.frame}"
+        """Show the first rows, each value with its interval, and what they cost."""
+        return "\n".join(shown_release(self._heading, self._frame))
+
+    def _repr_html_(self) -> str:
+        return html_release(self._heading, self._frame)
+
+    @property
+    def _heading(self) -> str:
+        empty = "" if self.why_empty is None else f"; {self.why_empty}"
+        return f"Release of {shorten(self._about, 200)}; spent {self.spent} (entry {self.entry}){empty}"

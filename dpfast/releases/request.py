@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
-from dpfast.accounting.privacy_unit import BOUND, AskedBound, Neighbors, PrivacyUnit
+from dpfast.accounting.privacy_unit import AskedBound, Neighbors, PrivacyUnit
 from dpfast.aggregation.keys import KeyEntry
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
@@ -17,6 +17,7 @@ from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
+from dpfast.releases.asked_unit import ROW, check_row, read_unit
 from dpfast.releases.key_share import RuleName
 from dpfast.releases.splitting import Splitting
 from dpfast.rows.calendars import Calendar
@@ -90,22 +91,7 @@ class Request:
 
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""
-        column = self.privacy_unit
-        bounds = {"max_groups": self.max_groups, "max_rows_per_group": self.max_rows_per_group}
-        if column is not None:
-            for name, bound in bounds.items():
-                if bound is None:
-                    allowed = f"{BOUND.allowed} where privacy_unit is given"
-                    raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
-                if bound == "auto":
-                    allowed = f'{BOUND.allowed} here, or "auto" for both max_groups and max_rows_per_group'
-                    raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
-            groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
-            return PrivacyUnit(column, groups, rows, self.neighbors)
-        for name, bound in bounds.items():
-            if bound is not None:
-                raise ParameterError(name, bound, "left out where each row is a unit", "give privacy_unit= as well")
-        return PrivacyUnit(None, 1, 1, self.neighbors)
+        return read_unit(self.privacy_unit, self.max_groups, self.max_rows_per_group, self.neighbors)
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
@@ -129,4 +115,7 @@ class Request:
 
     def open(self) -> Source | Engine:
         """Return the data, of which nothing but the schema was read."""
-        return open_data(self.data, schema=self.schema, engine=self.engine)
+        source = open_data(self.data, schema=self.schema, engine=self.engine)
+        if self.privacy_unit == ROW:
+            check_row(self.max_groups, source.schema().names())
+        return source

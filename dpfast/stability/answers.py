@@ -11,6 +11,7 @@ from dpfast.accounting.events import Event
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal
 from dpfast.ledger.charges import Charge
 from dpfast.ledger.payment import Payment
+from dpfast.showing import shown_fields
 
 __all__ = ["Cost", "StableAnswer", "give", "pay"]
 
@@ -75,6 +76,8 @@ class StableAnswer:
     events: tuple[Event, ...]
     entry: int | None = None
     _told: tuple[str, ...] = field(default=(), repr=False)
+
+    __repr__ = shown_fields
 
     def explain(self) -> str:
         """Return in words what was done, what it cost and what came out.

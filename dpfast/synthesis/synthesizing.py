@@ -20,6 +20,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
+from dpfast.showing import html_lines, html_table
 from dpfast.synthesis.cell_weights import check_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.mwem import mwem
@@ -77,6 +78,12 @@ class Synthesis:
     def __repr__(self) -> str:
         """Show the records and what they cost."""
         return f"Synthesis over {self.domain}; spent {self.spent}\n{self.frame}"
+
+    def _repr_html_(self) -> str:
+        frame = self.frame.head(10)
+        rows = [[str(value) for value in row] for row in frame.iter_rows()]
+        about = f"Synthesis over {self.domain}; spent {self.spent}; {self.frame.height:,} records, the first of them:"
+        return html_lines([about]) + html_table(frame.columns, rows)
 
 
 def synthesize(

@@ -185,6 +185,9 @@ class _EveryCell(LinearQuery):
         """Return the coefficients in one dimension."""
         return self._data
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({' x '.join(f'{length:,}' for length in self._shape)} cells)"
+
 
 _NO_COEFFICIENTS = Special(
     lambda: [*NO_NUMBERS, [[1.0], [0.5, 1.0]], [2, 0], [-1, 0], [1.5], [-0.5], [math.nan], np.zeros(2, np.longdouble)]

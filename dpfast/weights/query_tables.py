@@ -14,6 +14,7 @@ from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import marginals as kernels
 from dpfast.kernels.weights import slabs as kernels_of_slabs
+from dpfast.showing import shown_fields
 from dpfast.weights.declarations import INTEGERS, PLACES, SHAPE
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.weights.slab_queries import checked_attributes, checked_shape
@@ -42,6 +43,8 @@ class Marginal(LinearQuery):
     shape: Annotated[tuple[int, ...], SHAPE]
     attributes: Annotated[tuple[int, ...], PLACES]
     _walk: _Walk = field(init=False, repr=False, compare=False)
+
+    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
@@ -138,6 +141,8 @@ class Ranges(LinearQuery):
     _ends: NDArray[np.int64] = field(init=False, repr=False)
     _first: NDArray[np.int64] = field(init=False, repr=False)
     _last: NDArray[np.int64] = field(init=False, repr=False)
+
+    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         both = []

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special, Whole, is_numeric
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import slabs as kernels
+from dpfast.showing import shown_fields
 from dpfast.weights.declarations import PLACES, SHAPE
 from dpfast.weights.linear_queries import LinearQuery, Weights, sum_of
 
@@ -171,6 +172,8 @@ class BoxQuery(_InShape):
     lower: Annotated[tuple[int, ...], _ENDS]
     upper: Annotated[tuple[int, ...], _ENDS]
 
+    __repr__ = shown_fields
+
     def __post_init__(self) -> None:
         self._set(shape=checked_shape(self.shape))
         for name in ("lower", "upper"):
@@ -207,6 +210,8 @@ class MarginalCell(_InShape):
     shape: Annotated[tuple[int, ...], SHAPE]
     attributes: Annotated[tuple[int, ...], PLACES]
     values: Annotated[tuple[int, ...], _ENDS]
+
+    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)

@@ -14,7 +14,7 @@ from .calls import Call
 from .calls_of_releases import FRAME, KEYS, NUMBERS, QUERIES, UNIT, a_ledger, of
 
 COLUMN = Expressions(pl.col("v"))
-PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES}
+PUBLIC = {"by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES, "privacy_unit": "row"}
 DOMAIN = dpf.Domain({"k": ["a", "b"]})
 
 CONNECTION = sqlite3.connect(":memory:")
@@ -35,6 +35,16 @@ CALLS = [
     of("col.dpf.count", COLUMN.count),
     of("col.dpf.sum", COLUMN.sum, bounds=(0, 1)),
     of("col.dpf.mean", COLUMN.mean, bounds=(0, 1)),
+    of("col.dpf.count_distinct", COLUMN.count_distinct),
+    of("col.dpf.top_k", COLUMN.top_k, k=2, candidates=[1, 2]),
+    of("col.dpf.histogram", COLUMN.histogram, edges=[0, 1]),
+    of("col.dpf.cdf", COLUMN.cdf, edges=[0, 1]),
+    of("col.dpf.variance", COLUMN.variance, bounds=(0, 1)),
+    of("col.dpf.std", COLUMN.std, bounds=(0, 1)),
+    of("col.dpf.covariance", COLUMN.covariance, other="b", bounds=(0, 1), other_bounds=(0, 2)),
+    of("col.dpf.proportion", COLUMN.proportion, above=15),
+    of("col.dpf.minimum", COLUMN.minimum, bounds=(0, 1)),
+    of("col.dpf.maximum", COLUMN.maximum, bounds=(0, 1)),
     of("col.dpf.quantile", COLUMN.quantile, q=0.5, bounds=(0, 1)),
     of("col.dpf.mode", Expressions(pl.col("k")).mode, candidates=["a", "b"]),
     of("col.dpf.bins", COLUMN.bins, edges=[0, 1]),

@@ -20,13 +20,21 @@ FILE = Path(mkdtemp()) / "trips.csv"
 FRAME.write_csv(FILE)
 SCHEMA = {"k": pl.String, "u": pl.Int64}
 UNIT = {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 2}
+ROWS = {"n": dpf.count(), "privacy_unit": "row"}
 QUERIES = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 1))}
 ASKED: dict[str, dict[str, Any]] = {
     "groups": {"data": FRAME, "by": "k", "epsilon": 1.0, "delta": 1e-6, **UNIT, **QUERIES},
     "groups by rho": {"data": FRAME, "by": ["k"], "rho": 0.5, "delta": 1e-6, **UNIT, **QUERIES},
-    "public groups": {"data": FRAME, "by": "k", "keys": KEYS, "epsilon": 1.0, **QUERIES},
-    "a file": {"data": FILE, "by": "k", "keys": KEYS, "epsilon": 1.0, "schema": SCHEMA, "n": dpf.count()},
-    "a workload": {"data": FRAME, "by": "k", "keys": KEYS, "workload": dpf.workloads.identity(2), "epsilon": 1.0},
+    "public groups": {"data": FRAME, "by": "k", "keys": KEYS, "privacy_unit": "row", "epsilon": 1.0, **QUERIES},
+    "a file": {"data": FILE, "by": "k", "keys": KEYS, "epsilon": 1.0, "schema": SCHEMA, **ROWS},
+    "a workload": {
+        "data": FRAME,
+        "by": "k",
+        "keys": KEYS,
+        "workload": dpf.workloads.identity(2),
+        "epsilon": 1.0,
+        "privacy_unit": "row",
+    },
 }
 NUMBERS = pl.DataFrame({"count": [1200, 87, 310], "epsilon": [0.1, 0.2, 0.7], "names": [["a"], ["b"], ["c"]]})
 LISTS = pl.DataFrame({"count": [[90, 300], [700, 20]], "names": [["a", "b"]] * 2, "epsilon": [0.1, 0.2]})

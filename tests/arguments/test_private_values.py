@@ -43,6 +43,39 @@ class Hostile(float):
     __hash__ = None
 
 
+class Loud(int):
+    """A number that does what it can to be heard."""
+
+    def __float__(self):
+        warnings.warn("a number", stacklevel=1)
+        return 1.0
+
+    def __lt__(self, other):
+        raise SystemExit
+
+    __int__ = __gt__ = __eq__ = __lt__
+    __hash__ = None
+
+
+class LoudRow(list):
+    """A row that cannot be read by its own ways."""
+
+    def __iter__(self):
+        raise SystemExit
+
+    __len__ = __iter__
+
+
+class LoudFraction(Fraction):
+    """A number of whose class nothing else is known."""
+
+    def __float__(self):
+        raise SystemExit
+
+    __eq__ = __lt__ = __gt__ = lambda self, other: self.__float__()
+    __hash__ = None
+
+
 STRANGE = (
     None,
     object(),
@@ -66,6 +99,9 @@ STRANGE = (
     Fraction(1, 3),
     Fraction(10**400),
     Hostile(1.0),
+    Loud(1),
+    LoudFraction(1, 2),
+    LoudRow([1, 2]),
     np.ma.masked,
     np.longdouble("1e4000"),
     np.float16("nan"),
@@ -111,6 +147,17 @@ def test_no_element_of_a_list_is_refused(call, name, container):
         for strange in STRANGE:
             for rows in with_strange(plain, strange):
                 call(**{name: container(rows)})
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("RandomizedWeightedMajority.run", "losses"), ("LinearLearner.learn", "examples")],
+)
+def test_a_declared_width_needs_no_row(name, given):
+    """None of the rows is one: they are of missing numbers, as each of them is beside others."""
+    call = next(call for call in every_call() if call.name == name)
+    rows = call.given()[given]
+    call(**{given: [None] * len(rows)})
 
 
 @EACH

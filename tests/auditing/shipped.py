@@ -62,27 +62,61 @@ def blocks(rows, size, columns=None):
 
 def release_count(rows, size, **given):
     data, keys = blocks(rows, size)
-    return dpf.release(data, "k", keys=keys, n=dpf.count(), ledger=ledger(), **given).frame["n"].to_numpy()
+    return (
+        dpf.release(data, "k", keys=keys, n=dpf.count(), ledger=ledger(), **{"privacy_unit": "row", **given})
+        .frame["n"]
+        .to_numpy()
+    )
 
 
 def release_sum_and_mean(value, size):
-    data, keys = blocks(2, size, [pl.lit(5.0).alias("x")])
+    # So many rows that the noise leaves something of every group: what is shown of it is its own, and all are samples.
+    data, keys = blocks(80, size, [pl.lit(5.0).alias("x")])
     if value is not None:
         more = pl.DataFrame({"k": np.arange(size), "x": np.full(size, value)})
         data = pl.concat([data, more.cast(data.schema)])
     asked = {"s": dpf.sum("x", bounds=(0, 10)), "m": dpf.mean("x", bounds=(0, 10))}
-    return dpf.release(data, "k", keys=keys, epsilon=1.0, ledger=ledger(), **asked).frame.select("s", "m")
+    return dpf.release(
+        data, "k", keys=keys, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}
+    ).frame.select("s", "m")
 
 
 def release_keys(rows):
     data = pl.DataFrame({"k": ["a"] * 40 + ["b"] * rows})
-    return dpf.release(data, "k", n=dpf.count(), epsilon=1.0, delta=0.05, ledger=ledger()).frame.select("k", "n")
+    return dpf.release(
+        data, "k", n=dpf.count(), privacy_unit="row", epsilon=1.0, delta=0.05, ledger=ledger()
+    ).frame.select("k", "n")
 
 
 def release_quantile_and_mode(values):
     data = pl.DataFrame({"x": values})
     asked = {"q": dpf.quantile("x", 0.5, bounds=(0, 8), grid=1), "m": dpf.mode("x", candidates=[0, 1, 2])}
-    return dpf.release(data, epsilon=1.0, ledger=ledger(), **asked).frame.select("q", "m")
+    return dpf.release(data, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}).frame.select("q", "m")
+
+
+def release_spreads(values):
+    data = pl.DataFrame({"x": values}, schema={"x": pl.Float64})
+    asked = {
+        "v": dpf.variance("x", bounds=(0, 8)),
+        "c": dpf.covariance("x", "x", bounds=(0, 8), other_bounds=(-1, 1)),
+        "p": dpf.proportion("x", above=5),
+        "d": dpf.units(),
+    }
+    return dpf.release(data, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}).frame.select(
+        "v", "c", "p", "d"
+    )
+
+
+def release_distributions(values):
+    data = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
+    asked = {
+        "h": dpf.histogram("x", [0, 2, 4, 8]),
+        "c": dpf.cdf("x", [1, 5]),
+        "n": dpf.count_distinct("x"),
+        "t": dpf.top_k("x", 2, candidates=[0, 1, 6]),
+    }
+    frame = dpf.release(data, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}).frame
+    return [float(figure) for name in "hct" for figure in frame[name][0]] + frame["n"].to_list()
 
 
 def synthesized(values):
@@ -197,9 +231,11 @@ SHIPPED = [
         quick=20_000,
         long=1_000_000,
     ),
-    batch("release", release_sum_and_mean, None, 10.0, "sums and means", quick=20_000, long=1_000_000),
+    batch("release", release_sum_and_mean, None, 10.0, "sums and means", quick=20_000, long=100_000),
     Shipped("release", release_keys, 8, 9, 1.0, 0.05, what="selected keys", quick=150),
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
+    Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
+    Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),
@@ -234,9 +270,10 @@ SHIPPED = [
 
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
-    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "column", "count",
-    "frequency_oracle", "local_epsilon", "mean", "mode", "multiplicative_weights", "plan", "price_revenues",
-    "project_answers", "quantile", "restore_counter", "selection_error", "selection_miss", "selection_probabilities",
-    "shuffled_delta", "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "sum",
-    "threshold_error", "vcg_payments",
+    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "cdf", "column", "count",
+    "count_distinct", "covariance", "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean", "minimum",
+    "mode", "multiplicative_weights", "plan", "price_revenues", "project_answers", "proportion", "quantile",
+    "restore_counter", "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta",
+    "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "std", "sum",
+    "threshold_error", "top_k", "units", "variance", "vcg_payments",
 }  # fmt: skip

@@ -72,7 +72,7 @@ def test_a_picture(people, run):
         (["people.parquet", "--column", "sick", "--rows", "1"], 2, "--rows"),
         (["people.parquet", "--column", "share"], 2, "write for example --value 1"),
         (["people.parquet", "--column", "list", "--value", "1"], 2, "choose a column of plain values"),
-        (["nobody.parquet", "--column", "sick"], 2, "nobody.parquet"),
+        (["nobody.parquet", "--column", "sick"], 4, "nobody.parquet"),
         (["people.parquet", "--column", "sick", "--plot", "attack.txt"], 2, "--plot 'attack.txt' must end in one of"),
     ],
 )

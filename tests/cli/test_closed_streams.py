@@ -12,9 +12,9 @@ import pytest
 COMMANDS = {
     "attack": ["attack", "trips.parquet", "--column", "old", "--rows", "20"],
     "audit": ["audit", "math:floor", "--x", "0", "--neighbour", "0", "--epsilon", "1", "--samples", "100"],
-    "explain": ["explain", "trips.parquet", "--count", "--epsilon", "1"],
+    "explain": ["explain", "trips.parquet", "--count", "--unit", "row", "--epsilon", "1"],
     "release": [
-        *["release", "trips.parquet", "--count", "--epsilon", "1"],
+        *["release", "trips.parquet", "--count", "--unit", "row", "--epsilon", "1"],
         *["--ledger", "ledger.db", "--budget-epsilon", "2", "--out", "out.csv"],
     ],
     "help": ["--help"],
@@ -55,3 +55,15 @@ def test_nothing_is_charged_for_an_output_that_is_closed(trips_with_bits):
 def test_errors_are_told_by_the_code_alone_where_no_one_can_read_them(trips_with_bits):
     done = closed((1, 2), ["attack", "trips.parquet", "--column", "none"])
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_pipe_that_nobody_reads_refutes_no_claim(trips_with_bits, name):
+    """Code 1 says that one is refuted."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "dpfast", *COMMANDS[name]]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=1200)
+    os.close(writer)
+    assert done.returncode != 1
+    assert "Traceback" not in done.stderr

@@ -106,7 +106,7 @@ def test_progress_in_a_pipe_is_silent(monkeypatch):
 
 def test_the_parts_of_a_release_that_the_command_line_relies_on(folder):
     stages = []
-    plan = dpf.plan(pl.DataFrame({"x": [1, 2]}), n=dpf.count(), epsilon=1)
+    plan = dpf.plan(pl.DataFrame({"x": [1, 2]}), n=dpf.count(), privacy_unit="row", epsilon=1)
     plan.run(dpf.Ledger(epsilon=1), progress=stages.append)
     assert stages == ["charging the ledger", "reading and aggregating", "drawing the noise"]
 

@@ -54,8 +54,8 @@ def test_releases_of_next_to_nothing(files, run, suffix):
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".json", ".ndjson"])
 def test_no_category_of_an_enum_is_written(files, run, suffix):
     """In no format; a file of Arrow holds the dtypes, and an enum's dtype all of its values."""
-    result = run("release", "many.arrow", "--by", "city", "--count", "--epsilon", "5", "--delta", "1e-6", *BUDGET,
-                 "--out", f"out{suffix}")  # fmt: skip
+    result = run("release", "many.arrow", "--by", "city", "--count", "--unit", "row", "--epsilon", "5",
+                 "--delta", "1e-6", *BUDGET, "--out", f"out{suffix}")  # fmt: skip
     assert (result.exit_code, result.stderr) == (0, "")
     written = (files / f"out{suffix}").read_bytes()
     assert b"Oslo" in written

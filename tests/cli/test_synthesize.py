@@ -194,7 +194,7 @@ def test_a_mistake_is_one_line_and_spends_nothing(folder, run, arguments, code, 
 
 def test_files_that_cannot_be(folder, run):
     for arguments, code, told in (
-        (["none.parquet", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 2, "existing file"),
+        (["none.parquet", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"], 4, "existing file"),
         (
             ["trips.csv", *DOMAIN, "--epsilon", "1", *LEDGER, "--out", "made.csv"],
             2,

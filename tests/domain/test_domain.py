@@ -273,7 +273,7 @@ def test_a_plan_takes_the_cells_as_keys():
     cells = domain.frame()
     assert cells.height == domain.cells == 3 * 2 * 3 * 3
     workload = dpf.workloads.identity(domain.shape)
-    plan = dpf.plan(frame, by=domain.by, keys=cells, workload=workload, epsilon=100)
+    plan = dpf.plan(frame, by=domain.by, keys=cells, workload=workload, privacy_unit="row", epsilon=100)
     released = plan.run(dpf.Ledger(epsilon=100))
     counts = domain.count(frame).reshape(-1)
     # Noise of scale 0.01 strays by half a unit with probability e**-50.

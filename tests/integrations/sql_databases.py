@@ -15,7 +15,7 @@ import polars as pl
 import psycopg
 
 import dpfast as dpf
-from dpfast.queries import Bins, Measure
+from dpfast.queries import Bins, Measure, matches_measure, product_measure
 
 NAMES = ("DuckDB", "PostgreSQL", "SQLite")
 _TYPES = {
@@ -159,18 +159,56 @@ MEASURES = (
     Measure("sum", "i", -2, -5, 7, 0),
     Measure("sum", "i", -70, 0, 7, 0),
     Measure("sum", "b", 0, 0, 1, 0),
+    Measure("units"),
+    Measure("sum", "x", -3, -10, 100, 20, given=("i", "k")),
+    Measure("values", "b", given=("x",)),
+    matches_measure("x", dpf.proportion("x", above=0.25).condition),
+    matches_measure("x", dpf.proportion("x", above=1e308).condition),
+    matches_measure("i", dpf.proportion("i", at_least=-1.5, below=2**62).condition),
+    matches_measure("i", dpf.proportion("i", above=2**63 - 1).condition),
+    matches_measure("i", dpf.proportion("i", at_least=-(2**63), at_most=3).condition),
+    matches_measure("f", dpf.proportion("f", at_most=2.5).condition),
+    matches_measure("i", dpf.proportion("i", among=[3, -(2**63), 2**63 - 1, 4]).condition),
+    matches_measure("k", dpf.proportion("k", among=["a", "é", "", "'; DROP TABLE rides; --", "no\0ne"]).condition),
+    *(
+        product_measure(Measure("sum", *one), Measure("sum", *other))
+        for one, other in [
+            (("x", -20, -(2**22), 2**22, 5), ("x", -20, -(2**22), 2**22, 5)),
+            (("i", 0, -3, 9, 3), ("i", 0, -3, 9, 3)),
+            (("i", -20, -(2**23), 2**23, 0), ("x", -3, -10, 100, 20)),
+            (("f", -21, -(2**23), 2**22, 7), ("i", 40, -(2**23), 2**23, 0)),
+        ]
+    ),
 )
+
+
+def is_missing(value):
+    return value is None or value != value
+
+
+def fulfils(condition, value):
+    if condition.among:
+        return value in condition.among
+    above = condition.least is None or value > condition.least or (value == condition.least and not condition.above)
+    below = condition.most is None or value < condition.most or (value == condition.most and not condition.below)
+    return above and below
 
 
 def contribution(measure, row):
     """Return what a row adds, in fractions."""
     if measure.kind == "rows":
         return 1
-    value = row[measure.column]
-    if value is None or value != value:
+    if any(is_missing(row[name]) for name in measure.columns):
         return 0
     if measure.kind == "values":
         return 1
+    value = row[measure.column]
+    if measure.kind == "matches":
+        return 1 if fulfils(measure.condition, value) else -1
+    if measure.kind == "product":
+        one, other = (contribution(factor, row) for factor in measure.factors)
+        half = Fraction(1, 2) if measure.shift else 0
+        return math.floor(Fraction(one * other, 2**measure.shift) + half) - measure.centre
     if isinstance(value, float) and math.isinf(value):
         steps = measure.upper if value > 0 else measure.lower
     else:
@@ -209,7 +247,7 @@ def bound(frame, query):
         unit, keys = row[query.unit], tuple(key_of(entry, row) for entry in query.keys)
         if unit is None or (public is not None and keys not in public):
             continue
-        added = tuple(contribution(measure, row) for measure in query.measures)
+        added = tuple(0 if measure.kind == "units" else contribution(measure, row) for measure in query.measures)
         pairs.setdefault(unit, {}).setdefault(keys, []).append(added)
     groups = {}
 
@@ -223,10 +261,12 @@ def bound(frame, query):
     for unit, held in pairs.items():
         for keys in kept(sorted(held, key=order), query.max_groups, hashed(query.salt, b"g", unit)):
             offset = hashed(query.salt, b"r", unit, *(keys or (0,)))
-            sums = [measure.kind != "rows" for measure in query.measures]
+            sums = [measure.kind not in ("rows", "units") for measure in query.measures]
             rows = sorted(held[keys], key=lambda row: [value for value, used in zip(row, sums, strict=True) if used])
             figures = groups.setdefault(keys, [0] * (1 + len(query.measures)))
             figures[0] += 1
+            for place, measure in enumerate(query.measures):
+                figures[1 + place] += measure.kind == "units"
             for row in kept(rows, query.max_rows_per_group, offset):
                 for place, value in enumerate(row):
                     figures[1 + place] += value

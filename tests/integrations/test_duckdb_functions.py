@@ -259,7 +259,7 @@ def test_a_function_of_the_users_own_is_not_taken_for_ours():
 
 
 @pytest.mark.parametrize("temporary", ["", "TEMPORARY "])
-@pytest.mark.parametrize("name", ["dpf_laplace", "dpf_randomized_response_text"])
+@pytest.mark.parametrize("name", ["dpf_laplace", "DPF_Laplace", "dpf_randomized_response_text"])
 @pytest.mark.parametrize("config", [{}, {"allow_unsigned_extensions": True}])
 def test_a_macro_of_the_users_own_is_named_and_never_called_in_place_of_ours(temporary, name, config):
     connection = duckdb.connect(config=config)

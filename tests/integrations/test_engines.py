@@ -102,7 +102,16 @@ def test_what_an_engine_is_asked():
 
 def test_the_charge_comes_between_the_check_and_the_question():
     engine, ledger = PolarsEngine(FRAME), dpf.Ledger(epsilon=1)
-    plan = dpf.plan(engine, "k", keys=KEYS, n=dpf.count(), m=dpf.mean("x", bounds=(0, 1)), epsilon=0.5, engine="sql")
+    plan = dpf.plan(
+        engine,
+        "k",
+        keys=KEYS,
+        n=dpf.count(),
+        m=dpf.mean("x", bounds=(0, 1)),
+        privacy_unit="row",
+        epsilon=0.5,
+        engine="sql",
+    )
     assert "Test database" in plan.explain()
     assert (engine.checked, engine.asked) == (0, [])
     release = plan.run(ledger)
@@ -119,7 +128,7 @@ def test_a_failing_check_spends_nothing():
 
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(ParameterError, match="half rounds up"):
-        dpf.release(Wrong(FRAME), "k", keys=KEYS, n=dpf.count(), epsilon=0.5, ledger=ledger)
+        dpf.release(Wrong(FRAME), "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0
 
 
@@ -141,7 +150,9 @@ ANSWERS: dict[str, Callable[[pl.DataFrame], Any]] = {
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("keys", [KEYS, None], ids=["public keys", "keys found"])
 def test_what_is_no_answer_leaves_a_dead_plan(name, keys):
-    plan = dpf.plan(PolarsEngine(FRAME, ANSWERS[name]), "k", keys=keys, n=dpf.count(), epsilon=0.5, delta=1e-6)
+    plan = dpf.plan(
+        PolarsEngine(FRAME, ANSWERS[name]), "k", keys=keys, n=dpf.count(), privacy_unit="row", epsilon=0.5, delta=1e-6
+    )
     ledger = dpf.Ledger(epsilon=1, delta=1e-5)
     with pytest.raises(DpfastError) as caught:
         plan.run(ledger)
@@ -166,17 +177,17 @@ def test_rules_that_need_each_units_keys_are_refused(rule):
 def test_quantiles_and_modes_are_refused():
     for query in (dpf.quantile("n", 0.5, bounds=(0, 3)), dpf.mode("k", candidates=["a", "b"])):
         with pytest.raises(ParameterError, match="Test database cannot compute"):
-            dpf.plan(PolarsEngine(FRAME), "k", keys=KEYS, q=query, epsilon=1.0)
+            dpf.plan(PolarsEngine(FRAME), "k", keys=KEYS, q=query, privacy_unit="row", epsilon=1.0)
 
 
 def test_the_engine_is_asked_for_where_there_is_one():
     for data in (FRAME, FRAME.lazy(), FRAME.to_arrow()):
         with pytest.raises(ParameterError, match=r"dpf\.sql"):
-            dpf.plan(data, "k", keys=KEYS, n=dpf.count(), epsilon=1.0, engine="sql")
+            dpf.plan(data, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=1.0, engine="sql")
     with pytest.raises(ColumnError, match="lacks"):
-        dpf.plan(PolarsEngine(FRAME), "none", keys=KEYS, n=dpf.count(), epsilon=1.0)
+        dpf.plan(PolarsEngine(FRAME), "none", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=1.0)
     with pytest.raises(ParameterError, match=r"duplicate|unique|once"):
-        dpf.plan(PolarsEngine(FRAME), "k", keys=pl.concat([KEYS, KEYS]), n=dpf.count(), epsilon=1.0)
+        dpf.plan(PolarsEngine(FRAME), "k", keys=pl.concat([KEYS, KEYS]), n=dpf.count(), privacy_unit="row", epsilon=1.0)
 
 
 def test_both_ways_of_a_database():
@@ -188,7 +199,7 @@ def test_both_ways_of_a_database():
             return PolarsEngine(FRAME)
 
     def plan(engine: Any) -> str:
-        return dpf.plan(Both(), "k", keys=KEYS, n=dpf.count(), epsilon=1.0, engine=engine).explain()
+        return dpf.plan(Both(), "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=1.0, engine=engine).explain()
 
     assert "Test database" in plan("auto")
     assert "Test database" in plan("sql")
@@ -196,19 +207,19 @@ def test_both_ways_of_a_database():
         plan("rows")
     both = Both()
     both.rows = lambda: open_data(FRAME)  # type: ignore[method-assign]
-    explained = dpf.plan(both, "k", keys=KEYS, n=dpf.count(), epsilon=1.0).explain()
+    explained = dpf.plan(both, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=1.0).explain()
     assert "Test database" not in explained
 
 
 def test_workloads_of_an_engine():
     keys = pl.DataFrame({"k": ["a", "b", "c", "d"]})
     work = {"by": "k", "keys": keys, "workload": dpf.workloads.all_range(4), "epsilon": 1.0}
-    frame = dpf.release(PolarsEngine(FRAME), ledger=dpf.Ledger(epsilon=1), **work).frame
+    frame = dpf.release(PolarsEngine(FRAME), ledger=dpf.Ledger(epsilon=1), **{"privacy_unit": "row", **work}).frame
     assert frame.height == 10
 
 
 def test_an_aggregation_by_an_engine_is_private():
-    plan = dpf.plan(PolarsEngine(FRAME), "k", keys=KEYS, n=dpf.count(), epsilon=1.0)
+    plan = dpf.plan(PolarsEngine(FRAME), "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=1.0)
     aggregation = plan._blueprint.aggregation
     assert repr(aggregation) == "PushedAggregation(by=['k'], measures=1)"
     with pytest.raises(DpfastError, match="pickled"):

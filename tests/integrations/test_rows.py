@@ -224,7 +224,7 @@ def test_the_charge_comes_before_the_first_row(frame):
             spent.append(ledger.spent.epsilon)
             return super().batches(columns)
 
-    plan = dpf.plan(Watched(frame, 1000), "k", keys=KEYS, n=dpf.count(), epsilon=0.5)
+    plan = dpf.plan(Watched(frame, 1000), "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5)
     plan.explain()
     assert not spent
     release = plan.run(ledger)
@@ -235,13 +235,13 @@ def test_the_charge_comes_before_the_first_row(frame):
 
 def test_a_stream_serves_one_run(frame):
     stream = reader(frame)
-    first, second = (dpf.plan(stream, "k", keys=KEYS, n=dpf.count(), epsilon=0.5) for _ in range(2))
+    first, second = (dpf.plan(stream, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5) for _ in range(2))
     ledger = dpf.Ledger(epsilon=1)
     first.run(ledger)
     with pytest.raises(ParameterError, match="a RecordBatchReader that was read"):
         second.run(ledger)
     with pytest.raises(ParameterError, match="a RecordBatchReader that was read"):
-        dpf.release(stream, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, ledger=ledger)
+        dpf.release(stream, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
 
 
@@ -353,9 +353,9 @@ def test_an_object_that_gives_one_reader_twice_is_read_once(frame):
 
     handing, ledger = Handing(), dpf.Ledger(epsilon=1)
     asked = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 0.25, "ledger": ledger}
-    dpf.release(handing, **asked)
+    dpf.release(handing, **{"privacy_unit": "row", **asked})
     with pytest.raises((ParameterError, ColumnError)):
-        dpf.release(handing, **asked)
+        dpf.release(handing, **{"privacy_unit": "row", **asked})
     assert ledger.spent.epsilon == 0.25
 
 

@@ -44,7 +44,7 @@ def ledger():
 
 
 def test_plans_and_ledgers_are_refused_with_words(dumps, ledger):
-    plan = ROWS.dpf.plan(**ASKED)
+    plan = ROWS.dpf.plan(**{"privacy_unit": "row", **ASKED})
     for thing in (plan, ledger, [plan], {"ledger": ledger}, plan.run, partial(plan.run, ledger)):
         with pytest.raises(LedgerError, match="pickled"):
             dumps(thing)
@@ -56,8 +56,8 @@ def test_plans_and_ledgers_are_refused_with_words(dumps, ledger):
 
 def holders(ledger):
     """Return LazyFrames that hold a plan and its ledger."""
-    plan = ROWS.dpf.plan(**ASKED).lazy(ledger)
-    other = ROWS.dpf.release(**ASKED, ledger=ledger).lazy()
+    plan = ROWS.dpf.plan(**{"privacy_unit": "row", **ASKED}).lazy(ledger)
+    other = ROWS.dpf.release(**{"privacy_unit": "row", **ASKED}, ledger=ledger).lazy()
     return [plan, plan.filter(pl.col("n") > 0), other.join(plan, on="k"), pl.concat([plan, plan]), plan.cache()]
 
 
@@ -79,7 +79,7 @@ def test_the_refusal_says_why(ledger):
 
 
 def test_a_clone_of_a_lazy_frame_is_the_same_release(ledger):
-    lazy = ROWS.dpf.plan(**ASKED).lazy(ledger)
+    lazy = ROWS.dpf.plan(**{"privacy_unit": "row", **ASKED}).lazy(ledger)
     frames = [one.collect() for one in (lazy, lazy.clone(), copy.copy(lazy), copy.deepcopy(lazy))]
     assert all(frame.equals(frames[0]) for frame in frames)
     assert ledger.spent.epsilon == 1.0
@@ -87,7 +87,7 @@ def test_a_clone_of_a_lazy_frame_is_the_same_release(ledger):
 
 def test_a_release_is_public_and_no_byte_of_a_hidden_key_is_in_it(dumps, ledger):
     """Soundness rule 20."""
-    release = ROWS.dpf.release(**ASKED, ledger=ledger)
+    release = ROWS.dpf.release(**{"privacy_unit": "row", **ASKED}, ledger=ledger)
     written = dumps(release)
     assert b"hidden" not in written
     assert b"shown" in written
@@ -98,7 +98,7 @@ def test_a_release_is_public_and_no_byte_of_a_hidden_key_is_in_it(dumps, ledger)
 
 def test_the_lazy_frame_of_a_release_can_be_sent(ledger):
     pytest.importorskip("cloudpickle")
-    release = ROWS.dpf.release(**ASKED, ledger=ledger)
+    release = ROWS.dpf.release(**{"privacy_unit": "row", **ASKED}, ledger=ledger)
     lazy = release.lazy().filter(pl.col("k") == "shown").select("n", "n_scale")
     for written in (lazy.serialize(), pickle.dumps(lazy)):
         assert b"hidden" not in written

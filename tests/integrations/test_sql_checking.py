@@ -55,7 +55,9 @@ VALUES = {
 def refused(databases, name):
     ledger = dpf.Ledger(epsilon=1.0)
     with pytest.raises(DpfastError, match=r"otherwise than dpfast|refuses the query: a public table"):
-        dpf.release(databases.of(name, TABLE), n=dpf.count(), epsilon=1.0, ledger=ledger, engine="sql")
+        dpf.release(
+            databases.of(name, TABLE), n=dpf.count(), privacy_unit="row", epsilon=1.0, ledger=ledger, engine="sql"
+        )
     assert ledger.spent.epsilon == 0
 
 
@@ -95,4 +97,4 @@ def test_the_figures_are_those_of_the_description():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_right_database_is_not_refused(databases, name):
     ledger = dpf.Ledger(epsilon=1.0)
-    dpf.release(databases.of(name, TABLE), n=dpf.count(), epsilon=1.0, ledger=ledger, engine="sql")
+    dpf.release(databases.of(name, TABLE), n=dpf.count(), privacy_unit="row", epsilon=1.0, ledger=ledger, engine="sql")

@@ -39,7 +39,9 @@ def test_tables_that_are_named_like_ours(databases, name, table):
         'WITH dpf_rows AS (SELECT * FROM "a view") SELECT * FROM dpf_rows',
     ):
         for unit in ({}, UNIT):
-            released = dpf.release(dpf.sql(connection, query), ledger=a_ledger(), **ASKED, **unit).frame
+            released = dpf.release(
+                dpf.sql(connection, query), ledger=a_ledger(), **{"privacy_unit": "row", **ASKED, **unit}
+            ).frame
             assert [round(value) for value in released["s"]] == [3, 3]
     if name == "DuckDB":
         released = dpf.release(connection.table(table), ledger=a_ledger(), **ASKED, **UNIT).frame
@@ -67,13 +69,17 @@ def test_functions_that_postgresql_calls_when_it_plans(databases):
         )
         ledger = a_ledger()
         with pytest.raises(DpfastError, match=state) as caught:
-            dpf.release(dpf.sql(connection, "SELECT k, x + told() AS x FROM rides"), ledger=ledger, **ASKED)
+            dpf.release(
+                dpf.sql(connection, "SELECT k, x + told() AS x FROM rides"),
+                ledger=ledger,
+                **{"privacy_unit": "row", **ASKED},
+            )
         assert "secret" not in str(caught.value)
         assert "told" not in str(caught.value)
         assert ledger.spent.epsilon == 0
     # What PostgreSQL says of names is shown.
     with pytest.raises(DpfastError, match='column "nothing" does not exist'):
-        dpf.plan(dpf.sql(connection, "SELECT nothing FROM rides"), **ASKED)
+        dpf.plan(dpf.sql(connection, "SELECT nothing FROM rides"), **{"privacy_unit": "row", **ASKED})
 
 
 def test_adbc_of_sqlite_is_sent_to_sqlite3(tmp_path):
@@ -82,7 +88,7 @@ def test_adbc_of_sqlite_is_sent_to_sqlite3(tmp_path):
         writing.execute("CREATE TABLE t (k TEXT, x INTEGER)")
     with adbc.connect(str(tmp_path / "a.sqlite")) as connection:
         with pytest.raises(ParameterError, match=r"dpf\.sql\(sqlite3\.connect") as caught:
-            dpf.plan(dpf.sql(connection, "t"), n=dpf.count(), epsilon=1.0)
+            dpf.plan(dpf.sql(connection, "t"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         assert "fetch_record_batch" not in str(caught.value)
 
 
@@ -91,7 +97,7 @@ def test_adbc_after_a_failed_statement(databases, postgresql):
     databases.fill("PostgreSQL", ROWS)
     with adbc.connect(postgresql.url) as connection:
         database = dpf.sql(connection, f"{databases.name}.rides")
-        plan = dpf.plan(database, n=dpf.count(), epsilon=1.0)
+        plan = dpf.plan(database, n=dpf.count(), privacy_unit="row", epsilon=1.0)
         with connection.cursor() as cursor, pytest.raises(adbc.Error):
             cursor.execute("nonsense")
         ledger = a_ledger()
@@ -110,8 +116,8 @@ def test_memtables_of_ibis(databases):
     memtable = ibis.memtable({"k": ["a", "b"], "y": [1, 2]})
     for table in (memtable, connection.table("rides").join(memtable, "k")):
         with pytest.raises(ParameterError, match=r"memtable.*create_table"):
-            dpf.plan(table, n=dpf.count(), epsilon=1.0)
+            dpf.plan(table, n=dpf.count(), privacy_unit="row", epsilon=1.0)
     # A join of tables that are there is asked for where it is.
     databases.duckdb.execute("CREATE TABLE zones AS SELECT 'a' AS k, 2.0 AS y")
     joined = connection.table("rides").join(connection.table("zones"), "k")
-    assert round(dpf.release(joined, ledger=a_ledger(), **ASKED).frame["s"][0]) == 3
+    assert round(dpf.release(joined, ledger=a_ledger(), **{"privacy_unit": "row", **ASKED}).frame["s"][0]) == 3

@@ -33,7 +33,7 @@ def a_ledger():
 def test_releases(databases, name, engine):
     database = databases.of(name, ROWS)
     asked = {"by": "k", "keys": KEYS, "epsilon": 9e5, **QUERIES, "engine": engine}
-    released = dpf.release(database, ledger=a_ledger(), **asked).frame
+    released = dpf.release(database, ledger=a_ledger(), **{"privacy_unit": "row", **asked}).frame
     # A budget without bounds, almost: the noise rounds away.
     assert released["n"].to_list() == [80, 40, 0]
     assert [round(value, 3) for value in released["s"]] == [140.0, 70.0, 0.0]
@@ -60,7 +60,9 @@ def test_names_and_queries(databases, name, query):
     databases.fill(name, ROWS)
     databases.connections[name].execute('CREATE VIEW "a view" AS SELECT * FROM rides')
     database = dpf.sql(databases.connections[name], query)
-    frame = dpf.release(database, "k", keys=KEYS, epsilon=9e5, ledger=a_ledger(), engine="sql", **QUERIES).frame
+    frame = dpf.release(
+        database, "k", keys=KEYS, epsilon=9e5, ledger=a_ledger(), engine="sql", **{"privacy_unit": "row", **QUERIES}
+    ).frame
     assert frame["n"].to_list() == [80, 40, 0]
 
 
@@ -78,7 +80,9 @@ def test_names_that_would_be_statements(databases, name):
         asked = {"by": column, "keys": keys, "c": dpf.count(), "epsilon": 9e5, "engine": "sql"}
         unit = {"privacy_unit": column, "max_groups": 1, "max_rows_per_group": 1}
         for bounds in ({}, unit):
-            released = dpf.release(dpf.sql(connection, stored), ledger=a_ledger(), **asked, **bounds)
+            released = dpf.release(
+                dpf.sql(connection, stored), ledger=a_ledger(), **{"privacy_unit": "row", **asked, **bounds}
+            )
             assert released.frame["c"].to_list() == [1, 0, 0, 0, 0, 0, 0]
 
 
@@ -91,7 +95,12 @@ def test_what_the_database_refuses_is_refused_before_the_charge(databases, name,
     ledger = a_ledger()
     with pytest.raises(DpfastError, match=name):
         dpf.release(
-            dpf.sql(databases.connections[name], query), n=dpf.count(), epsilon=1.0, ledger=ledger, engine="sql"
+            dpf.sql(databases.connections[name], query),
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1.0,
+            ledger=ledger,
+            engine="sql",
         )
     assert ledger.spent.epsilon == 0
 
@@ -111,7 +120,9 @@ def test_names_of_columns_that_are_one(databases, name):
     # DuckDB and SQLite rename the second one.
     for column in ("a", "A") if name == "PostgreSQL" else ("A",):
         with pytest.raises(DpfastError, match=r"name|lacks|refuses"):
-            dpf.release(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, ledger=ledger, engine="sql")
+            dpf.release(
+                database, s=dpf.sum(column, bounds=(0, 1)), privacy_unit="row", epsilon=1.0, ledger=ledger, engine="sql"
+            )
     assert ledger.spent.epsilon == 0
 
 
@@ -127,6 +138,7 @@ def test_types_that_are_to_be_cast(databases):
                     dpf.sql(databases.connections[name], query),
                     keys=None,
                     s=dpf.sum(column, bounds=(0, 1)),
+                    privacy_unit="row",
                     epsilon=1.0,
                     engine="sql",
                 ).run(a_ledger())
@@ -169,7 +181,9 @@ def test_a_database_that_differs_is_refused_before_the_charge(databases, name, c
     monkeypatch.setattr(getattr(module, session), "dialect", dataclasses.replace(dialect, **change))
     ledger = a_ledger()
     with pytest.raises(DpfastError, match=r"otherwise than dpfast|refuses"):
-        dpf.release(databases.of(name, ROWS), n=dpf.count(), epsilon=1.0, ledger=ledger, engine="sql")
+        dpf.release(
+            databases.of(name, ROWS), n=dpf.count(), privacy_unit="row", epsilon=1.0, ledger=ledger, engine="sql"
+        )
     assert ledger.spent.epsilon == 0
 
 
@@ -185,7 +199,9 @@ def test_settings_of_collation(databases):
     for connection in databases.connections.values():
         for unit in ({}, {"privacy_unit": "k", "max_groups": 1, "max_rows_per_group": 1}):
             asked = {"by": "k", "keys": keys, "n": dpf.count(), "epsilon": 9e5, "engine": "sql"}
-            released = dpf.release(dpf.sql(connection, "folded"), ledger=a_ledger(), **asked, **unit)
+            released = dpf.release(
+                dpf.sql(connection, "folded"), ledger=a_ledger(), **{"privacy_unit": "row", **asked, **unit}
+            )
             assert released.frame["n"].to_list() == [1, 1, 1, 0]
 
 
@@ -198,7 +214,9 @@ def test_blanks_and_collations_of_postgresql(databases):
         asked = {"by": column, "keys": pl.DataFrame({column: given}), "n": dpf.count(), "epsilon": 9e5, "engine": "sql"}
         expected = [2, 0, 1] if column == "c" else [1, 1, 1]
         for unit in ({}, {"privacy_unit": "c", "max_groups": 3, "max_rows_per_group": 3}):
-            released = dpf.release(dpf.sql(connection, "odd"), ledger=a_ledger(), **asked, **unit)
+            released = dpf.release(
+                dpf.sql(connection, "odd"), ledger=a_ledger(), **{"privacy_unit": "row", **asked, **unit}
+            )
             assert released.frame["n"].to_list() == expected
 
 
@@ -218,28 +236,38 @@ def test_values_of_another_kind_in_sqlite(databases):
     )
     connection.execute("INSERT INTO loose VALUES (1, 1, CAST(x'ff' AS TEXT), 1)")
     asked = {"i": dpf.sum("i", bounds=(0, 1000)), "x": dpf.sum("x", bounds=(-8, 8)), "n": dpf.count()}
-    released = dpf.release(dpf.sql(connection, "loose"), epsilon=9e5, ledger=a_ledger(), engine="sql", **asked).frame
+    released = dpf.release(
+        dpf.sql(connection, "loose"), epsilon=9e5, ledger=a_ledger(), engine="sql", **{"privacy_unit": "row", **asked}
+    ).frame
     assert [round(float(value), 1) for value in released.select("i", "x", "n").row(0)] == [1002, 10.5, 7]
     keys = pl.DataFrame({"s": ["a", "a\0b", None, "7", "\ufffd"]})
     for unit in ({}, {"privacy_unit": "i", "max_groups": 3, "max_rows_per_group": 3}):
         asked = {"by": "s", "keys": keys, "n": dpf.count(), "epsilon": 9e5, "engine": "sql", **unit}
-        found = dpf.release(dpf.sql(connection, "loose"), ledger=a_ledger(), **asked).frame
+        found = dpf.release(dpf.sql(connection, "loose"), ledger=a_ledger(), **{"privacy_unit": "row", **asked}).frame
         # 2.5 is no whole number, and names no unit; a blob is no string, and 7 in a column of text is the text.
         assert found["n"].to_list() == ([2, 1, 2, 1, 0] if not unit else [1, 0, 0, 1, 0])
     with pytest.raises(ColumnError, match="u"):
-        dpf.plan(dpf.sql(connection, "loose"), s=dpf.sum("u", bounds=(0, 1)), epsilon=1.0)
+        dpf.plan(dpf.sql(connection, "loose"), s=dpf.sum("u", bounds=(0, 1)), privacy_unit="row", epsilon=1.0)
     declared = dpf.sql(connection, "SELECT u + 1 AS v FROM loose", schema={"v": pl.Int64})
-    total = dpf.release(declared, s=dpf.sum("v", bounds=(0, 9)), epsilon=9e5, ledger=a_ledger()).frame["s"].item()
+    total = (
+        dpf.release(declared, s=dpf.sum("v", bounds=(0, 9)), privacy_unit="row", epsilon=9e5, ledger=a_ledger())
+        .frame["s"]
+        .item()
+    )
     assert total == 14
     with pytest.raises(ParameterError, match="schema"):
-        dpf.plan(dpf.sql(connection, "loose", schema={"none": pl.Int64}), n=dpf.count(), epsilon=1.0)
+        dpf.plan(
+            dpf.sql(connection, "loose", schema={"none": pl.Int64}), n=dpf.count(), privacy_unit="row", epsilon=1.0
+        )
     with pytest.raises(ParameterError, match="schema"):
         dpf.sql(connection, "loose", schema={"u": pl.Date})
     connection.row_factory = sqlite3.Row
-    assert dpf.release(declared, n=dpf.count(), epsilon=9e5, ledger=a_ledger()).frame["n"].item() == 7
+    assert (
+        dpf.release(declared, n=dpf.count(), privacy_unit="row", epsilon=9e5, ledger=a_ledger()).frame["n"].item() == 7
+    )
     connection.text_factory = bytes
     with pytest.raises(ParameterError, match="text_factory"):
-        dpf.plan(declared, n=dpf.count(), epsilon=1.0)
+        dpf.plan(declared, n=dpf.count(), privacy_unit="row", epsilon=1.0)
 
 
 def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
@@ -249,7 +277,7 @@ def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
     ledger = a_ledger()
     with psycopg.connect(postgresql.url) as connection:
         connection.execute(f"SET search_path TO {databases.name}")
-        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0)
+        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         with pytest.raises(psycopg.Error):
             connection.execute("nonsense")
         with pytest.raises(ParameterError, match=r"rollback"):
@@ -261,20 +289,20 @@ def test_the_check_is_of_the_state_of_a_connection(databases, postgresql):
         # What the release did is finished: nothing waits for a commit.
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         connection.read_only = True
-        dpf.release(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0, ledger=ledger)
+        dpf.release(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0, ledger=ledger)
         spent = ledger.spent.epsilon
-        other = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0)
+        other = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         databases.postgresql.execute("ALTER TABLE rides ADD COLUMN y integer")
         with pytest.raises(ParameterError, match="plan again"):
             other.run(ledger)
     with pytest.raises(ParameterError, match="closed"):
-        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), epsilon=1.0)
+        plan = dpf.plan(dpf.sql(connection, "rides"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
     assert ledger.spent.epsilon == spent
 
 
 @pytest.mark.parametrize("name", ["DuckDB", "SQLite"])
 def test_a_closed_connection(databases, name):
-    plan = dpf.plan(databases.of(name, ROWS), n=dpf.count(), epsilon=1.0, engine="sql")
+    plan = dpf.plan(databases.of(name, ROWS), n=dpf.count(), privacy_unit="row", epsilon=1.0, engine="sql")
     databases.connections[name].close()
     ledger = a_ledger()
     with pytest.raises(DpfastError, match=name):
@@ -285,7 +313,9 @@ def test_a_closed_connection(databases, name):
 def test_a_statement_that_fails_after_the_charge_shows_no_value(databases):
     databases.fill("PostgreSQL", pl.DataFrame({"k": ["secret"], "x": [1.0]}))
     databases.postgresql.execute("CREATE VIEW failing AS SELECT k, CAST(k AS integer) AS x FROM rides")
-    plan = dpf.plan(dpf.sql(databases.postgresql, "failing"), s=dpf.sum("x", bounds=(0, 1)), epsilon=1.0)
+    plan = dpf.plan(
+        dpf.sql(databases.postgresql, "failing"), s=dpf.sum("x", bounds=(0, 1)), privacy_unit="row", epsilon=1.0
+    )
     ledger = a_ledger()
     with pytest.raises(DpfastError) as caught:
         plan.run(ledger)
@@ -306,7 +336,7 @@ def test_a_relation_of_duckdb(databases):
     for relation in (databases.duckdb.sql("SELECT * FROM rides"), databases.duckdb.from_arrow(arrow)):
         for engine in ("auto", "sql"):
             asked = {"by": "k", "keys": KEYS, "epsilon": 9e5, "engine": engine, **QUERIES}
-            released = dpf.release(relation, ledger=a_ledger(), **asked)
+            released = dpf.release(relation, ledger=a_ledger(), **{"privacy_unit": "row", **asked})
             assert released.frame["n"].to_list() == [80, 40, 0]
             dpf.release(relation, ledger=a_ledger(), **asked, **UNIT)
     frame = adversarial(50, 3)
@@ -327,10 +357,10 @@ def test_tables_of_ibis(databases):
         rides = connection.table("rides")
         table = rides.filter(rides.x > 0).mutate(y=rides.x * 2)
         asked = {"keys": KEYS, "epsilon": 9e5, "s": dpf.sum("y", bounds=(0, 6)), "engine": "sql"}
-        released = dpf.release(table, "k", ledger=a_ledger(), **asked).frame
+        released = dpf.release(table, "k", ledger=a_ledger(), **{"privacy_unit": "row", **asked}).frame
         assert [round(value) for value in released["s"]] == [280, 140, 0]
     with pytest.raises(ParameterError, match="backend"):
-        dpf.plan(ibis.table({"a": "int64"}, name="t"), n=dpf.count(), epsilon=1.0)
+        dpf.plan(ibis.table({"a": "int64"}, name="t"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
 
 
 def test_rows_by_adbc(databases, postgresql):
@@ -339,12 +369,20 @@ def test_rows_by_adbc(databases, postgresql):
     with adbc.connect(postgresql.url) as connection:
         database = dpf.sql(connection, f"{databases.name}.rides")
         for unit in ({}, UNIT):
-            released = dpf.release(database, "k", keys=KEYS, n=dpf.count(), epsilon=9e5, ledger=a_ledger(), **unit)
+            released = dpf.release(
+                database,
+                "k",
+                keys=KEYS,
+                n=dpf.count(),
+                epsilon=9e5,
+                ledger=a_ledger(),
+                **{"privacy_unit": "row", **unit},
+            )
             assert unit or released.frame["n"].to_list() == [80, 40, 0]
         with pytest.raises(DpfastError, match="refuses"):
-            dpf.plan(dpf.sql(connection, "none"), n=dpf.count(), epsilon=1.0)
+            dpf.plan(dpf.sql(connection, "none"), n=dpf.count(), privacy_unit="row", epsilon=1.0)
         with pytest.raises(ParameterError, match="engine"):
-            dpf.plan(database, n=dpf.count(), epsilon=1.0, engine="sql")
+            dpf.plan(database, n=dpf.count(), privacy_unit="row", epsilon=1.0, engine="sql")
 
 
 def test_releases_in_threads_that_share_a_connection(databases):
@@ -358,7 +396,9 @@ def test_releases_in_threads_that_share_a_connection(databases):
         try:
             asked = {"by": "k", "keys": keys, "n": dpf.count(), "epsilon": 9e5, "engine": engine}
             found.append(
-                dpf.release(dpf.sql(databases.duckdb, "many"), ledger=a_ledger(), **asked).frame["n"].to_list()
+                dpf.release(dpf.sql(databases.duckdb, "many"), ledger=a_ledger(), **{"privacy_unit": "row", **asked})
+                .frame["n"]
+                .to_list()
             )
         except BaseException as error:
             errors.append(error)
@@ -417,14 +457,20 @@ def test_integers_beyond_int64_and_enumerations_of_duckdb(databases):
         asked = {"n": dpf.count(), "epsilon": 9e5, "engine": engine}
         for unit in ({}, {"privacy_unit": "a", "max_groups": 2, "max_rows_per_group": 2}):
             frame = dpf.release(
-                database, "a", keys=pl.DataFrame({"a": given}), ledger=a_ledger(), **asked, **unit
+                database,
+                "a",
+                keys=pl.DataFrame({"a": given}),
+                ledger=a_ledger(),
+                **{"privacy_unit": "row", **asked, **unit},
             ).frame
             assert frame["n"].to_list() == [1, 1, 1, 0 if unit else 1]
         keys = pl.DataFrame({"e": ["x", "y", None]})
-        assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **asked).frame["n"].to_list() == [2, 1, 1]
+        assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **{"privacy_unit": "row", **asked}).frame[
+            "n"
+        ].to_list() == [2, 1, 1]
         for column in ("h", "d"):
             with pytest.raises(ColumnError, match="cast it"):
-                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), epsilon=1.0, engine=engine)
+                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), privacy_unit="row", epsilon=1.0, engine=engine)
     measures = tuple(Measure("sum", "a", shift, 0, 2**23, 1) for shift in (-3, 0, 1, 41, 62, 63, 64, 65, 66))
     frame = pl.DataFrame({"a": given})
     ours = aggregate(frame, Grouping(()), measures, lambda number: None).measures

@@ -31,7 +31,7 @@ def connection():
 
 def test_a_connection_of_another_thread(connection):
     ledger = a_ledger()
-    plan, found = dpf.plan(dpf.sql(connection, "t"), **ASKED), []
+    plan, found = dpf.plan(dpf.sql(connection, "t"), **{"privacy_unit": "row", **ASKED}), []
 
     def work():
         try:
@@ -46,7 +46,9 @@ def test_a_connection_of_another_thread(connection):
     assert ledger.spent.epsilon == 0
     shared = sqlite3.connect(":memory:", check_same_thread=False)
     shared.executescript("CREATE TABLE t (k TEXT, x INTEGER); INSERT INTO t VALUES ('a', 1)")
-    found = dpf.plan(dpf.sql(shared, "t"), **ASKED).lazy(a_ledger()).collect(engine="streaming")
+    found = (
+        dpf.plan(dpf.sql(shared, "t"), **{"privacy_unit": "row", **ASKED}).lazy(a_ledger()).collect(engine="streaming")
+    )
     assert found["n"].to_list() == [1, 0]
     shared.close()
 
@@ -57,7 +59,9 @@ def test_with_an_open_cursor(connection, query):
         cursor = connection.execute("SELECT * FROM t")
         cursor.fetchone()
         for unit in ({}, UNIT):
-            released = dpf.release(dpf.sql(connection, query), ledger=a_ledger(), **ASKED, **unit)
+            released = dpf.release(
+                dpf.sql(connection, query), ledger=a_ledger(), **{"privacy_unit": "row", **ASKED, **unit}
+            )
             assert released.frame["n"].to_list() == [2, 1]
         # The user's result is whole.
         assert len(cursor.fetchall()) == 2
@@ -70,7 +74,7 @@ def test_functions_of_the_same_name_are_replaced(connection):
     cursor = connection.execute("SELECT * FROM t")
     cursor.fetchone()
     with pytest.raises(DpfastError, match="SQLite refuses"):
-        dpf.plan(dpf.sql(connection, "t"), **ASKED)
+        dpf.plan(dpf.sql(connection, "t"), **{"privacy_unit": "row", **ASKED})
 
 
 def test_query_only(connection):
@@ -81,25 +85,25 @@ def test_query_only(connection):
         released = dpf.release(dpf.sql(connection, name), ledger=a_ledger(), **ASKED, **UNIT)
         assert released.frame["n"].to_list() == expected
     with pytest.raises(ParameterError, match=r"query_only.*mode=ro"):
-        dpf.plan(dpf.sql(connection, "SELECT * FROM t"), **ASKED)
+        dpf.plan(dpf.sql(connection, "SELECT * FROM t"), **{"privacy_unit": "row", **ASKED})
     for name in ("none", "main.none", "a.b.c", "temp.t"):
         with pytest.raises(DpfastError, match="SQLite refuses"):
-            dpf.plan(dpf.sql(connection, name), **ASKED)
+            dpf.plan(dpf.sql(connection, name), **{"privacy_unit": "row", **ASKED})
 
 
 def test_text_factory(connection):
-    plan = dpf.plan(dpf.sql(connection, "t"), **ASKED)
+    plan = dpf.plan(dpf.sql(connection, "t"), **{"privacy_unit": "row", **ASKED})
     for factory in (bytes, lambda text: text.decode("latin-1")):
         connection.text_factory = factory
         with pytest.raises(ParameterError, match="text_factory is str"):
             plan.run(a_ledger())
         with pytest.raises(ParameterError, match="text_factory is str"):
-            dpf.plan(dpf.sql(connection, "t"), **ASKED)
+            dpf.plan(dpf.sql(connection, "t"), **{"privacy_unit": "row", **ASKED})
 
 
 def test_a_users_view_stays(connection):
     connection.execute("CREATE TEMP VIEW dpfast_columns AS SELECT 1 AS one")
-    dpf.release(dpf.sql(connection, "SELECT * FROM t"), ledger=a_ledger(), **ASKED)
+    dpf.release(dpf.sql(connection, "SELECT * FROM t"), ledger=a_ledger(), **{"privacy_unit": "row", **ASKED})
     assert connection.execute("SELECT * FROM dpfast_columns").fetchall() == [(1,)]
     assert connection.execute("SELECT count(*) FROM temp.sqlite_master").fetchone() == (1,)
 
@@ -107,7 +111,7 @@ def test_a_users_view_stays(connection):
 def test_two_columns_of_one_name(connection):
     for query in ("SELECT k, x, g AS x FROM t", "SELECT k, x, g AS X FROM t", "SELECT * FROM t JOIN t AS o USING (k)"):
         with pytest.raises(DpfastError, match=r"(?i)have the name 'x'"):
-            dpf.plan(dpf.sql(connection, query), **ASKED)
+            dpf.plan(dpf.sql(connection, query), **{"privacy_unit": "row", **ASKED})
 
 
 def test_generated_columns_are_columns(connection):

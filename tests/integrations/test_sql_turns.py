@@ -13,6 +13,8 @@ import dpfast as dpf
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.integrations.sql import turns
 
+from .barrier import IS_OLD
+
 KEYS = pl.DataFrame({"k": ["a"]})
 TABLE = "CREATE TABLE t AS SELECT 'a' AS k, i AS x FROM range(1000) r(i)"
 ASKED = {"by": "k", "keys": KEYS, "n": dpf.count(), "epsilon": 1000.0}
@@ -52,33 +54,34 @@ def test_a_relation_that_reads_a_release_of_another_connection(engine, given):
     ledger = a_ledger()
 
     def work():
-        figures = dpf.plan(dpf.sql(inner, "t"), **ASKED).lazy(ledger)
+        figures = dpf.plan(dpf.sql(inner, "t"), **{"privacy_unit": "row", **ASKED}).lazy(ledger)
         query = "SELECT t.k, t.x, f.n FROM t JOIN figures f USING (k)"
         if given == "query":
             outer.register("figures", figures)
         data = outer.sql(query) if given == "relation" else dpf.sql(outer, query)
-        return dpf.release(data, ledger=ledger, engine=engine, **ASKED).frame["n"].item()
+        return dpf.release(data, ledger=ledger, engine=engine, **{"privacy_unit": "row", **ASKED}).frame["n"].item()
 
     assert in_thread(work) == 1000
     assert ledger.spent.epsilon == 2000
 
 
+@pytest.mark.skipif(IS_OLD, reason="Polars before 2.0 fails where DuckDB asks for the schema")
 def test_a_relation_that_reads_a_release_of_its_own_connection(monkeypatch):
     """The inner release is refused before its charge; the outer one, which cannot know, ends in fixed words."""
     monkeypatch.setattr(turns, "_BEFORE_THE_CHARGE", 0.2)
     connection, ledger, inner = a_connection(), a_ledger(), a_ledger()
 
     def work():
-        figures = dpf.plan(dpf.sql(connection, "t"), **ASKED).lazy(inner)  # noqa: F841
+        figures = dpf.plan(dpf.sql(connection, "t"), **{"privacy_unit": "row", **ASKED}).lazy(inner)  # noqa: F841
         relation = connection.sql("SELECT t.k, t.x, f.n FROM t JOIN figures f USING (k)")
-        return dpf.release(relation, ledger=ledger, engine="rows", **ASKED)
+        return dpf.release(relation, ledger=ledger, engine="rows", **{"privacy_unit": "row", **ASKED})
 
     error = in_thread(work)
     assert isinstance(error, DpfastError)
     assert "cannot be read to its end" in str(error)
     assert (inner.spent.epsilon, ledger.spent.epsilon) == (0, 1000)
     # The connection is free again.
-    dpf.release(dpf.sql(connection, "t"), ledger=inner, **ASKED)
+    dpf.release(dpf.sql(connection, "t"), ledger=inner, **{"privacy_unit": "row", **ASKED})
 
 
 @pytest.mark.parametrize("shared", ["connection", "cursors"])
@@ -94,7 +97,11 @@ def test_threads(shared, given):
     threads = []
     for engine in ("rows", "sql") * 3:
         mine = connection if shared == "connection" else connection.cursor()
-        plan = dpf.plan(mine.table("t") if given == "relation" else dpf.sql(mine, "t"), engine=engine, **ASKED)
+        plan = dpf.plan(
+            mine.table("t") if given == "relation" else dpf.sql(mine, "t"),
+            engine=engine,
+            **{"privacy_unit": "row", **ASKED},
+        )
         threads.append(threading.Thread(target=work, args=(plan,), daemon=True))
     for thread in threads:
         thread.start()
@@ -106,7 +113,10 @@ def test_threads(shared, given):
 @pytest.mark.parametrize("engine", ["rows", "sql"])
 def test_a_connection_with_an_open_result_is_refused_before_the_charge(engine):
     connection, ledger = a_connection(), a_ledger()
-    plans = [dpf.plan(data, engine=engine, **ASKED) for data in (connection.table("t"), dpf.sql(connection, "t"))]
+    plans = [
+        dpf.plan(data, engine=engine, **{"privacy_unit": "row", **ASKED})
+        for data in (connection.table("t"), dpf.sql(connection, "t"))
+    ]
     reader = connection.sql("SELECT i FROM range(1000000) r(i)").to_arrow_reader(1000)
     next(reader)
     for plan in plans:
@@ -154,7 +164,7 @@ def test_no_row_is_read_before_the_charge(optimizer, query):
         connection.execute("PRAGMA disable_optimizer")
     for engine in ("rows", "sql"):
         for data in (connection.sql(query), dpf.sql(connection, query)):
-            dpf.plan(data, engine=engine, **ASKED)._blueprint.aggregation.check_source()
+            dpf.plan(data, engine=engine, **{"privacy_unit": "row", **ASKED})._blueprint.aggregation.check_source()
     assert not calls
 
 
@@ -165,7 +175,7 @@ def test_dtypes_under_settings():
     schema = pl.Schema(pl.DataFrame(data.to_arrow_table()).schema)
     database = dpf.sql(connection, data.sql_query())
     assert dict(database.rows().schema()) == dict(schema)
-    plan = dpf.plan(data, **ASKED)
+    plan = dpf.plan(data, **{"privacy_unit": "row", **ASKED})
     connection.execute("SET TimeZone = 'Asia/Tokyo'")
     with pytest.raises(ParameterError, match="other columns"):
         plan.run(ledger)
@@ -187,9 +197,9 @@ def test_a_stream_of_arrow_behind_a_relation(form, twice):
             connection.register("reader", reader)
     ledger = a_ledger()
     asked = {**ASKED, "engine": "rows", **twice}
-    assert dpf.release(data, ledger=ledger, **asked).frame["n"].item() == 1000
+    assert dpf.release(data, ledger=ledger, **{"privacy_unit": "row", **asked}).frame["n"].item() == 1000
     with pytest.raises(DpfastError, match=r"cannot be read to its end|refuses"):
-        dpf.release(data, ledger=ledger, **asked)
+        dpf.release(data, ledger=ledger, **{"privacy_unit": "row", **asked})
 
 
 @pytest.mark.parametrize("engine", ["rows", "sql"])
@@ -198,7 +208,7 @@ def test_two_columns_of_one_name(engine):
     for query in ("SELECT 'a' AS k, x AS k FROM t", "SELECT k, x, x + 1 AS X FROM t"):
         for make in (lambda q: dpf.sql(connection, q), connection.sql):
             with pytest.raises(DpfastError, match="have one name"):
-                dpf.plan(make(query), engine=engine, **ASKED)
+                dpf.plan(make(query), engine=engine, **{"privacy_unit": "row", **ASKED})
 
 
 @pytest.mark.parametrize("engine", ["rows", "sql"])
@@ -206,7 +216,7 @@ def test_a_pivot_whose_columns_are_values_is_refused(engine):
     connection = a_connection()
     for query in ("SELECT * FROM (PIVOT t ON k USING max(x))", "WITH p AS (PIVOT t ON k USING max(x)) SELECT * FROM p"):
         with pytest.raises(ParameterError, match="PIVOT"):
-            dpf.plan(dpf.sql(connection, query), n=dpf.count(), epsilon=1.0, engine=engine)
+            dpf.plan(dpf.sql(connection, query), n=dpf.count(), privacy_unit="row", epsilon=1.0, engine=engine)
     named = dpf.sql(connection, "SELECT * FROM (PIVOT t ON k IN ('a') USING max(x) GROUP BY x)")
     asked = {"n": dpf.count(), "epsilon": 1000.0, "engine": engine}
-    assert dpf.release(named, ledger=a_ledger(), **asked).frame["n"].item() == 1000
+    assert dpf.release(named, ledger=a_ledger(), **{"privacy_unit": "row", **asked}).frame["n"].item() == 1000

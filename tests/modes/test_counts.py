@@ -87,7 +87,12 @@ def test_every_type(kind, null, caught):
     elif kind == "int8":
         data = data.with_columns(pl.col("number").cast(pl.Int8, strict=False))
     released = dpf.release(
-        data, "carrier", keys=KEYS, m=dpf.mode(name, candidates=candidates), ledger=dpf.Ledger(epsilon=1e6), **LARGE
+        data,
+        "carrier",
+        keys=KEYS,
+        m=dpf.mode(name, candidates=candidates),
+        ledger=dpf.Ledger(epsilon=1e6),
+        **{"privacy_unit": "row", **LARGE},
     ).frame
     assert released.columns == ["carrier", "m", "m_rows"]
     dtypes = {
@@ -137,8 +142,7 @@ def test_every_route(route, lazy, sparse, caught, monkeypatch):
         day=dpf.mode("day", candidates=CANDIDATES["day"]),
         q=dpf.quantile("number", 0.5, bounds=(0, 9)),
         ledger=dpf.Ledger(epsilon=1e6, delta=0.5),
-        **arguments,
-        **LARGE,
+        **{"privacy_unit": "row", **arguments, **LARGE},
     ).frame
     words, days = caught
     check(released, words, data, by, "word", CANDIDATES["word"])
@@ -165,8 +169,7 @@ def test_files_are_scanned(tmp_path, suffix, caught):
         m=dpf.mode("word", candidates=candidates),
         day=dpf.mode("day", candidates=CANDIDATES["day"]),
         ledger=dpf.Ledger(epsilon=1e6),
-        **LARGE,
-        **schema,
+        **{"privacy_unit": "row", **LARGE, **schema},
     ).frame
     # A CSV file's empty string is a null where it is not quoted, as Polars writes and reads it.
     read = data if suffix == "parquet" else pl.read_csv(tmp_path / "*.csv", schema=data.schema)
@@ -199,7 +202,9 @@ def test_units_keep_what_they_may(caught):
 def test_a_column_of_nulls(caught):
     data = pl.DataFrame({"x": [None] * 5})
     for candidates in (["a", None], [3], [True, None]):
-        dpf.release(data, m=dpf.mode("x", candidates=candidates), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        dpf.release(
+            data, m=dpf.mode("x", candidates=candidates), privacy_unit="row", epsilon=1, ledger=dpf.Ledger(epsilon=1)
+        )
     assert [table.tolist() for table in caught] == [[[0, 5]], [[0]], [[0, 5]]]
 
 
@@ -212,7 +217,9 @@ def test_threads_and_blocks_share_the_rows(caught, seed):
     keys = pl.DataFrame({"g": [5, 0, 7, 1]})
     for more in ({}, {"n": dpf.count()}):
         query = dpf.mode("x", candidates=[6, 0, 3, 8])
-        dpf.release(data, "g", keys=keys, m=query, epsilon=1, ledger=dpf.Ledger(epsilon=1), **more)
+        dpf.release(
+            data, "g", keys=keys, m=query, epsilon=1, ledger=dpf.Ledger(epsilon=1), **{"privacy_unit": "row", **more}
+        )
         exact = data.group_by("g", "x").len()
         expected = [
             [exact.filter(g=key, x=value)["len"].sum() for value in (6, 0, 3, 8)] for key in keys["g"].to_list()

@@ -21,7 +21,12 @@ KEYS = pl.DataFrame({"g": np.arange(GROUPS)})
 def drawn(data, candidates, **arguments):
     """Return how often each candidate is the mode of a group."""
     released = dpf.release(
-        data, "g", keys=KEYS, m=dpf.mode("x", candidates=candidates), ledger=dpf.Ledger(epsilon=9), **arguments
+        data,
+        "g",
+        keys=KEYS,
+        m=dpf.mode("x", candidates=candidates),
+        ledger=dpf.Ledger(epsilon=9),
+        **{"privacy_unit": "row", **arguments},
     ).frame
     counts = dict(released["m"].value_counts().rows())
     assert set(counts) <= set(candidates)
@@ -91,14 +96,20 @@ def test_the_error_of_a_plan_covers_as_often_as_it_says():
     """The worst counts in 20,000 groups: 5% stray further at most, 0.7% more with probability 1e-12."""
     names = [f"c{i}" for i in range(6)]
     data = pl.DataFrame({"g": np.arange(GROUPS), "x": ["c2"] * GROUPS})
-    plan = dpf.plan(data, "g", keys=KEYS, m=dpf.mode("x", candidates=names), epsilon=1)
+    plan = dpf.plan(data, "g", keys=KEYS, m=dpf.mode("x", candidates=names), privacy_unit="row", epsilon=1)
     error = int(plan.error()["one"][0])
     assert plan.error()["one"].to_list() == plan.to_frame()["error95"].to_list()
     assert plan.error()["all"][0] > error
     # One row more than the error.
     data = pl.concat([data] * (error + 1))
     released = dpf.release(
-        data, "g", keys=KEYS, m=dpf.mode("x", candidates=names), epsilon=1, ledger=dpf.Ledger(epsilon=1)
+        data,
+        "g",
+        keys=KEYS,
+        m=dpf.mode("x", candidates=names),
+        privacy_unit="row",
+        epsilon=1,
+        ledger=dpf.Ledger(epsilon=1),
     ).frame
     assert (released["m_rows"] == error).all()
     # Five others of six each miss the error: (1 - 0.95) * 20,000 = 1,000, with a deviation of 31.
@@ -111,8 +122,14 @@ def test_huge_counts_and_slopes_are_decided():
     """The largest epsilon over the largest counts: the mode itself."""
     data = pl.DataFrame({"g": [0] * 3001, "x": ["a"] * 1500 + ["b"] * 1501})
     released = dpf.release(
-        data, "g", keys=KEYS[:2], m=dpf.mode("x", candidates=["a", "b"]), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6)
+        data,
+        "g",
+        keys=KEYS[:2],
+        m=dpf.mode("x", candidates=["a", "b"]),
+        privacy_unit="row",
+        epsilon=1e6,
+        ledger=dpf.Ledger(epsilon=1e6),
     ).frame
     assert released["m"][0] == "b"
-    tiny = dpf.plan(data, "g", keys=KEYS[:2], m=dpf.mode("x", candidates=["a", "b"]), epsilon=4e-18)
+    tiny = dpf.plan(data, "g", keys=KEYS[:2], m=dpf.mode("x", candidates=["a", "b"]), privacy_unit="row", epsilon=4e-18)
     assert tiny.run(dpf.Ledger(epsilon=1)).frame["m_rows"].to_list() == [2**38] * 2

@@ -48,7 +48,7 @@ def rows(size=1500):
 )
 def test_charges(arguments, groups, draws):
     """As many draws as a unit has groups, but no more than there are; together nearly all of the budget."""
-    plan = dpf.plan(rows(), "g", keys=KEYS[:groups], epsilon=1, m=MODE, **arguments)
+    plan = dpf.plan(rows(), "g", keys=KEYS[:groups], epsilon=1, m=MODE, **{"privacy_unit": "row", **arguments})
     (charge,) = plan._blueprint.charges
     assert charge.count == draws
     assert isinstance(charge.event, ExponentialMechanism)
@@ -82,10 +82,12 @@ def test_selected_keys_cost_their_share():
 
 
 def test_no_delta_is_spent_on_modes():
-    plan = dpf.plan(rows(), "g", keys=KEYS, m=MODE, n=dpf.count(), epsilon=1, delta=1e-6, mechanism="gaussian")
+    plan = dpf.plan(
+        rows(), "g", keys=KEYS, m=MODE, n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-6, mechanism="gaussian"
+    )
     assert plan.to_frame()["mechanism"].to_list() == ["exponential", "gaussian"]
     assert plan.to_frame()["delta"].to_list() == [0, 1e-6]
-    assert dpf.plan(rows(), "g", keys=KEYS, m=MODE, epsilon=1, delta=1e-6).delta == 0
+    assert dpf.plan(rows(), "g", keys=KEYS, m=MODE, privacy_unit="row", epsilon=1, delta=1e-6).delta == 0
 
 
 def test_the_charge_comes_first_whatever_the_data(monkeypatch):
@@ -102,7 +104,7 @@ def test_the_charge_comes_first_whatever_the_data(monkeypatch):
 
         monkeypatch.setattr(owner, name, spied)
     ledger = dpf.Ledger(epsilon=2)
-    released = dpf.release(rows().clear(), "g", keys=KEYS, m=MODE, epsilon=1, ledger=ledger).frame
+    released = dpf.release(rows().clear(), "g", keys=KEYS, m=MODE, privacy_unit="row", epsilon=1, ledger=ledger).frame
     assert seen == ["charge_many", "run", "draw_modes"]
     assert released.height == 5
     assert ledger.remaining.epsilon == 1
@@ -134,7 +136,7 @@ def test_no_bytes_of_other_values_leave(dtype, arguments):
         m=dpf.mode("x", candidates=known),
         epsilon=1,
         ledger=dpf.Ledger(epsilon=1, delta=1e-6),
-        **arguments,
+        **{"privacy_unit": "row", **arguments},
     ).frame
     assert released["m"].dtype == pl.String
     assert all(SECRET[:12].encode() not in exported for exported in exported_bytes(released))
@@ -145,7 +147,16 @@ def test_charts_of_modes(tmp_path):
     mode = dpf.mode("u", candidates=[3, None, *range(5, 40)])
     for arguments in ({"keys": KEYS}, {"delta": 1e-12}):
         ledger = dpf.Ledger(epsilon=1, delta=1e-6)
-        release = dpf.release(rows(30), "g", m=MODE, other=mode, n=dpf.count(), epsilon=0.1, ledger=ledger, **arguments)
+        release = dpf.release(
+            rows(30),
+            "g",
+            m=MODE,
+            other=mode,
+            n=dpf.count(),
+            epsilon=0.1,
+            ledger=ledger,
+            **{"privacy_unit": "row", **arguments},
+        )
         for query in ("m", "other", "n"):
             figure = release.plot(tmp_path / "chart.png", query=query, top=2)
             labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
@@ -170,7 +181,7 @@ BAD = [
 def test_bad_plans_are_refused(queries, change, message):
     data = rows(9).with_columns(f=pl.lit(1.0), e=pl.lit("b").cast(pl.Enum(["a", "b"])), i=pl.lit(1, dtype=pl.Int8))
     with pytest.raises(DpfastError, match=message) as caught:
-        dpf.plan(data, "g", keys=KEYS, **({"epsilon": 1.0} | change), **queries)
+        dpf.plan(data, "g", keys=KEYS, **({"privacy_unit": "row", **{"epsilon": 1.0} | change, **queries}))
     assert "\n" not in str(caught.value)
 
 

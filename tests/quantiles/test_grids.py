@@ -79,9 +79,9 @@ def test_bounds_may_be_too_wide_by_any_factor(bounds, seed):
 
 def test_plans_say_their_grid():
     frame = pl.DataFrame({"x": [1.0, 2.0]})
-    text = dpf.plan(frame, x=dpf.quantile("x", 0.5, bounds=(0, 1e9)), epsilon=1).explain()
+    text = dpf.plan(frame, x=dpf.quantile("x", 0.5, bounds=(0, 1e9)), privacy_unit="row", epsilon=1).explain()
     assert "1073741824004194305 points, 9.31323e-10 apart, near 0 closer: 2**16 for each doubling from" in text
-    text = dpf.plan(frame, x=dpf.quantile("x", 0.5, bounds=(0, 8), grid=0.5), epsilon=1).explain()
+    text = dpf.plan(frame, x=dpf.quantile("x", 0.5, bounds=(0, 8), grid=0.5), privacy_unit="row", epsilon=1).explain()
     assert "17 points, 0.5 apart:" in text
 
 
@@ -91,6 +91,8 @@ def test_releases_on_the_default_grid(seed):
     frame = pl.DataFrame({"x": values, "unit": np.arange(1001)})
     middle = float(np.median(values))
     for unit in ({}, {"privacy_unit": "unit", "max_groups": 1, "max_rows_per_group": 1}):
-        plan = dpf.plan(frame, x=dpf.quantile("x", 0.5, bounds=(-1e6, 1e6)), epsilon=9e5, **unit)
+        plan = dpf.plan(
+            frame, x=dpf.quantile("x", 0.5, bounds=(-1e6, 1e6)), epsilon=9e5, **{"privacy_unit": "row", **unit}
+        )
         released = plan.run(dpf.Ledger(epsilon=1e6)).frame
         assert released["x"].item() == pytest.approx(middle, abs=1e-9)

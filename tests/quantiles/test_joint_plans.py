@@ -22,7 +22,7 @@ QUERIES = {
 
 
 def deciles(**arguments):
-    return dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], **arguments)
+    return dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], **{"privacy_unit": "row", **arguments})
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -31,7 +31,7 @@ def test_every_route_draws_near_the_exact_quantiles(route):
     casts, arguments, by = ROUTES[route]
     data = flights().cast(casts)
     unit = arguments.get("max_rows_per_group", 1) * arguments.get("max_groups", 1)
-    plan = dpf.plan(data, by, **QUERIES, **arguments, epsilon=60.0 * unit)
+    plan = dpf.plan(data, by, **{"privacy_unit": "row", **QUERIES, **arguments}, epsilon=60.0 * unit)
     frame = plan.to_frame()
     assert frame["kernel"].to_list() == ["joint quantiles"] * 2
     released = plan.run(dpf.Ledger(epsilon=1e6, delta=0.5)).frame
@@ -55,7 +55,9 @@ def test_every_route_draws_near_the_exact_quantiles(route):
 def test_empty_data_are_charged_and_released():
     """Soundness rule 12: an empty frame costs the same; its quantiles are between the bounds."""
     ledger = dpf.Ledger(epsilon=2)
-    released = dpf.release(flights().clear(), "carrier", keys=KEYS, **QUERIES, epsilon=1, ledger=ledger).frame
+    released = dpf.release(
+        flights().clear(), "carrier", keys=KEYS, **{"privacy_unit": "row", **QUERIES}, epsilon=1, ledger=ledger
+    ).frame
     assert released.height == 5
     assert released["delay_p50"].is_between(-30, 300).all()
     assert ledger.spent.epsilon == pytest.approx(1)

@@ -44,7 +44,7 @@ def exact_ranks(values, drawn, q):
 
 def run(data, by=None, **arguments):
     ledger = dpf.Ledger(epsilon=1e6, delta=0.5)
-    return dpf.plan(data, by, **arguments).run(ledger).frame
+    return dpf.plan(data, by, **{"privacy_unit": "row", **arguments}).run(ledger).frame
 
 
 QUERIES = {
@@ -120,14 +120,16 @@ def test_files_are_scanned(tmp_path, suffix):
 def test_empty_data_are_charged_and_released():
     """Soundness rule 12: an empty frame costs the same; its quantiles are uniform between the bounds."""
     ledger = dpf.Ledger(epsilon=2)
-    released = dpf.release(flights().clear(), "carrier", keys=KEYS, **QUERIES, epsilon=1, ledger=ledger).frame
+    released = dpf.release(
+        flights().clear(), "carrier", keys=KEYS, **{"privacy_unit": "row", **QUERIES}, epsilon=1, ledger=ledger
+    ).frame
     assert released.height == 5
     assert released["delay_p50"].is_between(-30, 300).all()
     assert ledger.remaining.epsilon == 1
 
 
 def charge_of(unit, groups, nodes, **arguments):
-    plan = dpf.plan(flights(), "carrier", keys=KEYS[:groups], epsilon=1, **unit, **arguments)
+    plan = dpf.plan(flights(), "carrier", keys=KEYS[:groups], epsilon=1, **{"privacy_unit": "row", **unit, **arguments})
     (charge,) = plan._blueprint.charges
     assert charge.count == nodes
     assert isinstance(charge.event, ExponentialMechanism)
@@ -160,7 +162,7 @@ def test_charges():
 
 def test_rho_is_that_of_the_events():
     """Bounded range: epsilon**2 / 8 a draw at least; nearly all of the budget is used."""
-    plan = dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], n=dpf.count(), rho=0.1)
+    plan = dpf.plan(flights(), "carrier", keys=KEYS, delay=QUERIES["delay"], n=dpf.count(), privacy_unit="row", rho=0.1)
     assert 0.0999999 < plan.rho <= 0.1
     event = plan._blueprint.charges[0].event
     assert event.epsilon**2 / 8 * 2 >= 0.05 * (1 - 1e-6)
@@ -171,11 +173,20 @@ def test_rho_is_that_of_the_events():
 
 def test_noise_of_other_queries_is_chosen_as_before():
     """delta goes to Gaussian noise alone; a plan of quantiles alone spends none."""
-    plan = dpf.plan(flights(), "carrier", keys=KEYS, **QUERIES, epsilon=1, delta=1e-6)
+    plan = dpf.plan(flights(), "carrier", keys=KEYS, **{"privacy_unit": "row", **QUERIES}, epsilon=1, delta=1e-6)
     assert plan.delta == 0
-    plan = dpf.plan(flights(), "carrier", keys=KEYS, n=dpf.count(), **QUERIES, epsilon=1, delta=1e-6)
     plan = dpf.plan(
-        flights(), "carrier", keys=KEYS, n=dpf.count(), **QUERIES, epsilon=1, delta=1e-6, mechanism="gaussian"
+        flights(), "carrier", keys=KEYS, n=dpf.count(), **{"privacy_unit": "row", **QUERIES}, epsilon=1, delta=1e-6
+    )
+    plan = dpf.plan(
+        flights(),
+        "carrier",
+        keys=KEYS,
+        n=dpf.count(),
+        **{"privacy_unit": "row", **QUERIES},
+        epsilon=1,
+        delta=1e-6,
+        mechanism="gaussian",
     )
     assert plan.delta == 1e-6
     assert plan.to_frame()["mechanism"].to_list() == ["gaussian", "exponential", "exponential"]
@@ -230,7 +241,9 @@ def test_ranks_hold_as_often_as_they_say():
 def test_charts_of_quantiles(tmp_path):
     pytest.importorskip("matplotlib")
     ledger = dpf.Ledger(epsilon=1)
-    release = dpf.release(flights(), "carrier", keys=KEYS, **QUERIES, epsilon=1, ledger=ledger)
+    release = dpf.release(
+        flights(), "carrier", keys=KEYS, **{"privacy_unit": "row", **QUERIES}, epsilon=1, ledger=ledger
+    )
     for query in (None, "delay", "delay_p90", "air"):
         release.plot(tmp_path / "chart.png", query=query)
     with pytest.raises(ParameterError, match="query must be one of"):
@@ -252,7 +265,7 @@ BAD = [
 @pytest.mark.parametrize(("queries", "change", "message"), BAD)
 def test_bad_plans_are_refused(queries, change, message):
     with pytest.raises(DpfastError, match=message) as caught:
-        dpf.plan(flights(10), "carrier", keys=KEYS, **({"epsilon": 1.0} | change), **queries)
+        dpf.plan(flights(10), "carrier", keys=KEYS, **({"privacy_unit": "row", **{"epsilon": 1.0} | change, **queries}))
     assert "\n" not in str(caught.value)
 
 
@@ -266,6 +279,6 @@ def test_bad_queries_are_refused():
     with pytest.raises(ParameterError, match="column must be"):
         dpf.quantile(5, 0.5, bounds=(0, 1))
     with pytest.raises(ColumnError, match="cannot draw quantiles of"):
-        dpf.plan(flights(10), q=dpf.quantile("carrier", 0.5, bounds=(0, 1)), epsilon=1)
+        dpf.plan(flights(10), q=dpf.quantile("carrier", 0.5, bounds=(0, 1)), privacy_unit="row", epsilon=1)
     with pytest.raises(ColumnError):
-        dpf.plan(flights(10), q=dpf.quantile("missing", 0.5, bounds=(0, 1)), epsilon=1)
+        dpf.plan(flights(10), q=dpf.quantile("missing", 0.5, bounds=(0, 1)), privacy_unit="row", epsilon=1)

@@ -30,7 +30,11 @@ def a_plan(**changed):
     }
     # Beside rho only private keys take a delta.
     delta = 1e-6 if changed.get("rho") is None or changed.get("keys", KEYS) is None else 0
-    return dpf.plan(FRAME, "k", **{"epsilon": 0.7, "delta": delta, "keys": KEYS, "dataset": "d", **queries, **changed})
+    return dpf.plan(
+        FRAME,
+        "k",
+        **{"privacy_unit": "row", "epsilon": 0.7, "delta": delta, "keys": KEYS, "dataset": "d", **queries, **changed},
+    )
 
 
 def apart(**changed):
@@ -41,7 +45,17 @@ def apart(**changed):
         "m": dpf.mean("v", bounds=(-0.1, 7.3)),
     }
     return dpf.plan(
-        FRAME, "k", **{"keys": KEYS, "epsilon": 0.7, "mechanism": "laplace", "dataset": "d", **queries, **changed}
+        FRAME,
+        "k",
+        **{
+            "privacy_unit": "row",
+            "keys": KEYS,
+            "epsilon": 0.7,
+            "mechanism": "laplace",
+            "dataset": "d",
+            **queries,
+            **changed,
+        },
     )
 
 

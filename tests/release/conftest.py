@@ -32,6 +32,8 @@ def released():
         selects = arguments.get("keys") is None and by not in (None, [], ())
         settled = {"key_selection": "optimal"} if selects else {}
         settled |= {"epsilon": 1.0, "delta": 1e-6 if selects else 0.0}
-        return dpf.release(data, by, ledger=dpf.Ledger(epsilon=1e6, delta=0.9), **{**settled, **arguments})
+        return dpf.release(
+            data, by, ledger=dpf.Ledger(epsilon=1e6, delta=0.9), **{"privacy_unit": "row", **settled, **arguments}
+        )
 
     return run

@@ -169,10 +169,10 @@ def test_bounds_too_near_each_other(ask, bounds):
     """Refused, or held apart by steps that are no zero."""
     plan = None
     with suppress(ParameterError):
-        plan = dpf.plan(FULL, n=ask("v", bounds=bounds), epsilon=1)
+        plan = dpf.plan(FULL, n=ask("v", bounds=bounds), privacy_unit="row", epsilon=1)
     if plan is None:
         with pytest.raises(ParameterError, match=r"^bounds "):
-            dpf.plan(FULL, n=ask("v", bounds=bounds), epsilon=1)
+            dpf.plan(FULL, n=ask("v", bounds=bounds), privacy_unit="row", epsilon=1)
     else:
         part = plan._blueprint.queries[0].parts[0]
         assert part.step > 0
@@ -182,7 +182,7 @@ def test_bounds_too_near_each_other(ask, bounds):
 def test_whole_bounds_without_a_whole_number_between():
     for data in (FULL, FULL.clear()):
         with pytest.raises(ParameterError, match=r"^bounds "):
-            dpf.plan(data, n=dpf.sum("i", bounds=(0.1, 0.4)), epsilon=1)
+            dpf.plan(data, n=dpf.sum("i", bounds=(0.1, 0.4)), privacy_unit="row", epsilon=1)
 
 
 @pytest.mark.parametrize("ask", [dpf.sum, dpf.mean])
@@ -197,7 +197,7 @@ def test_bad_columns_of_queries(ask, column):
 def test_columns_that_cannot_be_summed(ask, column):
     for data in (FULL, FULL.clear(), FULL.lazy()):
         with pytest.raises(ColumnError, match=f"'{column}'"):
-            dpf.plan(data, n=ask(column, bounds=(0, 1)), epsilon=1)
+            dpf.plan(data, n=ask(column, bounds=(0, 1)), privacy_unit="row", epsilon=1)
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ def test_columns_that_cannot_be_summed(ask, column):
 )
 def test_what_is_no_query(query):
     with pytest.raises(ParameterError, match=r"^late "):
-        dpf.plan(FULL, late=query, epsilon=1)
+        dpf.plan(FULL, late=query, privacy_unit="row", epsilon=1)
 
 
 def test_no_query_at_all():
     with pytest.raises(ParameterError, match="queries"):
-        dpf.plan(FULL, epsilon=1)
+        dpf.plan(FULL, privacy_unit="row", epsilon=1)
 
 
 @pytest.mark.parametrize("given", [{"max_groups": 1}, {"max_rows_per_group": 1}])
@@ -247,13 +247,20 @@ def test_keys_that_the_data_cannot_hold_or_that_meet_after_casting(keys):
         pl.DataFrame({"x": pl.Series([], dtype=pl.UInt8)}),
     ):
         with pytest.raises(ParameterError, match=r"^keys "):
-            dpf.plan(data, "x", keys=keys, n=dpf.count(), epsilon=1)
+            dpf.plan(data, "x", keys=keys, n=dpf.count(), privacy_unit="row", epsilon=1)
 
 
 @pytest.mark.parametrize("key", [0.5, 12, 100, float("nan"), -1])
 def test_keys_that_are_no_bins(key):
     with pytest.raises(ParameterError, match=r"^keys "):
-        dpf.plan(FULL, dpf.bins("v", [0, 6, 12]), keys=pl.DataFrame({"v": [key]}), n=dpf.count(), epsilon=1)
+        dpf.plan(
+            FULL,
+            dpf.bins("v", [0, 6, 12]),
+            keys=pl.DataFrame({"v": [key]}),
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1,
+        )
 
 
 TINY = [
@@ -271,12 +278,12 @@ TINY = [
 def test_budgets_too_small_to_share_are_named(given, argument):
     """A budget of one unit of 1e-18 cannot be split: the message is about the budget."""
     with pytest.raises(ParameterError, match=f"^{argument} "):
-        dpf.plan(FULL, "k", n=dpf.count(), m=dpf.mean("v", bounds=(0, 1)), **given)
+        dpf.plan(FULL, "k", n=dpf.count(), m=dpf.mean("v", bounds=(0, 1)), **{"privacy_unit": "row", **given})
 
 
 @pytest.mark.parametrize("delta", [1e-18, 3e-18])
 def test_auto_falls_back_to_laplace_where_delta_cannot_be_split(delta):
-    plan = dpf.plan(FULL, m=dpf.mean("v", bounds=(0, 1)), n=dpf.count(), epsilon=1.0, delta=delta)
+    plan = dpf.plan(FULL, m=dpf.mean("v", bounds=(0, 1)), n=dpf.count(), privacy_unit="row", epsilon=1.0, delta=delta)
     assert "laplace" in plan.explain()
     assert plan.delta == 0
 
@@ -291,7 +298,7 @@ def test_bad_schemas(schema, tmp_path):
     for content in ("k,v\na,1\n", "k,v\n"):
         path.write_text(content)
         with pytest.raises((ParameterError, ColumnError), match=r"schema|no columns|'k'") as refused:
-            dpf.plan(path, "k", n=dpf.count(), epsilon=1, delta=1e-6, schema=schema)
+            dpf.plan(path, "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-6, schema=schema)
         assert "\n" not in str(refused.value)
 
 
@@ -314,6 +321,6 @@ def test_values_never_make_an_error(monkeypatch):
                         data, "k", keys=keys, n=dpf.count(), s=dpf.sum("v", bounds=(-1e300, 1e300)),
                         i=dpf.sum("i", bounds=(-(2**63), 2**63)), m=dpf.mean("i", bounds=(-1, 1e18)),
                         epsilon=1, delta=1e-6, mechanism=mechanism,
-                        ledger=dpf.Ledger(epsilon=1, delta=1e-6), **unit,
+                        ledger=dpf.Ledger(epsilon=1, delta=1e-6), **{"privacy_unit": "row", **unit},
                     )  # fmt: skip
                     assert release.frame.null_count().sum_horizontal().item() == release.frame["k"].null_count()

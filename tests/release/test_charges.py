@@ -195,9 +195,9 @@ def test_a_plan_by_rho_costs_that_rho_and_hardly_less(rho, mechanism, keys):
 
 def test_auto_by_rho_takes_the_kind_of_less_noise():
     for rho, expected in ((0.02, "gaussian"), (60.0, "laplace")):
-        plan = dpf.plan(FRAME, n=dpf.count(), rho=rho)
+        plan = dpf.plan(FRAME, n=dpf.count(), privacy_unit="row", rho=rho)
         assert plan.to_frame()["mechanism"].to_list() == [expected]
-    scale = dpf.plan(FRAME, n=dpf.count(), rho=0.5).to_frame()["scale"].item()
+    scale = dpf.plan(FRAME, n=dpf.count(), privacy_unit="row", rho=0.5).to_frame()["scale"].item()
     assert scale == pytest.approx(1.0, rel=1e-15)
 
 
@@ -243,9 +243,9 @@ def test_a_plan_by_rho_is_refused_by_a_basic_ledger_before_anything():
 def test_bad_budgets_by_rho(given, argument):
     queries = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 1)), **given}
     with pytest.raises(ParameterError, match=f"^{argument} "):
-        dpf.plan(FRAME, **queries)
+        dpf.plan(FRAME, **{"privacy_unit": "row", **queries})
 
 
 def test_keys_by_rho_need_a_delta():
     with pytest.raises(ParameterError, match=r"^delta "):
-        dpf.plan(FRAME, "k", n=dpf.count(), rho=0.1)
+        dpf.plan(FRAME, "k", n=dpf.count(), privacy_unit="row", rho=0.1)

@@ -61,7 +61,9 @@ def attack(query, groups, rows, most, **arguments):
     settled = {"epsilon": 1.0, "keys": keys, **arguments}
     samples = []
     for data in (present, absent):
-        figures = dpf.release(data, "k", q=query, ledger=dpf.Ledger(epsilon=1, delta=0.1), **settled).frame["q"]
+        figures = dpf.release(
+            data, "k", q=query, ledger=dpf.Ledger(epsilon=1, delta=0.1), **{"privacy_unit": "row", **settled}
+        ).frame["q"]
         # Laplace noise: a figure's likelihood ratio depends on where it lies between nothing and the most.
         samples.append(figures.to_numpy().reshape(-1, groups).clip(0, most).sum(axis=1))
     return epsilon_lower_bound(*samples, delta=settled.get("delta", 0.0))
@@ -95,10 +97,29 @@ def test_a_mean():
     for data in (present, absent):
         frame = dpf.release(
             pl.concat([data, others], how="vertical_relaxed"), "k", keys=keys, q=dpf.mean("x", bounds=(-10, 10)),
-            epsilon=1, ledger=dpf.Ledger(epsilon=1),
+            privacy_unit="row", epsilon=1, ledger=dpf.Ledger(epsilon=1),
         ).frame  # fmt: skip
         samples.append(np.clip(frame["q"].to_numpy() * 30, 0, 10).round(1))
     assert 0.2 < epsilon_lower_bound(*samples) <= 1
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("value", [None, 1000.0])
+def test_figures_that_are_measured_together(value, mechanism):
+    """Three rows with a value, or without: the number of rows, that of missing values, and the sum, all at once."""
+    present, absent, keys = worlds(1, 3)
+    queries = {"n": dpf.count(), "c": dpf.count("x"), "s": dpf.sum("x", bounds=(0, 10))}
+    unit = {**UNIT, "max_groups": 1}
+    delta = 0.0 if mechanism == "laplace" else 1e-2
+    samples = []
+    for data in (present.with_columns(x=pl.lit(value, dtype=pl.Float64)), absent):
+        ledger = dpf.Ledger(epsilon=1, delta=0.1)
+        settled = {"keys": keys, "epsilon": 1.0, "delta": delta, "mechanism": mechanism, **unit}
+        frame = dpf.release(data, "k", ledger=ledger, **settled, **queries).frame
+        # Of Laplace noise only where a figure lies between nothing and the most tells the worlds apart.
+        rows, missing = frame["n"].clip(0, 3), (frame["n"] - frame["c"]).clip(0, 3)
+        samples.append((rows + missing + frame["s"].clip(0, 30) / 10).round().to_numpy())
+    assert 0.1 < epsilon_lower_bound(*samples, delta=delta) <= 1
 
 
 def test_gaussian_noise():
@@ -114,7 +135,9 @@ def test_a_row_that_changes_its_group():
     for place in (0, 1):
         data = pl.DataFrame({"k": 2 * np.arange(BLOCKS) + place})
         ledger = dpf.Ledger(epsilon=1)
-        frame = dpf.release(data, "k", keys=keys, n=dpf.count(), neighbors="replace", epsilon=1, ledger=ledger).frame
+        frame = dpf.release(
+            data, "k", keys=keys, n=dpf.count(), neighbors="replace", privacy_unit="row", epsilon=1, ledger=ledger
+        ).frame
         samples.append(frame["n"].to_numpy().reshape(-1, 2).clip(0, 1) @ [-1, 1])
     assert 0.7 < epsilon_lower_bound(*samples) <= 1
 
@@ -126,7 +149,9 @@ def test_selected_keys_and_their_figures(units):
     for rows in (units, units + 1):
         data = pl.DataFrame({"k": np.repeat(np.arange(BLOCKS), rows)})
         ledger = dpf.Ledger(epsilon=1, delta=1e-2)
-        frame = dpf.release(data, "k", n=dpf.count(), epsilon=1, delta=1e-2, mechanism="laplace", ledger=ledger).frame
+        frame = dpf.release(
+            data, "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-2, mechanism="laplace", ledger=ledger
+        ).frame
         figures = np.full(BLOCKS, -1000.0)
         figures[frame["k"].to_numpy()] = frame["n"].to_numpy()
         samples.append(figures)

@@ -77,7 +77,7 @@ def test_plans_of_workloads(cells, tmp_path):
             ledger, source = a_ledger(budget), list(sources(records_of(data), tmp_path))[next(turns)]
             release = dpf.plan(
                 source, by, keys=keys, workload=workload, strategy=strategy, neighbors=neighbors,
-                **UNITS[unit], **BUDGETS[budget],
+                **{"privacy_unit": "row", **UNITS[unit], **BUDGETS[budget]},
             ).run(ledger)  # fmt: skip
             said = cells, str(strategy), unit, budget, neighbors, data
             seen = release.frame.schema, release.frame.height, release.histogram.schema, release.histogram.height
@@ -203,13 +203,15 @@ def test_charts_of_next_to_nothing(tmp_path):
         "o": dpf.mode("c", candidates=["x", "y"]),
     }
     for by, delta in (("s", 1e-6), (None, 0.0)):
-        release = dpf.release(records, by, epsilon=1, delta=delta, ledger=a_ledger("epsilon"), **queries)
+        release = dpf.release(
+            records, by, epsilon=1, delta=delta, ledger=a_ledger("epsilon"), **{"privacy_unit": "row", **queries}
+        )
         for query in queries:
             assert release.plot(query=query) is not None
     assert release.plot(tmp_path / "chart.svg", query="o") is not None
     for strategy in ("auto", "adaptive"):
         release = dpf.release(
-            records, "s", keys=pl.DataFrame({"s": TEXTS}), workload=CELLS, strategy=strategy, epsilon=1.0,
-            ledger=a_ledger("epsilon"),
+            records, "s", keys=pl.DataFrame({"s": TEXTS}), workload=CELLS, strategy=strategy,
+            privacy_unit="row", epsilon=1.0, ledger=a_ledger("epsilon"),
         )  # fmt: skip
         assert release.plot() is not None

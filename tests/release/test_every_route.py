@@ -49,6 +49,28 @@ QUERIES = {
     "count": {"n": dpf.count()},
     "sum": {"s": dpf.sum("i", bounds=(0, 5))},
     "mean": {"m": dpf.mean("f", bounds=(0, 5))},
+    "units": {"d": dpf.units()},
+    "proportions": {
+        "pf": dpf.proportion("f", above=1),
+        "pi": dpf.proportion("i", at_least=2, below=5.5),
+        "pc": dpf.proportion("c", among=["x", "y"]),
+    },
+    "moments": {
+        "v": dpf.variance("f", bounds=(0, 5)),
+        "sd": dpf.std("i", bounds=(0, 5)),
+        "cov": dpf.covariance("f", "i", bounds=(0, 5), other_bounds=(-1, 9)),
+    },
+    "distributions": {
+        "hf": dpf.histogram("f", [0, 1, 5]),
+        "hi": dpf.histogram("i", [-1, 2.5, 6]),
+        "below": dpf.cdf("f", [0.5, 3.25, 4]),
+    },
+    "values": {
+        "cd": dpf.count_distinct("c"),
+        "cf": dpf.count_distinct("f"),
+        "tk": dpf.top_k("c", 2, candidates=["x", "y", "z"]),
+    },
+    "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
     "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},
@@ -159,7 +181,7 @@ def released(cell, folder):
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
         rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
-        **arguments, **told, **UNITS[unit], **QUERIES[query],
+        **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **QUERIES[query]},
     )  # fmt: skip
     release = plan.run(ledger)
     assert plan.run(ledger) is release

@@ -17,7 +17,9 @@ UNIT = {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3}
 
 def a_plan(**changed):
     queries = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 4))}
-    return dpf.plan(FRAME, "k", **{"epsilon": 1.0, "delta": 1e-6, "keys": KEYS, **queries, **changed})
+    return dpf.plan(
+        FRAME, "k", **{"privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6, "keys": KEYS, **queries, **changed}
+    )
 
 
 def test_the_frame_has_a_row_for_every_noisy_measure():
@@ -43,7 +45,9 @@ def test_the_frame_has_a_row_for_every_noisy_measure():
 def test_a_charge_of_each_measure_where_nothing_is_shared():
     """The number of a charge tells which rows are paid for once, together."""
     asked = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 4))}
-    plan = dpf.plan(FRAME, "k", keys=KEYS, epsilon=1, mechanism="laplace", dataset="d", **asked)
+    plan = dpf.plan(
+        FRAME, "k", keys=KEYS, epsilon=1, mechanism="laplace", dataset="d", **{"privacy_unit": "row", **asked}
+    )
     frame = plan.to_frame()
     assert frame["charge"].to_list() == [0, 1]
     assert frame["event"].to_list() == [repr(charge.event) for charge in plan._blueprint.charges]
@@ -71,7 +75,7 @@ def test_threads_are_told_where_the_groups_are_known():
     assert ("one thread" if threads == 1 else f"{threads} threads") in plan.explain()
     assert a_plan(keys=None)._blueprint.threads is None
     assert "thread" not in a_plan(keys=None).explain()
-    assert dpf.plan(FRAME, n=dpf.count(), epsilon=1)._blueprint.threads == 1
+    assert dpf.plan(FRAME, n=dpf.count(), privacy_unit="row", epsilon=1)._blueprint.threads == 1
 
 
 def test_the_frame_of_errors():
@@ -88,7 +92,7 @@ def test_the_frame_of_errors():
     assert private.select("groups", "all").null_count().row(0) == (3, 3)
     tight, wide = a_plan().error(0.5), a_plan().error(1e-9)
     assert (tight["one"] < wide["one"]).all()
-    single = dpf.plan(FRAME, n=dpf.count(), epsilon=1).error()
+    single = dpf.plan(FRAME, n=dpf.count(), privacy_unit="row", epsilon=1).error()
     assert single["one"].to_list() == single["all"].to_list()
 
 
@@ -101,7 +105,15 @@ def test_errors_hold_for_one_and_for_all_at_once(mechanism):
     alone = together = 0
     for _ in range(400):
         plan = dpf.plan(
-            frame, "k", keys=keys, n=dpf.count(), epsilon=0.05, delta=1e-6, mechanism=mechanism, dataset="d"
+            frame,
+            "k",
+            keys=keys,
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=0.05,
+            delta=1e-6,
+            mechanism=mechanism,
+            dataset="d",
         )
         noise = plan.run(dpf.Ledger(epsilon=1, delta=1e-5)).frame["n"].abs()
         error = plan.error(0.1)
@@ -155,10 +167,10 @@ def test_warnings(given, expected):
 
 def test_the_data_as_their_own_keys():
     frame = pl.DataFrame({"k": ["a", "b"]})
-    plan = dpf.plan(frame, "k", keys=frame, n=dpf.count(), epsilon=1)
+    plan = dpf.plan(frame, "k", keys=frame, n=dpf.count(), privacy_unit="row", epsilon=1)
     assert len(plan.warnings) == 1
     assert plan.warnings[0].startswith("keys is the data itself")
-    assert dpf.plan(frame, "k", keys=frame.clone(), n=dpf.count(), epsilon=1).warnings == ()
+    assert dpf.plan(frame, "k", keys=frame.clone(), n=dpf.count(), privacy_unit="row", epsilon=1).warnings == ()
 
 
 def test_computed_bounds_ask_the_same():
@@ -171,5 +183,8 @@ def test_computed_bounds_ask_the_same():
 
 def test_warnings_depend_on_no_value():
     given = {"delta": 1e-3, "epsilon": 20, "keys": None}
-    texts = {dpf.plan(data, "k", n=dpf.count(), **given).warnings for data in (FRAME, FRAME.clear(), FRAME.lazy())}
+    texts = {
+        dpf.plan(data, "k", n=dpf.count(), **{"privacy_unit": "row", **given}).warnings
+        for data in (FRAME, FRAME.clear(), FRAME.lazy())
+    }
     assert len(texts) == 1

@@ -182,7 +182,7 @@ def test_every_rule_ends_in_a_release_of_one_schema(key_selection, unit, neighbo
             release = dpf.release(
                 data, "k", n=dpf.count(), m=dpf.mean("v", bounds=(0, 2)), q=dpf.quantile("v", 0.5, bounds=(0, 2)),
                 c=dpf.mode("k", candidates=[1, 2]), ledger=dpf.Ledger(50, 1e-3), epsilon=50.0, delta=1e-4,
-                key_selection=key_selection, neighbors=neighbors, **unit,
+                key_selection=key_selection, neighbors=neighbors, **{"privacy_unit": "row", **unit},
             )  # fmt: skip
             schemas.add(str(release.frame.schema))
             if "u" in str(unit) and frame["u"].null_count() == frame.height:
@@ -192,7 +192,7 @@ def test_every_rule_ends_in_a_release_of_one_schema(key_selection, unit, neighbo
 
 def test_shown_counts_reach_the_threshold_and_are_drawn_once():
     frame = pl.DataFrame({"k": np.repeat(np.arange(400), 15)})
-    plan = dpf.plan(frame, "k", n=dpf.count(), epsilon=1.0, delta=1e-6, key_selection="count")
+    plan = dpf.plan(frame, "k", n=dpf.count(), privacy_unit="row", epsilon=1.0, delta=1e-6, key_selection="count")
     threshold = plan._blueprint.key_share.rule.threshold
     assert f"count n is at least {threshold}" in plan.explain()
     shown = plan.run(dpf.Ledger(1, 1e-6)).frame

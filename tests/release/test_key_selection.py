@@ -187,7 +187,7 @@ def test_each_key_gets_its_share(neighbors, factor, max_groups):
     unit = {} if max_groups is None else {"privacy_unit": "u", "max_groups": max_groups, "max_rows_per_group": 3}
     plan = dpf.plan(
         FRAME, "k", n=dpf.count(), neighbors=neighbors, mechanism="laplace", epsilon=0.6, delta=1e-5,
-        key_selection="optimal", **unit,
+        key_selection="optimal", **{"privacy_unit": "row", **unit},
     )  # fmt: skip
     share = plan._blueprint.key_share
     kappa = (max_groups or 1) * factor
@@ -226,7 +226,15 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
     for rejected in (0, 1, 777):
         names = ["shown"] * 400 + [f"rejected{i}" for i in range(rejected)]
         monkeypatch.setattr(DRAWING, "select_keys", lambda units, table, source: units >= 400)
-        plan = dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), epsilon=1, delta=1e-9, mechanism="laplace")
+        plan = dpf.plan(
+            pl.DataFrame({"k": names}),
+            "k",
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1,
+            delta=1e-9,
+            mechanism="laplace",
+        )
         said = [plan.explain(), repr(plan.epsilon), repr(plan.delta)]
         ledger = dpf.Ledger(epsilon=1, delta=1e-9)
         release = plan.run(ledger, progress=said.append)
@@ -236,7 +244,9 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
             str(ledger.history()["description"].to_list()),
         ]
         with pytest.raises(BudgetExceededError) as error:
-            dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), epsilon=1, delta=1e-9).run(ledger)
+            dpf.plan(pl.DataFrame({"k": names}), "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-9).run(
+                ledger
+            )
         said.append(str(error.value))
         assert release.frame.height == 1
         texts.append(said)
@@ -260,7 +270,7 @@ def test_the_number_of_rejected_keys_is_never_told(monkeypatch, capfd):
 )
 def test_what_cannot_select_keys_is_refused(arguments, argument):
     with pytest.raises(ParameterError, match=rf"^{argument} "):
-        dpf.plan(FRAME, "k", n=dpf.count(), **{"epsilon": 1.0, **arguments})
+        dpf.plan(FRAME, "k", n=dpf.count(), **{"privacy_unit": "row", "epsilon": 1.0, **arguments})
 
 
 @pytest.mark.parametrize("epsilon", [1e6, 5000.0])

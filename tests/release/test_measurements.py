@@ -60,7 +60,7 @@ def asked_of(queries, arguments, monkeypatch):
     seen = []
     with monkeypatch.context() as patch:
         patch.setattr(group_planning, "plan_noise", lambda asked: seen.append(asked) or drafting.plan_noise(asked))
-        plan = dpf.plan(FRAME, "k", **{"keys": KEYS, "dataset": "d", **arguments}, **queries)
+        plan = dpf.plan(FRAME, "k", **{"privacy_unit": "row", "keys": KEYS, "dataset": "d", **arguments, **queries})
     return seen[0], plan._blueprint
 
 

@@ -194,15 +194,24 @@ def test_given_keys_keep_their_dtype(without_noise, released):
 
 #: What is refused before anything is charged, because of the dtype of a column.
 REFUSED = {
-    "a sum": lambda data: dpf.plan(data, s=dpf.sum("k", bounds=(0, 1)), epsilon=1),
-    "a quantile": lambda data: dpf.plan(data, s=dpf.quantile("k", 0.5, bounds=(0, 1)), epsilon=1),
-    "bins": lambda data: dpf.plan(data, dpf.bins("k", [0, 1]), n=dpf.count(), epsilon=1, delta=1e-6),
-    "other keys": lambda data: dpf.plan(data, "k", keys=pl.DataFrame({"k": ["b"]}), n=dpf.count(), epsilon=1),
-    "integer keys": lambda data: dpf.plan(data, "k", keys=pl.DataFrame({"k": [1]}), n=dpf.count(), epsilon=1),
-    "other candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=["b"]), epsilon=1),
-    "integer candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=[1]), epsilon=1),
+    "a sum": lambda data: dpf.plan(data, s=dpf.sum("k", bounds=(0, 1)), privacy_unit="row", epsilon=1),
+    "a quantile": lambda data: dpf.plan(data, s=dpf.quantile("k", 0.5, bounds=(0, 1)), privacy_unit="row", epsilon=1),
+    "bins": lambda data: dpf.plan(
+        data, dpf.bins("k", [0, 1]), n=dpf.count(),
+        privacy_unit="row", epsilon=1, delta=1e-6
+    ),
+    "other keys": lambda data: dpf.plan(
+        data, "k", keys=pl.DataFrame({"k": ["b"]}), n=dpf.count(),
+        privacy_unit="row", epsilon=1
+    ),
+    "integer keys": lambda data: dpf.plan(
+        data, "k", keys=pl.DataFrame({"k": [1]}), n=dpf.count(),
+        privacy_unit="row", epsilon=1
+    ),
+    "other candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=["b"]), privacy_unit="row", epsilon=1),
+    "integer candidates": lambda data: dpf.plan(data, o=dpf.mode("k", candidates=[1]), privacy_unit="row", epsilon=1),
     "a list as key": lambda data: dpf.plan(
-        data.with_columns(pl.concat_list("k")), "k", n=dpf.count(), epsilon=1, delta=1e-6
+        data.with_columns(pl.concat_list("k")), "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-6
     ),
     "a list as unit": lambda data: dpf.plan(
         data.with_columns(pl.concat_list("k")), privacy_unit="k", max_groups=1, max_rows_per_group=1, n=dpf.count(),
@@ -232,5 +241,5 @@ def test_errors_about_files_that_differ_do_not_show_what_a_dtype_holds(tmp_path)
     data.with_columns(x=1).write_parquet(tmp_path / "0.parquet")
     pl.DataFrame({"k": [1, 2], "x": 1}).write_parquet(tmp_path / "1.parquet")
     with pytest.raises(DpfastError, match=r"of dtype Enum in the file .*of Int64 in") as caught:
-        dpf.plan(str(tmp_path / "*.parquet"), "k", n=dpf.count(), epsilon=1, delta=1e-6)
+        dpf.plan(str(tmp_path / "*.parquet"), "k", n=dpf.count(), privacy_unit="row", epsilon=1, delta=1e-6)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))

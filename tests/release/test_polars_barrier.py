@@ -41,7 +41,9 @@ def ran():
         data = pl.LazyFrame({"k": np.arange(3 * HEIGHT) % HEIGHT, "x": np.ones(3 * HEIGHT)})
         keys = pl.DataFrame({"k": np.arange(HEIGHT)})
         ledger = dpf.Ledger(epsilon=1)
-        plan = dpf.plan(data, "k", keys=keys, n=dpf.count(), s=dpf.sum("x", bounds=(0, 1)), epsilon=0.1)
+        plan = dpf.plan(
+            data, "k", keys=keys, n=dpf.count(), s=dpf.sum("x", bounds=(0, 1)), privacy_unit="row", epsilon=0.1
+        )
         release = plan.run(ledger)
         assert calls == ["read", "draw", "draw"]
         yield release, plan, ledger
@@ -142,7 +144,14 @@ def test_collect_all(ran, engine):
 
 def test_what_is_done_to_a_frame_does_not_change_the_release():
     """A release can be read as often as anyone likes: Polars' in-place methods do not reach what is remembered."""
-    plan = dpf.plan(pl.DataFrame({"k": ["a"]}), "k", keys=pl.DataFrame({"k": ["a", "b"]}), n=dpf.count(), epsilon=0.1)
+    plan = dpf.plan(
+        pl.DataFrame({"k": ["a"]}),
+        "k",
+        keys=pl.DataFrame({"k": ["a", "b"]}),
+        n=dpf.count(),
+        privacy_unit="row",
+        epsilon=0.1,
+    )
     ledger = dpf.Ledger(epsilon=1)
     release = plan.run(ledger)
     before = release.frame.clone()
@@ -158,7 +167,7 @@ def test_explaining_and_schemas_charge_and_read_nothing():
     ledger = dpf.Ledger(epsilon=1)
     read = []
     source = pl.LazyFrame({"k": ["a"]}).map_batches(lambda frame: read.append(1) or frame, schema={"k": pl.String})
-    plan = dpf.plan(source, "k", keys=pl.DataFrame({"k": ["a"]}), n=dpf.count(), epsilon=0.1)
+    plan = dpf.plan(source, "k", keys=pl.DataFrame({"k": ["a"]}), n=dpf.count(), privacy_unit="row", epsilon=0.1)
     for _ in range(3):
         plan.explain()
     assert not read
@@ -217,6 +226,13 @@ def test_the_plan_that_polars_runs_holds_no_python(monkeypatch, tmp_path):
     unit = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 1}
     for arguments in ({}, unit):
         queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 1)), "m": dpf.mean("x", bounds=(0, 1))}
-        dpf.release(path, "k", ledger=dpf.Ledger(1, 1e-5), epsilon=0.1, delta=1e-6, **queries, **arguments)
+        dpf.release(
+            path,
+            "k",
+            ledger=dpf.Ledger(1, 1e-5),
+            epsilon=0.1,
+            delta=1e-6,
+            **{"privacy_unit": "row", **queries, **arguments},
+        )
     assert explained
     assert not any("python" in text.lower() or "udf" in text.lower() for text in explained)

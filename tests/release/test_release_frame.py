@@ -222,7 +222,10 @@ def test_special_values_by_the_declared_rule(bounds, public, unit, without_noise
     release = released(data, "k", keys=keys, s=dpf.sum("x", bounds=bounds), m=dpf.mean("x", bounds=bounds), **unit)
     lower, upper = float(bounds[0]), float(bounds[1])
     queries = {"s": dpf.sum("x", bounds=bounds), "m": dpf.mean("x", bounds=bounds)}
-    parts = [planned.parts[0] for planned in dpf.plan(data, epsilon=1, **queries)._blueprint.queries]
+    parts = [
+        planned.parts[0]
+        for planned in dpf.plan(data, epsilon=1, **{"privacy_unit": "row", **queries})._blueprint.queries
+    ]
 
     def total(measure):
         lowest, highest = measure.lower, measure.upper
@@ -312,12 +315,18 @@ def test_every_source_gives_the_same_exact_figures(tmp_path, without_noise, rele
 def test_names_that_would_collide_are_refused(names):
     data = pl.DataFrame({"k": ["a"], "h": [1.0]})
     with pytest.raises(ParameterError, match=f"'{names[-1]}'"):
-        dpf.plan(data, ["k", dpf.bins("h", [0, 1])], epsilon=1, delta=1e-6, **dict.fromkeys(names, dpf.count()))
+        dpf.plan(
+            data,
+            ["k", dpf.bins("h", [0, 1])],
+            epsilon=1,
+            delta=1e-6,
+            **{"privacy_unit": "row", **dict.fromkeys(names, dpf.count())},
+        )
 
 
 def test_a_key_column_may_not_bear_the_name_of_a_scale():
     with pytest.raises(ParameterError, match="n_scale"):
-        dpf.plan(pl.DataFrame({"n_scale": ["a"]}), "n_scale", epsilon=1, delta=1e-6, n=dpf.count())
+        dpf.plan(pl.DataFrame({"n_scale": ["a"]}), "n_scale", privacy_unit="row", epsilon=1, delta=1e-6, n=dpf.count())
 
 
 NAMES = [
@@ -339,6 +348,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.errors.PrivacyUnitWarning")
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_may_have_any_name_or_are_refused(name, lazy, without_noise, released):
@@ -351,13 +361,15 @@ def test_columns_may_have_any_name_or_are_refused(name, lazy, without_noise, rel
         for by, extra in ((name, {}), (None, unit)):
             plan = None
             with suppress(ColumnError, ParameterError):
-                plan = dpf.plan(source, by, epsilon=1, delta=1e-6, **queries, **extra)
+                plan = dpf.plan(source, by, epsilon=1, delta=1e-6, **{"privacy_unit": "row", **queries, **extra})
             if plan is not None:
                 frame = plan.run(dpf.Ledger(epsilon=1, delta=1e-6)).frame
                 assert frame["n"].to_list() == ([100, 200, 100] if by else [10])
         return
+    # Where a column has that name, "row" is no clear unit.
+    rows = {"privacy_unit": None if name == "row" else "row"}
     for keys in (None, pl.DataFrame({name: [None, "a", "b"]})):
-        frame = released(source, name, keys=keys, **queries).frame
+        frame = released(source, name, keys=keys, **rows, **queries).frame
         assert frame.select(name, "n", "s").rows() == [(None, 100, 150.0), ("a", 200, 300.0), ("b", 100, 150.0)]
     assert released(source, **queries, **unit).frame.select("n", "s").row(0) == (10, 15.0)
     # A unit may also be a key.
@@ -386,5 +398,5 @@ def test_a_count_of_a_column_leaves_out_nulls_and_nan(without_noise, released):
     assert shown["x_scale"].to_list() == pytest.approx(shown["rows_scale"].to_list())
     with pytest.raises(ColumnError, match="lacks"):
         released(frame, "k", keys=keys, n=dpf.count("none"))
-    with pytest.raises(ParameterError, match="where no count of rows is asked"):
+    with pytest.raises(ParameterError, match="where no count of rows or units is asked"):
         released(frame, "k", n=dpf.count("x"), key_selection="count", epsilon=1.0, delta=1e-6)

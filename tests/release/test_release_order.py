@@ -30,7 +30,7 @@ KEYS = pl.DataFrame({"k": ["a", "b", "c"]})
 
 def a_plan(data=FRAME, **changed):
     arguments = {"keys": KEYS, "n": dpf.count(), "s": dpf.sum("v", bounds=(0, 2)), "epsilon": 0.5, "dataset": "d"}
-    return dpf.plan(data, "k", **{**arguments, **changed})
+    return dpf.plan(data, "k", **{"privacy_unit": "row", **arguments, **changed})
 
 
 def spent(ledger):
@@ -481,5 +481,5 @@ def test_releases_of_disjoint_groups_add_up():
     ledger = dpf.Ledger(epsilon=1)
     for key in ("a", "b"):
         keys = pl.DataFrame({"k": [key]})
-        dpf.release(data, "k", keys=keys, n=dpf.count(), epsilon=0.4, ledger=ledger)
+        dpf.release(data, "k", keys=keys, n=dpf.count(), privacy_unit="row", epsilon=0.4, ledger=ledger)
     assert ledger.spent.epsilon == 0.8

@@ -40,7 +40,9 @@ def frame():
 
 
 def released(data, epsilon=1.0, keys=KEYS, queries=QUERIES, by="k", **arguments):
-    plan = dpf.plan(data, by, keys=keys, epsilon=epsilon, dataset="d", **arguments, **queries)
+    plan = dpf.plan(
+        data, by, keys=keys, epsilon=epsilon, dataset="d", **{"privacy_unit": "row", **arguments, **queries}
+    )
     return plan, plan.run(dpf.Ledger(epsilon=epsilon, delta=1e-2)).frame
 
 

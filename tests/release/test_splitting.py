@@ -136,7 +136,9 @@ def test_what_several_queries_need_gets_the_shares_of_all():
     assert i == pytest.approx(0.1)
     assert plan.to_frame()["charge"].to_list() == [0, 0, 0, 1, 0]
     # Two queries of the same number: both shares.
-    plan = dpf.plan(FRAME, n=dpf.count(), again=dpf.count(), s=dpf.sum("v", bounds=(0, 1)), epsilon=0.3)
+    plan = dpf.plan(
+        FRAME, n=dpf.count(), again=dpf.count(), s=dpf.sum("v", bounds=(0, 1)), privacy_unit="row", epsilon=0.3
+    )
     assert plan.to_frame()["epsilon"].to_list() == [0.2, 0.1]
     assert plan.to_frame()["query"].to_list() == ["n", "s"]
 
@@ -192,7 +194,7 @@ def test_weights_of_errors():
     """With each query's squared sensitivity as the inverse weight, optimal is even."""
     parts = {"n": dpf.count(), "s": dpf.sum("v", bounds=(0, 600))}
     split = ("optimal", {"s": Fraction(1, 600**2)})
-    plan = dpf.plan(FRAME, epsilon=1, split=split, **parts)
+    plan = dpf.plan(FRAME, epsilon=1, split=split, **{"privacy_unit": "row", **parts})
     assert plan.to_frame()["epsilon"].to_list() == pytest.approx([0.5, 0.5], rel=1e-12)
     assert "weighing s 2.77778e-06" in plan.explain()
 
@@ -214,4 +216,4 @@ def test_a_share_of_less_than_a_unit_is_refused():
 
 def test_a_split_too_uneven_is_named():
     with pytest.raises(ParameterError, match=r"^split must be less uneven"):
-        a_plan(split={"n": 1e-30, "s": 1, "i": 1, "m": 1})
+        a_plan(split={"i": 1e-30, "n": 1, "s": 1, "m": 1})

@@ -26,7 +26,7 @@ def people(rows: int = 5_000) -> pl.DataFrame:
 
 def plan(frame=None, **changes):
     parameters = {"by": "age", "keys": KEYS, "workload": WORKLOAD, "epsilon": 0.5, **changes}
-    return dpf.plan(people() if frame is None else frame, **parameters)
+    return dpf.plan(people() if frame is None else frame, **{"privacy_unit": "row", **parameters})
 
 
 def exact(frame: pl.DataFrame) -> np.ndarray:
@@ -151,9 +151,9 @@ def test_rows_outside_the_cells_count_nowhere():
 def test_cells_follow_the_order_of_the_keys():
     frame = pl.DataFrame({"size": ["small"] * 1_000 + ["large"] * 3_000})
     keys = pl.DataFrame({"size": ["large", "middle", "small"]})
-    released = dpf.plan(frame, by="size", keys=keys, workload=dpf.workloads.prefix(3), epsilon=100).run(
-        dpf.Ledger(epsilon=100)
-    )
+    released = dpf.plan(
+        frame, by="size", keys=keys, workload=dpf.workloads.prefix(3), privacy_unit="row", epsilon=100
+    ).run(dpf.Ledger(epsilon=100))
     assert released.frame["answer"].to_list() == pytest.approx([3_000, 3_000, 4_000], abs=5)
     assert released.histogram["size"].to_list() == keys["size"].to_list()
 
@@ -163,12 +163,12 @@ def test_keys_of_several_columns_are_numbered_as_cells_are():
     frame = pl.DataFrame({"size": ["small"] * 9 + ["large"] * 5, "year": [1, 2] * 7})
     keys = pl.DataFrame({"size": ["small", "large"]}).join(pl.DataFrame({"year": [2, None, 1]}), how="cross")
     parameters = {"workload": dpf.workloads.identity((2, 3)), "epsilon": 1}
-    dpf.plan(frame, by=["size", "year"], keys=keys, **parameters)
+    dpf.plan(frame, by=["size", "year"], keys=keys, **{"privacy_unit": "row", **parameters})
     for changed in (keys.sort("year"), keys.reverse()[[0, 1, 2, 3, 5, 4]], keys.sort("year", nulls_last=True)):
         with pytest.raises(ParameterError, match="keys must be in the order of the workload's cells, 2 x 3"):
-            dpf.plan(frame, by=["size", "year"], keys=changed, **parameters)
+            dpf.plan(frame, by=["size", "year"], keys=changed, **{"privacy_unit": "row", **parameters})
     with pytest.raises(ParameterError, match="along 'year'"):
-        dpf.plan(frame, by=["year", "size"], keys=keys, **parameters)
+        dpf.plan(frame, by=["year", "size"], keys=keys, **{"privacy_unit": "row", **parameters})
 
 
 def test_explanation_names_strategy_noise_error_and_what_else_was_considered():
@@ -192,7 +192,13 @@ def test_nothing_is_charged_where_the_budget_does_not_reach():
 
 def test_release_in_one_call():
     released = dpf.release(
-        people(), "age", keys=KEYS, workload=WORKLOAD, epsilon=0.5, ledger=dpf.Ledger(epsilon=1.0, dataset="people")
+        people(),
+        "age",
+        keys=KEYS,
+        workload=WORKLOAD,
+        privacy_unit="row",
+        epsilon=0.5,
+        ledger=dpf.Ledger(epsilon=1.0, dataset="people"),
     )
     assert released.lazy().collect().equals(released.frame)
     assert "820 answers" in repr(released)
@@ -242,7 +248,11 @@ def test_what_is_cut_off_is_said():
     steps = dpf.strategies.square_root(8)
     keys = pl.DataFrame({"a": np.repeat(range(8), 8), "b": np.tile(range(8), 8)})
     parameters = {"by": ["a", "b"], "keys": keys, "workload": dpf.workloads.identity((8, 8)), "epsilon": 1}
-    both = dpf.plan(pl.DataFrame({"a": [1], "b": [2]}), strategy=dpf.strategies.product(steps, steps), **parameters)
+    both = dpf.plan(
+        pl.DataFrame({"a": [1], "b": [2]}),
+        strategy=dpf.strategies.product(steps, steps),
+        **{"privacy_unit": "row", **parameters},
+    )
     assert f"cells above {both._blueprint.best.strategy.largest_count:,} are measured as that" in both.explain()
     assert "measured as that" not in plan().explain()
 
@@ -262,7 +272,7 @@ class TestAdaptive:
         truth = dpf.workloads.prefix(cells).answer(np.bincount(frame["age"], minlength=cells))
 
         def error(**changes) -> float:
-            released = dpf.plan(frame, **given, **changes).run(dpf.Ledger(epsilon=1.0))
+            released = dpf.plan(frame, **{"privacy_unit": "row", **given, **changes}).run(dpf.Ledger(epsilon=1.0))
             return float(np.square(released.frame["answer"].to_numpy() - truth).mean())
 
         adaptive = np.mean([error(strategy="adaptive") for _ in range(5)])
@@ -337,7 +347,7 @@ class TestAdaptive:
 def test_a_release_of_a_workload_can_be_pickled():
     """It holds what was released, and nothing else."""
     cells = pl.DataFrame({"cell": range(3)})
-    plan = dpf.plan(cells, by="cell", keys=cells, workload=dpf.workloads.prefix(3), epsilon=1.0)
+    plan = dpf.plan(cells, by="cell", keys=cells, workload=dpf.workloads.prefix(3), privacy_unit="row", epsilon=1.0)
     released = plan.run(dpf.Ledger(epsilon=1.0))
     again = pickle.loads(pickle.dumps(released))
     assert again.frame.equals(released.frame)

@@ -247,6 +247,7 @@ def test_modes_and_quantiles_of_releases(values):
         keys=pl.DataFrame({"key": [1, 2]}),
         worst=dpf.mode("x", candidates=[0, INT64.max, INT64.min]),
         half=dpf.quantile("x", 0.5, bounds=(-100, 100)),
+        privacy_unit="row",
         epsilon=1.0,
         ledger=dpf.Ledger(epsilon=1.0),
     ).frame

@@ -213,7 +213,13 @@ def test_plans_that_adapt_give_records():
     people = pl.DataFrame({"age": np.random.default_rng(1).integers(0, 40, 3_000)})
     domain = dpf.Domain({"age": 40})
     plan = dpf.plan(
-        people, by=domain.by, keys=domain.frame(), workload=dpf.workloads.identity(40), strategy="adaptive", epsilon=1.0
+        people,
+        by=domain.by,
+        keys=domain.frame(),
+        workload=dpf.workloads.identity(40),
+        strategy="adaptive",
+        privacy_unit="row",
+        epsilon=1.0,
     )
     estimate = plan.run(dpf.Ledger(epsilon=1.0)).estimate
     assert domain.records(estimate, 500).height == 500

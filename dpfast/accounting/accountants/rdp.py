@@ -36,6 +36,7 @@ from dpfast.exact.balls import (
     units_below,
     working_precision,
 )
+from dpfast.showing import shown_fields
 
 __all__ = ["ORDERS", "RDP", "caps", "claimed", "cost", "filter_caps"]
 
@@ -229,6 +230,8 @@ class RDP(Converted):
     events: InitVar[Events]
     curve_units: Curve = field(init=False)
     delta_units: int = field(init=False)
+
+    __repr__ = shown_fields
 
     def __post_init__(self, events: Events) -> None:
         listed = tuple(event.times(count) for event, count in runs(events).items())

@@ -15,6 +15,7 @@ import dpfast as dpf
 from dpfast.accounting.budget import Amounts
 from dpfast.charts import check_chart
 from dpfast.cli.demo.flights import DATASET, read_flights
+from dpfast.cli.documents import ledger_facts, wants_document, write_document
 from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.options import Destination
 from dpfast.cli.output import Outputs
@@ -37,7 +38,8 @@ DELTA = 1e-6
 #: A ledger lasts for two runs; the third opens a new one and says so.
 RUNS_A_LEDGER = 2
 
-_SHOWN = 20
+#: Routes in the table; in a chart, as `Release.plot` draws it; and in a chart of all of them.
+_SHOWN, _CHARTED, _MOST_CHARTED = 20, 30, 500
 
 
 def plan_demo(flights: pl.DataFrame, epsilon: float) -> Plan:
@@ -112,6 +114,21 @@ def run_demo(folder: Path, epsilon: float) -> None:
             for suffix in (".png", ".svg"):
                 written.append(folder / f"{query}{suffix}")
                 release.plot(written[-1], query=query)
+            if release.frame.height > _CHARTED:
+                written.append(folder / f"{query}-all.svg")
+                release.plot(written[-1], query=query, top=min(release.frame.height, _MOST_CHARTED))
+    if wants_document():
+        charged = ledger_facts(ledger, str(path), entry=release.entry, charged=release.spent)
+        write_document(
+            folder=str(folder),
+            files=[str(file) for file in written],
+            flights=flights.height,
+            rows=release.frame.height,
+            columns=release.frame.columns,
+            why_empty=release.why_empty,
+            ledger=charged,
+        )
+        return
     show(
         f"{flights.height:,} flights from New York City in 2013 (the package {DATASET}); the plan, made without them:\n"
     )
@@ -124,6 +141,11 @@ def run_demo(folder: Path, epsilon: float) -> None:
         f"Charged {path} (entry {release.entry}): epsilon {plan.epsilon:g} of {total.epsilon:g}, "
         f"delta {plan.delta:g} of {total.delta:g}; left: {left}."
     )
+    if release.frame.height > _CHARTED:
+        show(
+            f"The charts show {_CHARTED} of the {release.frame.height} routes: those of the most released flights, and "
+            "those whose mean delay has the least\nnoise. flights-all.svg and delay-all.svg show all."
+        )
     show("Wrote " + ", ".join(str(file) for file in written) + ".")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from dpfast.cli.demo.flights import read_flights
+from dpfast.cli.documents import wants_document, write_document
 from dpfast.cli.errors import FileTroubleError
 from dpfast.cli.output import write_frame
 from dpfast.cli.terminal import console
@@ -92,6 +93,9 @@ def write_tables(folder: Path) -> None:
         raise FileTroubleError(
             f"{str(folder)!r} cannot be written to ({error.strerror}); give another --data"
         ) from None
+    if wants_document():
+        write_document(folder=str(folder), files=[str(folder / name) for name in tables])
+        return
     console().print(
         f"Wrote to {folder}: flights/ ({flights.height:,} real flights, {len(months)} files), queries.parquet, and "
         "people.parquet and cases.parquet, which are made up."

@@ -96,7 +96,7 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
 
     keys = [column_of(key) for key in query.keys]
     filtered = () if query.where is None else query.where.columns
-    used = [*keys, *(measure.column for measure in query.measures), query.unit, *filtered]
+    used = [*keys, *(name for measure in query.measures for name in measure.columns), query.unit, *filtered]
     names = list(dict.fromkeys(name for name in used if name is not None))
     kinds = [field.dataType for field in frame.schema.fields]
     by_place = frame.toDF(*(f"_{place}" for place in range(len(kinds))))
@@ -117,10 +117,7 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
 def _renamed(query: GroupQuery, places: dict[str, str]) -> GroupQuery:
     """Return the query of columns by their places."""
     keys = tuple(places[key] if isinstance(key, str) else replace(key, column=places[key.column]) for key in query.keys)
-    measures = tuple(
-        measure if measure.column is None else replace(measure, column=places[measure.column])
-        for measure in query.measures
-    )
+    measures = tuple(measure.renamed(places) for measure in query.measures)
     unit = None if query.unit is None else places[query.unit]
     where = None if query.where is None else query.where.renamed(places)
     return replace(query, keys=keys, measures=measures, unit=unit, where=where)

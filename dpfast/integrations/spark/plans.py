@@ -81,6 +81,13 @@ class SparkPlan:
         """
         return SparkRelease(self._plan.run(ledger), self._cluster)
 
+    def __repr__(self) -> str:
+        """Show what `Plan` shows."""
+        return f"Spark: {self._plan!r}"
+
+    def _repr_html_(self) -> str:
+        return self._plan._repr_html_()
+
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")
 

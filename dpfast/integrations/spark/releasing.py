@@ -118,7 +118,8 @@ def plan(
     >>> import dpfast as dpf  # doctest: +SKIP
     >>> from dpfast.integrations import spark  # doctest: +SKIP
     >>> trips = SparkSession.builder.getOrCreate().read.parquet("trips")  # doctest: +SKIP
-    >>> ready = spark.plan(trips, "zone", path="noisy", n=dpf.count(), epsilon=0.5, delta=1e-7)  # doctest: +SKIP
+    >>> ready = spark.plan(trips, "zone", path="noisy", n=dpf.count(), privacy_unit="row",
+    ...                    epsilon=0.5, delta=1e-7)  # doctest: +SKIP
     >>> noisy = ready.run(dpf.Ledger(epsilon=1.0, delta=1e-6)).frame  # doctest: +SKIP
 
     """

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.expanding import expanded, gathered
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
+from dpfast.columns.tables import rows_alone
 from dpfast.integrations.spark.block_keys import BlockKeys
+from dpfast.queries import Measure
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import KeyShare, Policy, Weights
@@ -55,13 +58,16 @@ class NoiseSpecification:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of an exact block's columns."""
-        parts = drawn_parts(planned.parts for planned in self.queries)
-        measures = len(exact_measures(part.measure for part in parts))
         return (
             *(f"key{place}" for place in range(len(self.keys))),
             "units",
-            *(f"measure{place}" for place in range(measures)),
+            *(f"measure{place}" for place in range(len(expanded(self.measures)))),
         )
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The exact figures of which all that is drawn is made, in order."""
+        return exact_measures(part.measure for part in drawn_parts(planned.parts for planned in self.queries))
 
     def draw(self, block: Any, keys: BlockKeys) -> pl.DataFrame:
         """Return what is released of a block, an Arrow table of `columns`.
@@ -72,8 +78,9 @@ class NoiseSpecification:
 
         """
         shown = {field.name: _shown(block[f"key{place}"], field) for place, field in enumerate(self.keys)}
-        frame = pl.DataFrame(shown) if shown else pl.DataFrame(height=block.num_rows)
-        measures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
+        frame = pl.DataFrame(shown) if shown else rows_alone(block.num_rows)
+        figures = [_whole(block[name]) for name in self.columns[len(self.keys) + 1 :]]
+        measures: list[Any] = gathered(self.measures, figures)
         return draw(self.queries, self.key_share, Aggregates(frame, _whole(block["units"]), measures), keys)
 
     @cached_property

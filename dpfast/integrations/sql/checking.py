@@ -18,7 +18,7 @@ import polars as pl
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import DpfastError
 from dpfast.integrations.sql.dialects import SPARK, SQLITE, Dialect, Kind
-from dpfast.queries import Bins, Measure
+from dpfast.queries import Bins, Condition, Measure, matches_measure, product_measure
 
 __all__ = ["check_figures"]
 
@@ -61,7 +61,16 @@ _NUMBERS = (
             (63, -2, 2, 1),
         )
     ),
-    *(Measure("values", "x"), Measure("values", "i"), Measure("rows")),
+    *(Measure("values", "x"), Measure("values", "i"), Measure("rows"), Measure("units")),
+    *(
+        product_measure(*2 * (Measure("sum", column, exponent, -(2**22), 2**23, 2**21),))
+        for column, exponent in (("x", -20), ("i", 31))
+    ),
+    *(
+        matches_measure(column, Condition(least=Fraction(1, 2), most=Fraction(2**53 + 1), above=above, below=above))
+        for column in ("x", "i")
+        for above in (True, False)
+    ),
 )
 _EDGES = Bins("x", (-1.5, 0.0, 0.5, 2.5, 1e300))
 
@@ -179,6 +188,8 @@ def _check_kinds(dialect: Dialect, ask: Ask) -> None:
         summed += [Measure("sum", "unsigned", *bounds) for bounds in ((0, 0, 9, 1), (40, 0, 2**23, 0), (62, 0, 3, 0))]
     measures = (*(Measure("values", kind) for kind in kinds), *summed)
     found = ask(_table(dialect, schema, rows), schema, GroupQuery(("row", *kinds), measures))
+    # A wrong engine may say a day that Python has no date for.
+    found = found.with_columns(pl.col(pl.Date).to_physical(), pl.col(pl.Datetime).dt.timestamp("us"))
     figures = {row["key0"]: [*map(_number, row.values())][1:] for row in found.to_dicts()}
     for place, (kind, value) in enumerate(values):
         counted = [int(kind == other and value is not None) for other in kinds]
@@ -222,14 +233,21 @@ def _bin_of(x: float) -> int | None:
 
 
 def _contribution(measure: Measure, x: float | None, i: int | None) -> int:
-    """Return what `Measure` says, in fractions."""
-    if measure.kind == "rows":
+    """Return what `Measure` says of one column, in fractions."""
+    if measure.kind in ("rows", "units"):
         return 1
     value = x if measure.column == "x" else i
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return 0
     if measure.kind == "values":
         return 1
+    if measure.condition is not None:
+        least, most = (getattr(measure.condition, end) for end in ("least", "most"))
+        within = least < value < most if measure.condition.above else least <= value <= most
+        return measure.extremes[within]
+    if measure.factors:
+        root = _contribution(measure.factors[0], x, i)
+        return math.floor(Fraction(root**2, 2**measure.shift) + Fraction(1, 2)) - measure.centre
     infinite = isinstance(value, float) and math.isinf(value)
     bound = measure.upper if value > 0 else measure.lower
     steps = bound if infinite else round(Fraction(value) / Fraction(2) ** measure.step_exponent)

@@ -9,39 +9,52 @@ rounds and casts in its own way.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeAlias
 
 from dpfast.errors import ParameterError
+from dpfast.integrations.sql.conditions import condition
 from dpfast.integrations.sql.dialects import Dialect, Kind
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins, Measure
 
 __all__ = ["bin_number", "contribution"]
 
+#: Returns a column of values by its name, and what it holds.
+Use: TypeAlias = Callable[[str], tuple[str, Kind]]
+
 _LARGEST_STEPS = 2**53
 _MOST_EDGES = 10_001
 
 
-def contribution(measure: Measure, value: str, kind: Kind, dialect: Dialect, parameters: Parameters) -> str:
-    """Return the int64 that a row adds to a measure of values or a sum; never null.
+def contribution(measure: Measure, use: Use, dialect: Dialect, parameters: Parameters) -> str:
+    """Return the int64 that a row adds to a measure; never null.
 
     Parameters
     ----------
     measure
-        Of the kind ``"values"`` or ``"sum"``.
-    value
-        The measure's column, in the form of ``Dialect.values``.
-    kind
-        What the column holds.
+        Of a kind that counts neither rows nor units.
+    use
+        Returns a column by its name, in the form of ``Dialect.values``, and what it holds.
     dialect, parameters
         The engine's words, and where values are bound.
 
     """
-    missing = f"{value} IS NULL"
-    if kind == "float" and dialect.is_nan:
-        missing += f" OR {dialect.is_nan.format(value)}"
+    missing = " OR ".join(_missing(*use(name), dialect) for name in measure.columns)
+    if measure.kind == "product":
+        first, second = (contribution(factor, use, dialect, parameters) for factor in measure.factors)
+        product = _shortened(f"({first}) * ({second})", measure.shift, dialect)
+        return f"CASE WHEN {missing} THEN 0 ELSE {_minus(product, measure)} END"
+    value, kind = use(str(measure.column))
     if measure.kind == "values":
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
+    if measure.kind == "bins":
+        return f"CASE WHEN {missing} THEN 0 WHEN {_inside(measure, value, dialect, parameters)} THEN 1 ELSE 0 END"
+    if measure.kind == "matches":
+        fulfilled = condition(measure, value, kind, dialect, parameters)
+        failing, fulfilling = measure.extremes
+        return f"CASE WHEN {missing} THEN 0 WHEN {fulfilled} THEN {fulfilling} ELSE {failing} END"
     if kind not in ("float", "integer", "unsigned", "boolean"):
         raise ParameterError("measure", kind, "a sum of integers, floats or Booleans")
     if not -_LARGEST_STEPS <= measure.lower <= measure.upper <= _LARGEST_STEPS:
@@ -54,6 +67,31 @@ def contribution(measure: Measure, value: str, kind: Kind, dialect: Dialect, par
     above, below, steps = cases
     clipped = (f" WHEN {above} THEN {high}" if above else "") + (f" WHEN {below} THEN {low}" if below else "")
     return f"CASE WHEN {missing} THEN 0{clipped}{steps} END"
+
+
+def _inside(measure: Measure, value: str, dialect: Dialect, parameters: Parameters) -> str:
+    """Return the condition that a number lies in the only bin, of which an end may be infinite."""
+    x = f"CAST({value} AS {dialect.double})"
+    low, high = measure.edges
+    ends = [f"{x} >= {parameters.bind(low, 'double')}"] if low > -sys.float_info.max else []
+    ends += [f"{x} < {parameters.bind(high, 'double')}"] if high <= sys.float_info.max else []
+    return " AND ".join(ends) or "1 = 1"
+
+
+def _missing(value: str, kind: Kind, dialect: Dialect) -> str:
+    missing = f"{value} IS NULL"
+    return f"{missing} OR {dialect.is_nan.format(value)}" if kind == "float" and dialect.is_nan else missing
+
+
+def _shortened(product: str, shift: int, dialect: Dialect) -> str:
+    """Return ``floor((product + 2**shift / 2) / 2**shift)`` of a product below 2**48 in magnitude.
+
+    Engines divide towards zero: a multiple of the divisor is added, so that nothing is below zero.
+    """
+    if not shift:
+        return product
+    above = 2**25
+    return f"({dialect.divided.format(f'{product} + {2 ** (shift - 1) + above * 2**shift}', 2**shift)}) - {above}"
 
 
 def _minus(steps: str, measure: Measure) -> str:

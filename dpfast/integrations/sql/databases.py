@@ -91,6 +91,7 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     ...     by="zone",
     ...     keys=keys,
     ...     rides=dpf.count(),
+    ...     privacy_unit="row",
     ...     epsilon=1.0,
     ...     ledger=dpf.Ledger(epsilon=1.0),
     ...     engine="sql",

@@ -30,6 +30,8 @@ __all__ = ["Statement", "write"]
 
 #: Stands for the source, while the names of tables are not chosen.
 _SOURCE = "dpf_values_of_source"
+#: Measures that are counted in any case: their columns of groups.
+_COUNTED = {"rows": "n", "units": "units"}
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,8 @@ def write(
         columns.append(f"{column} AS k{i}")
         kinds.append(kind)
     for i, measure in enumerate(query.measures):
-        if measure.kind != "rows":
-            column, kind = use(str(measure.column))
-            columns.append(f"{contribution(measure, column, kind, dialect, parameters)} AS m{i}")
+        if measure.kind not in _COUNTED:
+            columns.append(f"{contribution(measure, use, dialect, parameters)} AS m{i}")
             sums.append(f"m{i}")
     if not query.keys:
         columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")
@@ -184,7 +185,7 @@ def _finish(
     ]
     shown.append(f"CAST(units AS {dialect.bigint}) AS units")
     for i, measure in enumerate(query.measures):
-        shown.append(f"CAST({'n' if measure.kind == 'rows' else f'm{i}'} AS {dialect.bigint}) AS measure{i}")
+        shown.append(f"CAST({_COUNTED.get(measure.kind, f'm{i}')} AS {dialect.bigint}) AS measure{i}")
     sql = f"WITH {written}\nSELECT {', '.join(shown)}\nFROM {tables[-1][0]}"
     prefix = _unused(values_of_source)
     sql = re.sub(r"\bdpf_(?=[a-z])", prefix, sql).replace(_SOURCE.replace("dpf_", prefix), values_of_source)

@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5

@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5

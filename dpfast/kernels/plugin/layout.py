@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5

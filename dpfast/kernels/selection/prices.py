@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5

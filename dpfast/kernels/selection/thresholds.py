@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): edc9b9b88ea1f105
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5

@@ -26,7 +26,7 @@ class UnitVectors:
 
     Attributes
     ----------
-    units, groups : int64, int32
+    units, groups : int32
         Of each pair of a unit and a group that it adds to; every pair once.
     coordinates : float64
         What the unit adds to each of the group's figures, times the figures' weights; below 2**62.
@@ -35,7 +35,7 @@ class UnitVectors:
 
     """
 
-    units: NDArray[np.int64]
+    units: NDArray[np.int32]
     groups: NDArray[np.int32]
     coordinates: Sequence[NDArray[np.float64]]
     number: int

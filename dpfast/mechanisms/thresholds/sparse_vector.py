@@ -213,3 +213,6 @@ class SparseVector:
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a sparse vector cannot be pickled or copied: each copy would answer for the same epsilon")
+
+    def __repr__(self) -> str:
+        return f"SparseVector(remaining={self.remaining}, tested={self.tested}, {self.event})"

@@ -19,7 +19,7 @@ from dpfast.aggregation.protocols import GroupQuery
 from dpfast.integrations.spark.aggregating import exact_groups
 from dpfast.integrations.sql.dialects import DUCKDB
 from dpfast.integrations.sql.template import write
-from dpfast.queries import Measure
+from dpfast.queries import Measure, matches_measure, product_measure
 
 DAYS = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(9999, 12, 31), None]
 WORDS = ["", " ", "a", "A", "a ", "\u00e4", "a\u0308", "\0", "\ufffd", "it's `quoted`", "x" * 300, None]
@@ -66,6 +66,12 @@ MEASURES = [
     Measure("sum", "n", 2, -4, 2**23),
     Measure("sum", "N", -4, 0, 40),
     Measure("sum", "flag", 0, 0, 1),
+    Measure("units"),
+    Measure("sum", "f", -3, -20, 20, given=("n",)),
+    matches_measure("n", dpf.proportion("n", above=2).condition),
+    matches_measure("f", dpf.proportion("f", below=0.5).condition),
+    matches_measure("word", dpf.proportion("word", among=["a", "\u00e4", "", "\0"]).condition),
+    product_measure(Measure("sum", "f", -20, -(2**22), 2**22, 3), Measure("sum", "n", 0, -4, 2**23, 7)),
 ]
 
 
@@ -147,9 +153,9 @@ def test_public_keys_are_all_there_and_no_others(rows):
 def test_an_empty_frame(session):
     empty = in_spark(session, FRAME.clear(), 0)
     assert found(empty, GroupQuery(("word",), tuple(MEASURES))) == []
-    assert found(empty, GroupQuery((), tuple(MEASURES))) == [(0,) * 11]
+    assert found(empty, GroupQuery((), tuple(MEASURES))) == [(0,) * (1 + len(MEASURES))]
     unit = {"unit": "who", "max_groups": 2, "max_rows_per_group": 3, "salt": bytes(32)}
-    assert found(empty, GroupQuery((), tuple(MEASURES), **unit)) == [(0,) * 11]
+    assert found(empty, GroupQuery((), tuple(MEASURES), **unit)) == [(0,) * (1 + len(MEASURES))]
     assert found(empty, GroupQuery(("word",), tuple(MEASURES), **unit)) == []
 
 
@@ -175,7 +181,7 @@ def test_with_a_unit_they_are_those_of_the_template_in_duckdb(rows, bounds, publ
     if public is not None:
         held = {row[0] for row in theirs}
         plain = [None if key is None else key.encode() for key in public["key0"]]
-        theirs += [(key, *(0,) * 11) for key in plain if key not in held]
+        theirs += [(key, *(0,) * (1 + len(MEASURES))) for key in plain if key not in held]
     assert found(rows, query, public) == sorted(theirs, key=repr)
     if bounds == (2**40, 2**40) and public is None:
         assert found(rows, query) == of_dpfast(Grouping(("word",), None, "who", *bounds))

@@ -75,10 +75,12 @@ class TestFigures:
             **own.get(rule, {"key_selection": rule}),
             **QUERIES,
         }
-        release = dpspark.release(trips, **asked, path=tmp_path / "noisy", ledger=ledger(), files=2)
+        release = dpspark.release(
+            trips, **{"privacy_unit": "row", **asked}, path=tmp_path / "noisy", ledger=ledger(), files=2
+        )
         ours = release.collect().frame
         here = {**asked, "key_selection": "threshold"} if rule == "auto" and unit else asked
-        theirs = dpf.release(pl.DataFrame(trips.toArrow()), **here, ledger=ledger()).frame
+        theirs = dpf.release(pl.DataFrame(trips.toArrow()), **{"privacy_unit": "row", **here}, ledger=ledger()).frame
         assert ours.schema == theirs.schema
         assert release.frame.columns == ours.columns
         assert (release.entry, release.spent.epsilon) == (1, pytest.approx(300))
@@ -108,7 +110,9 @@ class TestFigures:
             "IF(id % 3 = 0, '', concat('\u00e4', id % 3)) word",
         )
         asked = {"epsilon": 300.0, "delta": 1e-3, "n": dpf.count()}
-        release = dpspark.release(frame, by, path=tmp_path / "noisy", ledger=ledger(), **asked)
+        release = dpspark.release(
+            frame, by, path=tmp_path / "noisy", ledger=ledger(), **{"privacy_unit": "row", **asked}
+        )
         assert [field.dataType for field in release.frame.schema][:5] == [field.dataType for field in frame.schema]
         expected = {tuple(row) for row in frame.distinct().collect()}
         assert {tuple(row) for row in release.frame.select(*by).collect()} == expected
@@ -120,6 +124,7 @@ class TestFigures:
             ["city", dpf.bins("hour", [0, 12, 24])],
             path=tmp_path / "noisy",
             ledger=ledger(),
+            privacy_unit="row",
             epsilon=0.1,
             delta=1e-3,
             n=dpf.count(),
@@ -130,7 +135,7 @@ class TestFigures:
         assert joined == release.frame.where("city IS NOT NULL").count()
         assert pl.read_parquet(tmp_path / "noisy" / "*.parquet").height == first.num_rows
         assert release.collect().frame.height == first.num_rows
-        for lost in (release, dpspark.plan(trips, path=tmp_path / "p", epsilon=1.0, n=dpf.count())):
+        for lost in (release, dpspark.plan(trips, path=tmp_path / "p", privacy_unit="row", epsilon=1.0, n=dpf.count())):
             with pytest.raises(DpfastError, match="cannot be pickled"):
                 pickle.dumps(lost)
 
@@ -142,7 +147,9 @@ class TestFigures:
             keys = {"delta": 1e-6} if selected else {"keys": KEYS}
             paid = ledger()
             path = tmp_path / f"{number}"
-            release = dpspark.release(frame, "city", path=path, ledger=paid, epsilon=1.0, n=dpf.count(), **keys)
+            release = dpspark.release(
+                frame, "city", path=path, ledger=paid, epsilon=1.0, n=dpf.count(), **{"privacy_unit": "row", **keys}
+            )
             assert release.frame.count() == (0 if selected else 4)
             assert paid.spent.epsilon == 1.0
             assert release.collect().frame.height == (0 if selected else 4)
@@ -151,7 +158,9 @@ class TestFigures:
 class TestCharge:
     def test_a_plan_runs_once(self, trips, tmp_path):
         paid = ledger()
-        plan = dpspark.plan(trips, "city", path=tmp_path / "noisy", keys=KEYS, epsilon=0.5, **QUERIES)
+        plan = dpspark.plan(
+            trips, "city", path=tmp_path / "noisy", keys=KEYS, epsilon=0.5, **{"privacy_unit": "row", **QUERIES}
+        )
         assert "noise drawn by Spark" in plan.explain()
         assert paid.history().is_empty()
         first = plan.run(paid)
@@ -170,6 +179,7 @@ class TestCharge:
                 path=tmp_path / "n",
                 ledger=dpf.Ledger(epsilon=0.1),
                 keys=KEYS,
+                privacy_unit="row",
                 epsilon=0.5,
                 n=dpf.count(),
             )
@@ -178,7 +188,9 @@ class TestCharge:
     def test_a_failure_after_the_charge_says_nothing_and_leaves_a_dead_plan(self, session, tmp_path):
         trap = session.range(5).selectExpr("CAST(raise_error('secret ' || id) AS STRING) city")
         paid = ledger()
-        plan = dpspark.plan(trap, "city", path=tmp_path / "noisy", keys=KEYS, epsilon=0.5, n=dpf.count())
+        plan = dpspark.plan(
+            trap, "city", path=tmp_path / "noisy", keys=KEYS, privacy_unit="row", epsilon=0.5, n=dpf.count()
+        )
         with pytest.raises(DpfastError, match="Spark failed to aggregate the data") as caught:
             plan.run(paid)
         assert "secret" not in str(caught.value)
@@ -196,7 +208,16 @@ class TestCharge:
         monkeypatch.setattr(cluster_module, "DrawNoise", Failing)
         paid = ledger()
         with pytest.raises(DpfastError, match="Spark failed to aggregate the data"):
-            dpspark.release(trips, "city", path=tmp_path / "noisy", ledger=paid, keys=KEYS, epsilon=0.5, n=dpf.count())
+            dpspark.release(
+                trips,
+                "city",
+                path=tmp_path / "noisy",
+                ledger=paid,
+                keys=KEYS,
+                privacy_unit="row",
+                epsilon=0.5,
+                n=dpf.count(),
+            )
         assert paid.spent.epsilon == 0.5
         assert not list(tmp_path.glob("_dpfast-sealed-*"))
         assert not list(tmp_path.rglob("*.parquet"))
@@ -257,7 +278,7 @@ class TestTraces:
             by = ["city", dpf.bins("hour", [0, 6, 12, 18])]
             path = tmp_path / str(number)
             asked = {"delta": 1e-3, "epsilon": 300.0, "key_selection": "threshold", "n": dpf.count()}
-            dpspark.release(frame, by, path=path, ledger=ledger(), files=4, **asked)
+            dpspark.release(frame, by, path=path, ledger=ledger(), files=4, **{"privacy_unit": "row", **asked})
             parts = {part.name[:10]: pl.read_parquet(part) for part in path.glob("part-*.parquet")}
             layouts.append({name: part.select("city", "hour").rows() for name, part in parts.items()})
         assert sum(map(len, layouts[0].values())) == 12
@@ -273,7 +294,7 @@ class TestRefusals:
         def refused(line, error=ParameterError, data=trips, by="city", path=tmp_path / "noisy", **asked):
             given = {"epsilon": 1.0, "delta": 1e-6, "n": dpf.count(), **asked}
             with pytest.raises(error, match=line) as caught:
-                dpspark.release(data, by, path=path, ledger=paid, **given)
+                dpspark.release(data, by, path=path, ledger=paid, **{"privacy_unit": "row", **given})
             assert "\n" not in str(caught.value)
 
         (tmp_path / "there").mkdir()
@@ -283,8 +304,8 @@ class TestRefusals:
         refused("a job over no data failed in Spark", DpfastError, path=tmp_path / "file" / "below")
         refused("path must be a path without", path=tmp_path / "a[b]")
         refused("path must be a path that", path="nowhere://bucket/noisy")
-        refused("q must be a count, a sum or a mean", q=dpf.quantile("x", 0.5, bounds=(0, 8)))
-        refused("q must be a count, a sum or a mean", q=dpf.mode("city", candidates=["Rome", "Oslo"]))
+        refused("q must be made of counts and sums", q=dpf.quantile("x", 0.5, bounds=(0, 8)))
+        refused("q must be made of counts and sums", q=dpf.mode("city", candidates=["Rome", "Oslo"]))
         for rule in ("weighted", "iterated", "policy"):
             refused("key_selection must be", key_selection=rule, **UNIT)
         refused("lacks", ColumnError, by="town")
@@ -302,7 +323,7 @@ class TestRefusals:
 
     def test_a_frame_of_spark_is_refused_elsewhere_by_the_name_of_this(self, trips):
         with pytest.raises(ParameterError, match=re.escape("dpfast.integrations.spark.release")):
-            dpf.release(trips, "city", ledger=ledger(), epsilon=1.0, delta=1e-6, n=dpf.count())
+            dpf.release(trips, "city", ledger=ledger(), privacy_unit="row", epsilon=1.0, delta=1e-6, n=dpf.count())
 
     @pytest.mark.parametrize("function", [dpspark.plan, dpspark.release])
     def test_wrong_values_are_refused_by_name_and_nothing_is_spent(self, trips, tmp_path, function):

@@ -1,4 +1,4 @@
-"""What a user may ask, with its exact sensitivity."""
+"""What a user may ask: keys made of bins, counts, sums, means, quantiles, extremes and modes."""
 
 from __future__ import annotations
 
@@ -6,39 +6,57 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.accounting.privacy_unit import PrivacyUnit
-from dpfast.accounting.sensitivity import Sensitivity
-from dpfast.arguments import Numeric, Special, Text, is_real, no_numbers
+from dpfast.arguments import Number, Numeric, Special, Text, is_real, no_numbers
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.declarations import TypedColumn
-from dpfast.columns.grid import Bounds, Grid, PublicGrid, check_bounds, public_grid, read_grid
+from dpfast.columns.grid import Bounds, Grid, check_bounds, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.errors import ParameterError
+from dpfast.showing import shown_fields
 
 __all__ = [
     "Bins",
-    "Measure",
     "ModeQuery",
     "QuantileQuery",
     "Query",
+    "are_computed",
     "bins",
-    "choices_measure",
     "count",
+    "maximum",
     "mean",
+    "minimum",
     "mode",
-    "points_measure",
     "quantile",
     "sum",
-    "sum_measure",
+    "units",
 ]
 
 
+#: What is asked.
+Kind: TypeAlias = Literal[
+    "count",
+    "units",
+    "sum",
+    "mean",
+    "proportion",
+    "variance",
+    "std",
+    "covariance",
+    "histogram",
+    "cdf",
+    "quantile",
+    "minimum",
+    "maximum",
+    "mode",
+    "top_k",
+    "count_distinct",
+]
+LOWEST, HIGHEST = Number(0, 0.5), Number(0.5, 1)
 #: A table may have a column without a name.
 NAME = Text("a column's name", blank=True)
 Name: TypeAlias = Annotated[str, NAME]
@@ -82,6 +100,8 @@ class Bins:
     column: str
     edges: tuple[float, ...]
 
+    __repr__ = shown_fields
+
     def __post_init__(self) -> None:
         allowed = "at least two finite, increasing numbers"
         NAME.read("column", self.column)
@@ -106,78 +126,8 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One exact integer aggregate per group, from which answers are made.
-
-    A row contributes
-
-    - ``"rows"``: 1;
-    - ``"values"``: 1 where ``column`` is neither null nor NaN, else 0; ``"missing"``: 0 there, else 1;
-    - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
-      NaN;
-    - ``"points"``: the same, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
-      group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
-    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
-
-    ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
-    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
-    """
-
-    kind: Literal["rows", "values", "missing", "sum", "points", "choices"]
-    column: str | None = None
-    step_exponent: int = 0
-    lower: int = 0
-    upper: int = 1
-    centre: int = 0
-    candidates: tuple[Any, ...] = ()
-    doublings: int = 0
-
-    @property
-    def selects(self) -> bool:
-        """Whether answers are selected, by the exponential mechanism, and not sums with noise."""
-        return self.kind in ("points", "choices")
-
-    @property
-    def points(self) -> int:
-        """How many points or candidates there are."""
-        return self.upper - self.centre
-
-    @property
-    def grid(self) -> PublicGrid:
-        """The grid of points."""
-        return PublicGrid(self.step_exponent, self.lower, self.upper, self.doublings)
-
-    def sensitivity(self, unit: PrivacyUnit) -> Sensitivity:
-        """Return how far the figures of all groups can move between neighbours, in steps, exactly.
-
-        G groups of R rows a unit; a row contributes between low and high, so at most M = max(|low|, |high|) in
-        magnitude. Adding a unit moves at most G entries by R M each: L1 = G R M, L2 = sqrt(G) R M. Replacing one
-        takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
-        S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
-        """
-        low, high = (self.lower - self.centre, self.upper - self.centre) if self.kind == "sum" else (0, 1)
-        largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
-        groups, rows = unit.max_groups, unit.max_rows_per_group
-        step = float(Fraction(2) ** self.step_exponent) if self.kind == "sum" else 1.0
-        rows_reason = [f"{rows} rows"] * (rows > 1)
-        row_reason = f"{largest * step:g} a row"
-        l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
-        l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
-        if unit.neighbors == "add_remove":
-            l1, l2_squared = groups * rows * largest, groups * (rows * largest) ** 2
-            l2_row = row_reason
-        else:
-            l1 = 2 * groups * rows * largest
-            l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
-            l1_terms.insert(0, "2 (replaced)")
-            replaced = f"sqrt(2) x {row_reason}"
-            l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
-        return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))
-
-
-@dataclass(frozen=True)
 class Query:
-    """A statistic for every group: what `count`, `sum` and `mean` return.
+    """A statistic for every group: what `count`, `units`, `sum`, `mean`, `variance` and `std` return.
 
     It is a specification and no expression: it cannot be evaluated, and so cannot be evaluated twice.
 
@@ -190,10 +140,15 @@ class Query:
 
     """
 
-    kind: Literal["count", "sum", "mean", "quantile", "mode"]
+    kind: Kind
     column: str | None = None
     bounds: tuple[float, float] | None = None
     computed: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def in_words(self) -> str:
+        """What is asked, where that takes other words than the kind, the column and its bounds."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -218,6 +173,8 @@ class QuantileQuery(Query):
     single: bool = False
     grid: float | None = None
 
+    __repr__ = shown_fields
+
     @property
     def labels(self) -> tuple[str, ...]:
         """What a query's name is followed by in the release's columns: ``_p25`` for 0.25, nothing for one number."""
@@ -226,12 +183,23 @@ class QuantileQuery(Query):
         percents = (Decimal(self.parts[place]) * 100 / PARTS for place in self.order)
         return tuple(f"_p{percent.normalize():f}" for percent in percents)
 
+    @property
+    def in_words(self) -> str:
+        """What is asked of an extreme: which quantile it is read as."""
+        if self.kind == "quantile" or self.bounds is None:
+            return ""
+        low, high = self.bounds
+        part = f"{self.parts[0] / PARTS:.7g}"
+        return f"{self.kind}, as the {part}-quantile, of {self.column}, values clipped to [{low:g}, {high:g}]"
+
 
 @dataclass(frozen=True)
 class ModeQuery(Query):
     """The most common value in every group, of public candidates: what `mode` returns."""
 
     candidates: tuple[Any, ...] = ()
+
+    __repr__ = shown_fields
 
 
 def count(column: OwnName = None) -> Query:
@@ -253,6 +221,21 @@ def count(column: OwnName = None) -> Query:
     return Query("count", None if column is None else NAME.read("column", column))
 
 
+def units() -> Query:
+    """Ask for the number of distinct privacy units in every group: of those that keep a row there.
+
+    One unit adds at most 1 to each of its ``max_groups`` groups, however many rows it has, so that the noise is less
+    than that of `count`, whose rows it may be. Where each row is a unit, it is the number of rows.
+
+    Examples
+    --------
+    >>> units()
+    Query(kind='units', column=None, bounds=None)
+
+    """
+    return Query("units")
+
+
 def sum(column: Name, *, bounds: Bounds) -> Query:
     """Ask for the sum of a column in every group, each value clipped to the bounds.
 
@@ -270,14 +253,15 @@ def sum(column: Name, *, bounds: Bounds) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
+    return Query("sum", NAME.read("column", column), check_bounds(bounds), are_computed(bounds))
 
 
 def mean(column: Name, *, bounds: Bounds) -> Query:
     """Ask for the mean of a column's values in every group, each value clipped to the bounds.
 
     It is made of two answers that share the query's budget: the sum of the differences to the middle of the
-    bounds, and the number of values that are not missing.
+    bounds, and the number of values that are not missing, which is that of the other queries of the plan that need it.
+    A group of which the noise leaves nothing shows the mean of all groups, within its interval.
 
     Parameters
     ----------
@@ -290,7 +274,7 @@ def mean(column: Name, *, bounds: Bounds) -> Query:
     (-60.0, 600.0)
 
     """
-    return Query("mean", NAME.read("column", column), check_bounds(bounds), _are_computed(bounds))
+    return Query("mean", NAME.read("column", column), check_bounds(bounds), are_computed(bounds))
 
 
 def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
@@ -324,8 +308,60 @@ def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -
 
     """
     parts, order, single = read_quantiles(q)
-    checked = NAME.read("column", column), check_bounds(bounds), _are_computed(bounds)
+    checked = NAME.read("column", column), check_bounds(bounds), are_computed(bounds)
     return QuantileQuery("quantile", *checked, parts, tuple(order), single, None if grid is None else read_grid(grid))
+
+
+#: What a minimum and a maximum are read as.
+Lowest: TypeAlias = Annotated[float, LOWEST]
+Highest: TypeAlias = Annotated[float, HIGHEST]
+
+
+def minimum(column: Name, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
+    """Ask for a low quantile of a column's values in every group, in place of the minimum.
+
+    A minimum itself cannot be private: it is one row's value, and what it is with that row and without may lie as far
+    apart as the bounds. A low quantile says nearly as much, since a part ``q`` of the values lies below it.
+
+    Parameters
+    ----------
+    column, bounds, grid
+        As for `quantile`.
+    q
+        The quantile, at most 0.5. The smaller it is, the more values a group must have: with fewer than about
+        ``20 / (q * epsilon)`` of them the answer tends to the lower bound.
+
+    Examples
+    --------
+    >>> minimum("dep_delay", bounds=(-60, 600)).in_words
+    'minimum, as the 0.01-quantile, of dep_delay, values clipped to [-60, 600]'
+
+    """
+    query = quantile(column, LOWEST.read("q", q), bounds=bounds, grid=grid)
+    return replace(query, kind="minimum")
+
+
+def maximum(column: Name, *, bounds: Bounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
+    """Ask for a high quantile of a column's values in every group, in place of the maximum.
+
+    A maximum itself cannot be private, as `minimum` says.
+
+    Parameters
+    ----------
+    column, bounds, grid
+        As for `quantile`.
+    q
+        The quantile, at least 0.5. The larger it is, the more values a group must have: with fewer than about
+        ``20 / ((1 - q) * epsilon)`` of them the answer tends to the upper bound.
+
+    Examples
+    --------
+    >>> maximum("dep_delay", bounds=(-60, 600), q=0.999).in_words
+    'maximum, as the 0.999-quantile, of dep_delay, values clipped to [-60, 600]'
+
+    """
+    query = quantile(column, HIGHEST.read("q", q), bounds=bounds, grid=grid)
+    return replace(query, kind="maximum")
 
 
 def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
@@ -368,54 +404,6 @@ def bins(column: Name, edges: Edges) -> Bins:
     return Bins(column, edges)  # type: ignore[arg-type]  # which become a tuple there
 
 
-def _are_computed(bounds: tuple[object, object]) -> bool:
+def are_computed(bounds: tuple[object, object]) -> bool:
+    """Return whether a bound was given as a NumPy number."""
     return any(isinstance(bound, np.generic) for bound in bounds)
-
-
-# With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
-_LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
-# Steps and the scales in them stay normal floats.
-_FINEST_EXPONENT = -960
-
-
-def sum_measure(query: Query, *, whole: bool) -> Measure:
-    """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
-
-    Parameters
-    ----------
-    query
-        A sum or mean.
-    whole
-        Whether the column holds integers; then a sum's step is at least 1.
-
-    """
-    assert query.bounds is not None
-    lower, upper = (Fraction(bound) for bound in query.bounds)
-    centred = query.kind == "mean"
-    widest = max(abs(lower), abs(upper))
-    exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
-    exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
-    if whole and not centred:
-        exponent = max(exponent, 0)
-    while True:
-        step = Fraction(2) ** exponent
-        low, high = round(lower / step), round(upper / step)
-        centre = round((lower + upper) / (2 * step)) if centred else 0
-        largest = max(abs(low - centre), abs(high - centre))
-        if largest <= _LARGEST_CONTRIBUTION and max(abs(low), abs(high)) <= _LARGEST_STEPS:
-            break
-        exponent += 1
-    if low == high:
-        raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
-    return Measure("sum", query.column, exponent, low, high, centre)
-
-
-def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
-    """Return the measure of a quantile, whose points are numbered from 1."""
-    grid = public_grid(check_bounds(query.bounds), query.grid, whole=whole)
-    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
-
-
-def choices_measure(query: ModeQuery) -> Measure:
-    """Return the measure of a mode."""
-    return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)

@@ -1,0 +1,67 @@
+"""Errors of counts and means on the flights of the demo, by ways to bound units: `python -m benchmarks.flight_errors`.
+
+Flights by carrier and destination, 314 public keys, the aircraft (tailnum) hidden, epsilon 1, delta 1e-7: their number
+and their mean delay within (-60, 600). The errors are those of the released figures against the exact ones of all
+flights: what noise adds, and what bounding leaves out. Counts: root mean square over groups. Delays: root mean square
+over flights. Medians of some runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from statistics import median
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+from dpfast.cli.demo.flights import read_flights
+
+RUNS = 24
+EPSILON, DELTA = 1.0, 1e-7
+BY = ["carrier", "dest"]
+BOUNDS = (-60, 600)
+WAYS: dict[str, dict[str, Any]] = {
+    "10 groups of 20 rows": {"max_groups": 10, "max_rows_per_group": 20},
+    "10 groups of 20 rows, split n 1, late 2": {
+        "max_groups": 10, "max_rows_per_group": 20, "split": {"n": 1, "late": 2},
+    },
+    "30 groups of 20 rows": {"max_groups": 30, "max_rows_per_group": 20},
+    '"auto" for both': {"max_groups": "auto", "max_rows_per_group": "auto"},
+}  # fmt: skip
+
+
+def exact_figures(flights: pl.DataFrame) -> pl.DataFrame:
+    """Return the exact figures of every group."""
+    late = pl.col("dep_delay").clip(*BOUNDS)
+    return flights.group_by(BY).agg(
+        exact_n=pl.len(), values=late.count(), exact_late=late.mean().fill_null(0.0)
+    ).sort(BY)  # fmt: skip
+
+
+def errors_of(flights: pl.DataFrame, exact: pl.DataFrame, way: dict[str, Any]) -> tuple[float, float]:
+    """Return the errors of one release."""
+    release = dpf.release(
+        flights, BY, keys=exact.select(BY), ledger=dpf.Ledger(epsilon=EPSILON, delta=DELTA), epsilon=EPSILON,
+        delta=DELTA, privacy_unit="tailnum", n=dpf.count(), late=dpf.mean("dep_delay", bounds=BOUNDS), **way,
+    )  # fmt: skip
+    found = release.frame.join(exact, on=BY, maintain_order="left")
+    counts, delays = ((found[name] - found[f"exact_{name}"]).cast(pl.Float64).to_numpy() ** 2 for name in ("n", "late"))
+    return float(np.sqrt(counts.mean())), float(np.sqrt(np.average(delays, weights=found["values"].to_numpy())))
+
+
+def main() -> None:
+    """Print the table."""
+    runs = int(sys.argv[1]) if sys.argv[1:] else RUNS
+    flights = read_flights()
+    exact = exact_figures(flights)
+    print(f"{flights.height:,} flights in {exact.height} groups; epsilon {EPSILON:g}, delta {DELTA:g}; {runs} runs.\n")
+    print("| what an aircraft may contribute | error of counts | error of delays, minutes |\n|---|---|---|")
+    for name, way in WAYS.items():
+        counts, delays = zip(*(errors_of(flights, exact, way) for _ in range(runs)), strict=True)
+        print(f"| {name} | {median(counts):,.0f} | {median(delays):.1f} |")
+
+
+if __name__ == "__main__":
+    main()

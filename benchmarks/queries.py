@@ -1,0 +1,80 @@
+"""Rows of the table about statistics by group, each beside its plain expression in Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+from benchmarks.prepared import Prepared
+from dpfast.queries import Query
+
+__all__ = ["ASKED", "statistic"]
+
+_GROUPS = 100
+_X = pl.col("x")
+_EDGES = [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]
+#: What is asked, beside what Polars computes.
+ASKED: dict[str, tuple[Query, pl.Expr]] = {
+    "proportion": (dpf.proportion("x", above=1), (_X > 1).mean()),
+    "variance": (dpf.variance("x", bounds=(-10, 10)), _X.var()),
+    "std": (dpf.std("x", bounds=(-10, 10)), _X.std()),
+    "covariance": (
+        dpf.covariance("x", "y", bounds=(-10, 10), other_bounds=(0, 1000)),
+        pl.cov("x", "y"),
+    ),
+    "histogram": (
+        dpf.histogram("x", _EDGES),
+        _X.cut(_EDGES, left_closed=True).value_counts(),
+    ),
+    "distribution function": (dpf.cdf("x", _EDGES), pl.concat_list((edge >= _X).mean() for edge in _EDGES)),
+    "minimum": (dpf.minimum("x", bounds=(-10, 10)), _X.quantile(0.01)),
+    "different values": (dpf.count_distinct("y"), pl.col("y").n_unique()),
+    "most common": (dpf.top_k("y", 3, candidates=list(range(20))), pl.col("y").value_counts(sort=True).head(3)),
+    "units": (dpf.units(), pl.col("unit").n_unique()),
+}
+
+
+def statistic(kind: str) -> Callable[[int], Prepared]:
+    """Return the row of one statistic by 100 groups."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_123)
+        frame = pl.DataFrame(
+            {
+                "key": generator.integers(0, _GROUPS, size),
+                "unit": generator.integers(0, max(1, size // 10), size),
+                "x": generator.normal(size=size),
+                "y": generator.integers(0, 1000, size),
+            }
+        )
+        keys = pl.DataFrame({"key": np.arange(_GROUPS)})
+        query, expression = ASKED[kind]
+        bounded = {"privacy_unit": "unit", "max_groups": 10, "max_rows_per_group": 1} if kind == "units" else {}
+
+        def ours() -> Any:
+            plan = dpf.plan(frame, "key", keys=keys, answer=query, epsilon=0.5, **bounded)
+            return plan.run(dpf.Ledger(epsilon=1.0)).frame
+
+        def baseline() -> Any:
+            return frame.group_by("key").agg(expression.alias("exact"))
+
+        return Prepared(ours, baseline, agree=_agree)
+
+    return prepare
+
+
+def _agree(mine: pl.DataFrame, theirs: pl.DataFrame) -> bool:
+    """Return whether all groups are there, and numbers lie within 20 times their intervals of the exact ones.
+
+    Noise is wider with a probability of e**-60 or less. Quantiles and lists have other columns, and are compared by
+    tests of their own.
+    """
+    both = mine.join(theirs, on="key")
+    if both.height != _GROUPS or "answer_lower" not in mine.columns or not both.schema["exact"].is_numeric():
+        return both.height == _GROUPS
+    reach = 20 * (both["answer_upper"] - both["answer_lower"]) + 1e-6
+    return bool(((both["answer"] - both["exact"]).abs() <= reach).all())

@@ -1,0 +1,103 @@
+"""How a column's values spread, and how two columns' values go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpfast.columns.grid import Bounds, check_bounds
+from dpfast.errors import ParameterError
+from dpfast.queries.basic import NAME, Name, Query, are_computed
+
+__all__ = ["CovarianceQuery", "covariance", "std", "variance"]
+
+#: Squares of larger bounds, and of bounds that are closer to each other, are no floats.
+_LARGEST_BOUND, _LEAST_WIDTH = 1e150, 1e-130
+
+
+@dataclass(frozen=True)
+class CovarianceQuery(Query):
+    """The covariance of two columns in every group: what `covariance` returns."""
+
+    other: str = ""
+    other_bounds: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def in_words(self) -> str:
+        """What is asked."""
+        assert self.bounds is not None
+        columns = ((self.column, self.bounds), (self.other, self.other_bounds))
+        clipped = " and ".join(f"{column} clipped to [{low:g}, {high:g}]" for column, (low, high) in columns)
+        return f"covariance of {clipped}, of rows where neither is missing"
+
+
+def variance(column: Name, *, bounds: Bounds) -> Query:
+    """Ask for the variance of a column's values in every group, each value clipped to the bounds.
+
+    It is the sample variance, as of Polars' ``var``: the sum of squared differences to the mean, divided by the number
+    of values less 1. Of fewer than two values it is 0. It is made of three answers that share the query's budget: the
+    sums of the differences to the middle of the bounds and of their squares, and the number of values that are not
+    missing. It is never negative.
+
+    Parameters
+    ----------
+    column, bounds
+        As for `sum`; of magnitude up to 1e150.
+
+    Examples
+    --------
+    >>> variance("dep_delay", bounds=(-60, 600)).bounds
+    (-60.0, 600.0)
+
+    """
+    return Query("variance", NAME.read("column", column), _read_bounds(bounds, "bounds"), are_computed(bounds))
+
+
+def std(column: Name, *, bounds: Bounds) -> Query:
+    """Ask for the standard deviation of a column's values in every group: the root of `variance`.
+
+    Parameters
+    ----------
+    column, bounds
+        As for `variance`.
+
+    Examples
+    --------
+    >>> std("dep_delay", bounds=(-60, 600)).kind
+    'std'
+
+    """
+    return Query("std", NAME.read("column", column), _read_bounds(bounds, "bounds"), are_computed(bounds))
+
+
+def covariance(column: Name, other: Name, *, bounds: Bounds, other_bounds: Bounds) -> CovarianceQuery:
+    """Ask for the covariance of two columns in every group, each value clipped to its column's bounds.
+
+    It is the sample covariance, as Polars' ``pl.cov``, of the rows in which neither value is missing; of fewer than two
+    of them it is 0. It is made of four answers that share the query's budget: the sums of the differences to the middle
+    of each column's bounds, of their products, and the number of such rows.
+
+    Parameters
+    ----------
+    column, other
+        Two columns of integers, floats or Booleans. Null and NaN count as missing; infinities are clipped.
+    bounds, other_bounds
+        The lowest and the highest value of ``column``, and of ``other``, that counts in full: public, chosen without
+        looking at the data; of magnitude up to 1e150.
+
+    Examples
+    --------
+    >>> covariance("distance", "air_time", bounds=(0, 5000), other_bounds=(0, 700)).other_bounds
+    (0.0, 700.0)
+
+    """
+    checked = _read_bounds(bounds, "bounds"), _read_bounds(other_bounds, "other_bounds")
+    computed = are_computed(bounds) or are_computed(other_bounds)
+    first, second = NAME.read("column", column), NAME.read("other", other)
+    return CovarianceQuery("covariance", first, checked[0], computed, second, checked[1])
+
+
+def _read_bounds(bounds: Bounds, argument: str) -> tuple[float, float]:
+    lower, upper = check_bounds(bounds, argument)
+    if max(abs(lower), abs(upper)) > _LARGEST_BOUND or upper - lower < _LEAST_WIDTH:
+        raise ParameterError(argument, bounds, "of magnitude up to 1e150, and 1e-130 apart or more", "scale the column")
+    return lower, upper

@@ -1,0 +1,183 @@
+"""How many different values there are, and the most common ones in order: figures, sensitivities and laws."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpfast as dpf
+from dpfast.accounting.privacy_unit import PrivacyUnit
+from dpfast.aggregation.exact import Grouping, aggregate
+from dpfast.aggregation.grouped_points import GroupedPoints, count_different
+from dpfast.errors import ColumnError, ParameterError
+from dpfast.mechanisms.selection.modes import draw_ranked
+from dpfast.queries import Measure
+from dpfast.randomness import SystemRandom
+
+from .oracles import ALPHA, chi_square_p, largest_moves
+from .test_query_measures import frame_of, is_missing, routes
+from .test_sensitivity import seeded_words
+
+
+def test_different_values_are_counted_on_every_route(seed):
+    frame = frame_of(300, seed)
+    columns = ["x", "g", "y", "i", "n", "t", "c", "d", "b", "z"]
+    measures = [Measure("distinct", name) for name in columns]
+    wanted = {
+        key: [len({row[name] for row in rows if not is_missing(row[name])}) for name in columns]
+        for key, rows in (
+            (key, [row for row in frame.iter_rows(named=True) if row["k"] == key]) for key in ("p", "q", None)
+        )
+    }
+    for source, grouping in routes(frame):
+        found = aggregate(source, grouping, measures, seeded_words(1))
+        figures = zip(*(np.array(column).tolist() for column in found.measures), strict=True)
+        assert dict(zip(found.keys["k"], map(list, figures), strict=True)) == wanted
+
+
+def test_many_groups_are_counted_like_few():
+    generator = np.random.default_rng(5)
+    lengths = generator.integers(0, 5, 20_000)
+    points = generator.integers(1, 4, lengths.sum())
+    stops = np.cumsum(lengths)
+    expected = [len(set(points[stop - size : stop])) for stop, size in zip(stops, lengths, strict=True)]
+    assert count_different(GroupedPoints(points, stops - lengths, stops)).tolist() == expected
+
+
+@pytest.mark.parametrize(("max_groups", "max_rows"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_neighbours_stay_within_the_sensitivity_and_reach_it(max_groups, max_rows):
+    """Soundness rules 14 and 15: units of up to four rows beside others, added and replaced, by brute force."""
+    grouping = Grouping(("k",), pl.DataFrame({"k": ["a", "b", "c", "d"]}), "who", max_groups, max_rows)
+    others = [(1, "a", 0), (1, "b", 1), (2, "a", 0), (2, "c", None)]
+    schema = {"who": pl.Int64, "k": pl.String, "x": pl.Int64}
+    measure = Measure("distinct", "x")
+
+    def figures(rows):
+        frame = pl.DataFrame([*others, *((9, *row) for row in rows)], schema=schema, orient="row")
+        return np.array(aggregate(frame, grouping, [measure], seeded_words(0)).measures[0])
+
+    possible = list(itertools.product("abcd", [0, 1, 2, None]))
+    chosen = [rows for length in (1, 2) for rows in itertools.combinations_with_replacement(possible, length)]
+    chosen += list(itertools.combinations_with_replacement(possible, 4))[::37]
+    base = figures([])
+    moved = np.array([figures(rows) - base for rows in chosen])
+    for neighbors in ("add_remove", "replace"):
+        stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
+        l1, l2_squared = largest_moves(moved, neighbors)
+        assert l1 <= stated.l1
+        assert l2_squared <= stated.l2_squared
+        if max_groups * max_rows <= 2:
+            assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
+
+
+def test_times_and_durations_have_values_and_lists_have_none():
+    frame = pl.DataFrame(
+        {
+            "t": [datetime.time(1), datetime.time(2), None],
+            "m": [datetime.datetime(2020, 1, 1)] * 2 + [None],
+            "e": [datetime.timedelta(1), datetime.timedelta(2), datetime.timedelta(2)],
+            "l": [[1], [2], None],
+        }
+    )
+    for name, expected in (("t", 2), ("m", 1), ("e", 2)):
+        assert aggregate(frame, Grouping(()), [Measure("distinct", name)], seeded_words(0)).measures[0] == [expected]
+    with pytest.raises(ColumnError, match="cannot tell the values of the column 'l'"):
+        dpf.plan(frame, d=dpf.count_distinct("l"), privacy_unit="row", epsilon=1.0)
+
+
+def test_a_number_of_different_values_has_the_noise_of_a_count(released):
+    data = pl.DataFrame({"k": np.arange(1000) % 4, "x": np.arange(1000) % 40})
+    frame = released(data, "k", keys=pl.DataFrame({"k": range(5)}), d=dpf.count_distinct("x"), epsilon=2.0).frame
+    assert frame["d"].dtype == pl.Int64
+    assert frame["d_scale"].to_list() == [0.5] * 5
+    # Of 40 values each group has 10. Noise of scale 0.5 exceeds 30 with a probability below e**-60.
+    assert all(abs(found - exact) < 30 for found, exact in zip(frame["d"], [10, 10, 10, 10, 0], strict=True))
+
+
+def test_candidates_are_drawn_in_order_from_those_that_are_left(seed):
+    """The probability of an order is the product of those of its modes: a chi-square test at 1e-12."""
+    counts, slope, groups = [3, 0, 2, 1], 0.7, 200_000
+    drawn = draw_ranked(np.tile(np.array(counts, np.int64), (groups, 1)), 4, slope, 2, SystemRandom())
+    weights = [math.exp(slope * count) for count in counts]
+    orders = list(itertools.permutations(range(4), 2))
+    expected = [weights[one] / sum(weights) * weights[two] / (sum(weights) - weights[one]) for one, two in orders]
+    observed = [int(((drawn[:, 0] == one) & (drawn[:, 1] == two)).sum()) for one, two in orders]
+    assert sum(observed) == groups
+    assert chi_square_p(observed, np.array(expected) * groups) > ALPHA
+
+
+def test_points_by_group_are_ranked_like_counts():
+    points = np.array([2, 2, 2, 1, 1, 3, 3, 3, 1], np.int32)
+    grouped = GroupedPoints(points, np.array([0, 5, 9]), np.array([5, 9, 9]))
+    drawn = draw_ranked(grouped, 3, 1e3, 2, SystemRandom())
+    assert drawn[:2].tolist() == [[1, 0], [2, 0]]
+    assert sorted(draw_ranked(grouped, 3, 1e3, 3, SystemRandom())[2].tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "unit", [{"privacy_unit": "row"}, {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 1}]
+)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_the_most_common_values_of_a_release(unit, neighbors, released):
+    data = pl.DataFrame({"k": ["a", "b"] * 3000, "u": np.arange(6000)}).with_columns(
+        c=pl.when(pl.col("u") % 12 < 6).then(pl.lit("x")).when(pl.col("u") % 12 < 10).then(pl.lit("y")).otherwise(None)
+    )
+    query = dpf.top_k("c", 3, candidates=["z", "y", "x", None])
+    keys = pl.DataFrame({"k": ["b", "a"]})
+    plan = dpf.plan(data, "k", keys=keys, o=query, epsilon=2.0, neighbors=neighbors, **unit)
+    draws = 3 * (2 if "max_groups" in unit else 1)
+    assert f"a unit pays for {draws} draws" in plan.explain()
+    frame = plan.run(dpf.Ledger(epsilon=2.0)).frame
+    # Neighbouring counts differ by 500: a wrong order has a probability below e**-40.
+    assert frame["o"].to_list() == [["x", "y", None]] * 2
+    assert frame.schema["o"] == pl.List(pl.String)
+    assert frame["o_rows"].dtype == pl.Int64
+    one = released(data, "k", keys=keys, o=dpf.top_k("c", 1, candidates=["x", "y"]), epsilon=2.0).frame
+    assert one["o"].to_list() == [["x"]] * 2
+
+
+def test_the_charge_is_that_of_every_draw():
+    """Soundness rule 22: k G draws by the exponential mechanism, at an equal part of epsilon each."""
+    plan = dpf.plan(
+        pl.DataFrame({"c": ["x"], "u": [1], "k": [1]}), "k", keys=pl.DataFrame({"k": [1, 2, 3]}), epsilon=1.0,
+        o=dpf.top_k("c", 4, candidates=list("vwxyz")), privacy_unit="u", max_groups=3, max_rows_per_group=2,
+    )  # fmt: skip
+    (charge,) = plan._blueprint.charges
+    assert charge.count == 12
+    assert charge.epsilon_units * 12 <= 10**18
+    assert charge.event.epsilon * 12 <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("k", "candidates", "argument"), [(3, ["a", "b"], "k"), (0, ["a"], "k"), (1, [], "candidates")]
+)
+def test_too_many_winners_are_refused(k, candidates, argument):
+    with pytest.raises(ParameterError, match=rf"^{argument} "):
+        dpf.top_k("x", k, candidates=candidates)
+
+
+def test_engines_refuse_what_takes_all_values_of_a_group():
+    sqlite3 = pytest.importorskip("sqlite3")
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (x REAL)")
+    for query in (dpf.count_distinct("x"), dpf.top_k("x", 1, candidates=[1])):
+        with pytest.raises(ParameterError, match="SQLite cannot compute"):
+            dpf.plan(dpf.sql(connection, "t"), q=query, privacy_unit="row", epsilon=1.0, engine="sql")
+
+
+def test_units_are_the_test_of_private_keys():
+    """A number of units needs a threshold for one alone, whatever rows it may have: fewer units show a key."""
+    data = pl.DataFrame({"k": ["a"] * 400, "u": np.arange(400)})
+    unit = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 50}
+    asked = {"epsilon": 2.0, "delta": 1e-6, "key_selection": "count", **unit}
+    by_rows = dpf.plan(data, "k", n=dpf.count(), **asked)
+    by_units = dpf.plan(data, "k", n=dpf.count(), d=dpf.units(), **asked)
+    assert "the released count d is at least" in by_units.explain()
+    needed = [plan._blueprint.key_share.needed.typical for plan in (by_rows, by_units)]
+    assert needed[1] < needed[0] / 4
+    assert by_units.run(dpf.Ledger(epsilon=2.0, delta=1e-6)).frame["k"].to_list() == ["a"]
