@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import random
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pytest
 
 import dpfast as dpf
 from dpfast.aggregation import Grouping, open_data, prepare
+from dpfast.aggregation.csv_streams import CsvStream
 from dpfast.queries import Bins, Measure
+from dpfast.releases.query_measures import measures_of
 
 UNIT = {"privacy_unit": "u", "max_groups": 3, "max_rows_per_group": 4}
 #: No choice is left to units, so that both ways agree.
@@ -21,6 +27,20 @@ MEASURES = (
     Measure("values", "x"),
     Measure("sum", "x", -3, -10, 100, 20),
     Measure("choices", "c", lower=1, upper=2, candidates=("a", None)),
+)
+QUERIES = (
+    dpf.count(),
+    dpf.units(),
+    dpf.mean("x", bounds=(0, 5)),
+    dpf.variance("x", bounds=(0, 5)),
+    dpf.covariance("x", "h", bounds=(0, 5), other_bounds=(-1, 9)),
+    dpf.proportion("x", above=1),
+    dpf.proportion("c", among=["a", "b"]),
+    dpf.histogram("x", [0, 1, 5]),
+    dpf.cdf("h", [0.5, 1.5]),
+    dpf.count_distinct("c"),
+    dpf.top_k("c", 2, candidates=["a", "z"]),
+    dpf.quantile("x", [0.25, 0.5], bounds=(0, 5)),
 )
 WHERE = {
     "a value": dpf.column("x") > 1,
@@ -37,7 +57,10 @@ BY = {
     "bins": (Bins("x", (0, 1, 2, 5)),),
     "nothing": (),
 }
-SOURCES = ["DataFrame", "LazyFrame", "Parquet", "IPC", "CSV", "Arrow table", "Arrow stream", "DuckDB"]
+#: Every way that rows come, by what they are compared with below.
+SOURCES = ["DataFrame", "LazyFrame", "Parquet", "Parquet files", "IPC", "CSV", "Avro", "Arrow table", "Arrow stream"]
+SOURCES += ["Arrow dataset", "standard input", "Delta", "DuckDB"]
+OF_TEXT = ("CSV", "standard input")
 
 
 def rows(number, seed=1):
@@ -92,6 +115,20 @@ def opened(frame, source, folder):
         connection = duckdb.connect()
         connection.register("rides", frame.to_arrow())
         return open_data(dpf.sql(connection, "rides"), engine="rows")
+    if source == "standard input":
+        return open_data(CsvStream(io.BytesIO(frame.write_csv().encode()), dict(frame.schema)))
+    if source == "Delta":
+        pytest.importorskip("deltalake").write_deltalake(folder / "table", frame.to_arrow(), mode="overwrite")
+        return open_data(folder / "table")
+    if source in ("Parquet files", "Arrow dataset"):
+        (folder / "files").mkdir(exist_ok=True)
+        for i in range(3):
+            frame[i::3].write_parquet(folder / "files" / f"{i}.parquet")
+        frame[frame.height :].write_parquet(folder / "files" / "none.parquet")
+        return open_data(folder / "files" if source == "Parquet files" else pads.dataset(folder / "files"))
+    if source == "Avro":
+        frame.cast({"h": pl.Int32}).write_avro(folder / "rows.avro")
+        return open_data(folder / "rows.avro")
     path = folder / f"rows.{source.lower()}"
     {"Parquet": frame.write_parquet, "IPC": frame.write_ipc, "CSV": frame.write_csv}[source](path)
     return open_data(path, schema=dict(frame.schema) if source == "CSV" else None)
@@ -105,7 +142,7 @@ def as_lists(measure):
     """Return a number for each group, or the counts of candidates as text; where they were not counted, of lists."""
     if not isinstance(measure, np.ndarray):
         chosen = [measure.points[start:stop] for start, stop in zip(measure.starts, measure.stops, strict=True)]
-        return [str([int((some == number).sum()) for number in (1, 2)]) for some in chosen]
+        return [str(dict(sorted(Counter(map(int, some)).items()))) for some in chosen]
     return measure if measure.ndim == 1 else [str(row.tolist()) for row in measure]
 
 
@@ -114,7 +151,18 @@ def figures(aggregates):
         **{f"m{i}": pl.Series(as_lists(measure)) for i, measure in enumerate(aggregates.measures)},
         **({} if aggregates.units is None else {"units": aggregates.units}),
     )
+    # Avro has no Int8.
+    frame = frame.cast({pl.Int32: pl.Int8}) if "h" in frame.columns else frame
     return frame.sort(frame.columns[: aggregates.keys.width], nulls_last=True) if aggregates.keys.width else frame
+
+
+def by_unit_of(sums):
+    """Return what units have, whatever their numbers are."""
+    pairs = zip(sums.units, sums.groups, *sums.figures, strict=True)
+    units = {}
+    for unit, *figures_of_pair in pairs:
+        units.setdefault(int(unit), []).append(tuple(map(int, figures_of_pair)))
+    return sums.number, sorted(sorted(held) for held in units.values())
 
 
 def keys_of(by, frame):
@@ -127,7 +175,7 @@ def keys_of(by, frame):
 @pytest.mark.parametrize("where", list(WHERE))
 def test_figures_are_those_of_the_rows_that_pass(source, where, tmp_path):
     frame = rows(400)
-    if source == "CSV":
+    if source in OF_TEXT:
         frame = frame.with_columns(pl.col("k").fill_null("none"), pl.col("c").fill_null("none"))
     plain = kept_of(frame, where)
     for by in BY:
@@ -139,6 +187,29 @@ def test_figures_are_those_of_the_rows_that_pass(source, where, tmp_path):
                 expected = prepare(plain, asked, MEASURES).run(words)
                 found = prepare(opened(frame, source, tmp_path), filtered, MEASURES).run(words)
                 assert figures(found).equals(figures(expected)), (by, unit, keys)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_query_is_of_the_rows_that_pass(source, seed, tmp_path):
+    """Whatever rows are measured by, with units and without, keys given and found, and all rows of units as well."""
+    frame = rows(400, seed)
+    if source in OF_TEXT:
+        frame = frame.with_columns(pl.col("k").fill_null("none"), pl.col("c").fill_null("none"))
+    where = random.Random(seed).choice(list(WHERE))
+    plain = kept_of(frame, where)
+    for gaussian in (False, True):
+        found = [one for query in QUERIES for one in measures_of(query, frame.schema, gaussian=gaussian)]
+        measures = [*dict.fromkeys(found)]
+        for unit, keys in ((None, None), (None, keys_of("text", frame)), ("u", None), ("u", keys_of("text", frame))):
+            asked = Grouping(("k",), keys, unit, *(LIMITS if unit else (None, None)))
+            expected = prepare(plain, asked, measures).run(words)
+            filtered = prepare(opened(frame, source, tmp_path), replace(asked, where=WHERE[where]), measures).run(words)
+            assert figures(filtered).equals(figures(expected)), (unit, keys)
+    asked = Grouping(("k",), keys_of("text", frame), "u", by_unit=True)
+    sums = [Measure("rows"), Measure("sum", "x", -3, -10, 100, 20)]
+    expected = prepare(plain, asked, sums).run(words)
+    filtered = prepare(opened(frame, source, tmp_path), replace(asked, where=WHERE[where]), sums).run(words)
+    assert by_unit_of(filtered.by_unit) == by_unit_of(expected.by_unit)
 
 
 @pytest.mark.parametrize("where", list(WHERE))
