@@ -61,7 +61,7 @@ class Asked:
     values: tuple[Any, ...] = ()
 
 
-def check_filter(where: Filter, schema: pl.Schema) -> None:
+def check_filter(where: Filter, schema: pl.Schema, asker: str = "where") -> None:
     """Refuse a filter that columns of these dtypes cannot be asked.
 
     Raises
@@ -71,21 +71,21 @@ def check_filter(where: Filter, schema: pl.Schema) -> None:
 
     """
     for test in where.tests():
-        ask(test, schema)
+        ask(test, schema, asker)
 
 
-def ask(test: Test, schema: pl.Schema) -> Asked:
-    """Return what is asked of a column of this schema."""
+def ask(test: Test, schema: pl.Schema, asker: str = "where") -> Asked:
+    """Return what is asked of a column of this schema; errors say who asks."""
     name = test.column
     if name not in schema:
-        raise missing_column(name, schema.names(), "where")
+        raise missing_column(name, schema.names(), asker)
     refuse_pattern(name)
     dtype = schema[name]
     if isinstance(test, Missing):
         if test.kind == "nan" and not (dtype.is_float() or dtype == pl.Null):
             raise ColumnError(f"the column {name!r} of dtype {dtype_name(dtype)} has no NaN; ask for .is_null()")
         return Asked(name, test.kind)
-    held = _held_by(name, dtype)
+    held = _held_by(name, dtype, asker)
     if isinstance(test, OneOf):
         limits = [held.limits(value) for value in test.values]
         found = dict.fromkeys(low for low, high in limits if low is not None and low == high)
@@ -105,11 +105,12 @@ def ask(test: Test, schema: pl.Schema) -> Asked:
     return Asked(name, test.operator, (limit,))
 
 
-def native_filter(where: Filter, schema: pl.Schema) -> pl.Expr:
+def native_filter(where: Filter, schema: pl.Schema, asker: str = "where") -> pl.Expr:
     """Return the expression that is true where a row passes, and false or null where not.
 
     It fails on no value: all that it does is to compare values with literals of their own dtype.
     """
+    check_filter(where, schema, asker)
     return _native(where, schema, holds=True)
 
 
@@ -192,6 +193,7 @@ def _temporal(asked: Asked, dtype: pl.DataType) -> pl.Expr:
 class _Held:
     """The values that a column may hold, in order, as far as comparisons need to know them."""
 
+    asker: str
     name: str
     dtype: pl.DataType
     words: str
@@ -212,7 +214,7 @@ class _Held:
         read = self._read(value)
         if read is None:
             raise ColumnError(
-                f"where compares the column {self.name!r} of dtype {dtype_name(self.dtype)} with "
+                f"{self.asker} compares the column {self.name!r} of dtype {dtype_name(self.dtype)} with "
                 f"{_kind_of(value)}; compare it with {self.words}, such as {self.example}"
             )
         return read
@@ -247,13 +249,13 @@ class _Held:
         return _whole(ticks, 0 if dtype == pl.Time else -most - 1, most)
 
 
-def _held_by(name: str, dtype: pl.DataType) -> _Held:
+def _held_by(name: str, dtype: pl.DataType, asker: str) -> _Held:
     if dtype.is_numeric():
-        return _Held(name, dtype, "numbers", "15")
+        return _Held(asker, name, dtype, "numbers", "15")
     if isinstance(dtype, pl.Datetime):
         if dtype.time_zone is None:
-            return _Held(name, dtype, "a datetime without a time zone", "'2024-02-29T12:00'")
-        return _Held(name, dtype, "a datetime with a time zone", "'2024-02-29T12:00Z'")
+            return _Held(asker, name, dtype, "a datetime without a time zone", "'2024-02-29T12:00'")
+        return _Held(asker, name, dtype, "a datetime with a time zone", "'2024-02-29T12:00Z'")
     known: dict[type[pl.DataType], tuple[str, str]] = {
         pl.Boolean: ("True or False", "True"),
         pl.String: ("text", "'AA'"),
@@ -267,10 +269,10 @@ def _held_by(name: str, dtype: pl.DataType) -> _Held:
     }
     if type(dtype) not in known:
         raise ColumnError(
-            f"where cannot compare the column {name!r} of dtype {dtype_name(dtype)}; ask for .is_null(), or compare a "
-            "column of numbers, text, Booleans, dates or times"
+            f"{asker} cannot compare the column {name!r} of dtype {dtype_name(dtype)}; ask for .is_null(), or compare "
+            "a column of numbers, text, Booleans, dates or times"
         )
-    return _Held(name, dtype, *known[type(dtype)], ordered=dtype != pl.Boolean)
+    return _Held(asker, name, dtype, *known[type(dtype)], ordered=dtype != pl.Boolean)
 
 
 def _kind_of(value: Any) -> str:

@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    metavar = "[NAME=]CONDITION" if form == "CONDITION" else f"[NAME=]COLUMN:{form}".removesuffix(":")
     return click.option(
         f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
     )
@@ -125,12 +125,8 @@ _release_options = combined(
     _query("variance", "LOW:HIGH", "a variance"),
     _query("std", "LOW:HIGH", "a standard deviation"),
     _query("covariance", "LOW:HIGH:OTHER:LOW:HIGH", "a covariance of two columns"),
-    _query(
-        "proportion",
-        "TEST:VALUE",
-        "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
-        "Booleans, COLUMN alone asks for those that are true",
-    ),
+    _query("proportion", "CONDITION", "the part of rows in which a condition as that of --where holds"),
+    _query("count-where", "CONDITION", "the number of rows in which a condition as that of --where holds"),
     _query("count-distinct", "", "the number of different values"),
     _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
     _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_filters"]
 
-_MEND = """write for example --where 'delay > 15 and carrier in ("AA", "UA")'"""
 _MOST_CHARACTERS = 20_000
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -27,8 +26,8 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 _EXCHANGED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def read_filters(texts: tuple[str, ...]) -> Filter | None:
-    """Return the rows that pass all filters of ``--where``; None for none.
+def read_filters(texts: tuple[str, ...], option: str = "--where") -> Filter | None:
+    """Return the rows that pass all filters that an option gives; None for none.
 
     Raises
     ------
@@ -36,7 +35,7 @@ def read_filters(texts: tuple[str, ...]) -> Filter | None:
         What is written is no filter: the place is named.
 
     """
-    filters = [_Reader(text).read() for text in texts]
+    filters = [_Reader(text, option).read() for text in texts]
     if not filters:
         return None
     joined = filters[0]
@@ -48,14 +47,16 @@ def read_filters(texts: tuple[str, ...]) -> Filter | None:
 class _Reader:
     """Reads one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, option: str) -> None:
+        self._option = option
+        self._mend = f"""write for example {option} 'delay > 15 and carrier in ("AA", "UA")'"""
         # One line, whose characters Python counts from its beginning.
         self._text = " ".join(text.splitlines()).strip()
 
     def read(self) -> Filter:
         """Return the filter."""
         if len(self._text) > _MOST_CHARACTERS:
-            raise CommandError(f"--where is longer than {_MOST_CHARACTERS:,} characters; {_MEND}")
+            raise CommandError(f"{self._option} is longer than {_MOST_CHARACTERS:,} characters; {self._mend}")
         problem, place = "", 1
         try:
             tree = ast.parse(self._text, mode="eval")
@@ -70,7 +71,7 @@ class _Reader:
         try:
             return self._filter(tree.body)
         except ParameterError as error:
-            raise CommandError(f"--where {shortened(self._text)} does not serve: {error}") from None
+            raise CommandError(f"{self._option} {shortened(self._text)} does not serve: {error}") from None
         except RecursionError:
             pass
         raise self._wrong(1, "it is nested too deep")
@@ -78,7 +79,7 @@ class _Reader:
     def _wrong(self, place: int, problem: str) -> CommandError:
         text = self._text
         near = shortened(text[max(0, place - 1) :])
-        return CommandError(f"--where cannot be read at character {place}, {near}: {problem}; {_MEND}")
+        return CommandError(f"{self._option} cannot be read at character {place}, {near}: {problem}; {self._mend}")
 
     def _refused(self, node: ast.expr, problem: str) -> CommandError:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):

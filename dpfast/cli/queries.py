@@ -6,11 +6,13 @@ import csv
 import datetime
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import FILE_SUFFIXES
+from dpfast.cli.filters import read_filters
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ __all__ = ["read_bins", "read_queries", "read_value", "split_values"]
 
 _NOTHING = (
     "nothing is asked for; add --count, --units, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, "
-    "--proportion COLUMN:above:NUMBER, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
+    "--proportion CONDITION, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
 )
 _MENDS = {
     "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600",
@@ -35,17 +37,18 @@ _MENDS = {
     "cdf": "write [NAME=]COLUMN:POINT,POINT,..., for example --cdf dep_delay:0,15,60,600",
     "count_distinct": "write [NAME=]COLUMN, for example --count-distinct dest",
     "top_k": "write [NAME=]COLUMN:K:CANDIDATE,..., for example --top-k dest:2:ATL,IAH,MIA",
-    "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
-    "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
     "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
     "maximum": "write [NAME=]COLUMN:LOW:HIGH, for example --maximum dep_delay:-60:600",
     "quantile": "write [NAME=]COLUMN:LOW:HIGH:Q,Q,..., for example --quantile dep_delay:-60:600:0.5,0.9",
     "mode": "write [NAME=]COLUMN:CANDIDATE,CANDIDATE,..., for example --mode dest:IAH,MIA",
 }
 
+#: A name before a condition, which has equal signs of its own.
+_NAMED = re.compile(r"\s*([^\s=<>!\"'(),]+)\s*=(?!=)")
+
 
 def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]]) -> dict[str, Query]:
-    """Return the queries by name; of the data only a schema is read, and only for values of modes and proportions.
+    """Return the queries by name; of the data only a schema is read, and only for candidates of modes.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[st
             raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME")
         queries[name] = ask()
     columns: Mapping[str, pl.DataType] = {}
-    if given["modes"] or given["proportions"] or given["top_ks"]:
+    if given["modes"] or given["top_ks"]:
         columns = read_columns()
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum"),
@@ -74,7 +77,8 @@ def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[st
         "variance": lambda text: _read_measure(text, "variance"),
         "std": lambda text: _read_measure(text, "std"),
         "covariance": _read_covariance,
-        "proportion": lambda text: _read_proportion(text, columns),
+        "proportion": lambda text: _read_condition(text, "proportion"),
+        "count_where": lambda text: _read_condition(text, "count_where"),
         "histogram": lambda text: _read_distribution(text, "histogram"),
         "cdf": lambda text: _read_distribution(text, "cdf"),
         "quantile": _read_quantile,
@@ -106,7 +110,7 @@ def _unreadable(kind: str, text: str) -> CommandError:
 def _read_name(text: str, kind: str) -> tuple[str, str]:
     """Read ``[NAME=]REST``; values may have equal signs, and so a name ends before the column's colon."""
     name, equals, rest = text.partition("=")
-    if not equals or (kind in ("mode", "proportion", "top_k") and ":" in name):
+    if not equals or (kind in ("mode", "top_k") and ":" in name):
         return "", text
     if not name:
         raise _unreadable(kind, text)
@@ -175,41 +179,20 @@ def _read_distribution(text: str, kind: str) -> tuple[str, Query]:
         raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}; {_MENDS[kind]}") from None
 
 
-def _read_proportion(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, Query]:
-    """Read ``[NAME=]COLUMN``, and its tests: ``:above:5:below:9``, ``:equal:VALUE`` or ``:among:VALUE,...``."""
+def _read_condition(text: str, kind: str) -> tuple[str, Query]:
+    """Read ``[NAME=]CONDITION``, a condition as that of ``--where``."""
     import dpfast as dpf
 
-    name, rest = _read_name(text, "proportion")
-    known = [column for column in schema if rest == column or rest.startswith(f"{column}:")]
-    column = max(known, key=len, default=rest.partition(":")[0])
-    if not column:
-        raise _unreadable("proportion", text)
-    words = rest[len(column) + 1 :].split(":") if len(rest) > len(column) else []
-    if words and words[0] in ("equal", "among"):
-        words = [words[0], ":".join(words[1:])]
-    if len(words) % 2 or not all(words) or len(set(words[::2])) < len(words) // 2:
-        raise _unreadable("proportion", text)
-    dtype = schema.get(column)
-    tests: dict[str, Any] = {}
+    option = f"--{kind.replace('_', '-')}"
+    named = _NAMED.match(text)
+    name, rest = ("", text) if named is None else (named[1], text[named.end() :])
+    condition = read_filters((rest,), option)
+    assert condition is not None
     try:
-        for word, value in zip(words[::2], words[1::2], strict=True):
-            if word == "among":
-                tests[word] = [read_value(entry, dtype) for entry in next(csv.reader([value]), [])]
-            elif word == "equal":
-                is_float = dtype is not None and dtype.is_float()
-                tests[word] = _number(value) if is_float else read_value(value, dtype)
-            elif word in ("above", "at_least", "below", "at_most"):
-                tests[word] = _number(value)
-            else:
-                raise _unreadable("proportion", text)
-    except ValueError:
-        allowed = "must be numbers, or values of the column's dtype, dates as 2024-02-29, or true and false"
-        raise CommandError(f"the values of --proportion {shortened(text)} {allowed}") from None
-    try:
-        query = dpf.proportion(column, **tests)
+        query = dpf.proportion(condition) if kind == "proportion" else dpf.count(where=condition)
     except ParameterError as error:
-        raise CommandError(f"--proportion {shortened(text)} does not serve: {error}") from None
-    return name or f"{column}_proportion", query
+        raise CommandError(f"{option} {shortened(text)} does not serve: {error}") from None
+    return name or "_".join((*condition.columns, kind.removesuffix("_where"))), query
 
 
 def _read_quantile(text: str) -> tuple[str, QuantileQuery]:

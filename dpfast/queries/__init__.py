@@ -1,7 +1,6 @@
 """What a user may ask of rows, and what rows are measured by to answer it, with exact sensitivities."""
 
 from dpfast.queries.basic import (
-    NAME,
     Bins,
     Edges,
     Highest,
@@ -12,16 +11,14 @@ from dpfast.queries.basic import (
     QuantileQuery,
     Query,
     bins,
-    count,
     maximum,
     mean,
     minimum,
     mode,
     quantile,
     sum,
-    units,
 )
-from dpfast.queries.conditions import Among, Condition, Equal, Limit
+from dpfast.queries.counts import FilteredCountQuery, count, units
 from dpfast.queries.distributions import DistributionQuery, cdf, histogram
 from dpfast.queries.measures import (
     Measure,
@@ -33,21 +30,20 @@ from dpfast.queries.measures import (
     sum_measure,
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
-from dpfast.queries.proportions import ProportionQuery, proportion
+from dpfast.queries.proportions import Condition, ProportionQuery, proportion
 from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
+from dpfast.rows.values import NAME
 
 __all__ = [
     "NAME",
-    "Among",
     "Bins",
     "Condition",
     "CovarianceQuery",
     "DistinctQuery",
     "DistributionQuery",
     "Edges",
-    "Equal",
+    "FilteredCountQuery",
     "Highest",
-    "Limit",
     "Lowest",
     "Measure",
     "ModeQuery",

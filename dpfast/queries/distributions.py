@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dpfast.columns.grid import LARGEST_BOUND
 from dpfast.errors import ParameterError, Words
-from dpfast.queries.basic import NAME, Bins, Edges, Name, Query
+from dpfast.queries.basic import Bins, Edges, Name, Query
+from dpfast.rows.values import NAME
 
 __all__ = ["DistributionQuery", "cdf", "histogram"]
 

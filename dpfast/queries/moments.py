@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from dpfast.columns.grid import Bounds, check_bounds
 from dpfast.errors import ParameterError
-from dpfast.queries.basic import NAME, Name, Query, are_computed
+from dpfast.queries.basic import Name, Query, are_computed
+from dpfast.rows.values import NAME
 
 __all__ = ["CovarianceQuery", "covariance", "std", "variance"]
 

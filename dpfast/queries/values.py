@@ -8,7 +8,8 @@ from typing import Annotated, TypeAlias
 from dpfast.arguments import Whole
 from dpfast.columns.candidates import LARGEST_NUMBER, Candidates, read_candidates
 from dpfast.errors import ParameterError
-from dpfast.queries.basic import NAME, ModeQuery, Name, Query
+from dpfast.queries.basic import ModeQuery, Name, Query
+from dpfast.rows.values import NAME
 
 __all__ = ["RankedQuery", "Winners", "count_distinct", "top_k"]
 

@@ -88,7 +88,9 @@ def _refuse_what_needs_limits(request: Request) -> None:
         raise ParameterError("keys", None, f"a frame of public keys with {_AUTO}", f"give keys=, or {mend}")
     for name, query in request.queries.items():
         if getattr(query, "kind", "count") not in _KINDS:
-            raise ParameterError(name, Words(f"a {query.kind}"), f"a count, a sum or a mean with {_AUTO}", mend)
+            raise ParameterError(
+                name, Words(f"a {query.kind.replace('_', ' ')}"), f"a count, a sum or a mean with {_AUTO}", mend
+            )
     if request.key_selection != "auto":
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
 

@@ -10,6 +10,7 @@ import polars as pl
 from dpfast.queries import (
     CovarianceQuery,
     DistributionQuery,
+    FilteredCountQuery,
     Measure,
     ModeQuery,
     ProportionQuery,
@@ -40,9 +41,11 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
         return [Measure("units") if query.kind == "units" else Measure("distinct", query.column)]
     if query.kind == "count":
         return [Measure("rows") if query.column is None else Measure("values", query.column)]
+    if isinstance(query, FilteredCountQuery):
+        return [Measure("passes", query.column, condition=query.condition)]
     if isinstance(query, ProportionQuery):
-        assert query.column is not None
-        return [matches_measure(query.column, query.condition), Measure("values", query.column)]
+        matches = matches_measure(query.condition)
+        return [matches, Measure("values", matches.column, given=matches.given)]
     if isinstance(query, CovarianceQuery):
         return _joint_moments(query)
     if isinstance(query, ModeQuery):
@@ -71,7 +74,11 @@ def _joint_moments(query: CovarianceQuery) -> list[Measure]:
 
 def is_whole(query: Query, columns: pl.Schema) -> bool:
     """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
-    dtype = pl.Int64() if query.kind in ("count", "units", "count_distinct") else columns.get(str(query.column))
+    dtype = (
+        pl.Int64()
+        if query.kind in ("count", "filtered_count", "units", "count_distinct")
+        else columns.get(str(query.column))
+    )
     return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
 
 
@@ -120,6 +127,8 @@ def explain_measure(measure: Measure) -> str:
     """Return in words what a measure with noise adds up."""
     if measure.kind == "matches":
         return "half of the values that fulfil it, less half of those that do not"
+    if measure.kind == "passes":
+        return f"rows where {measure.condition.described()}" if measure.condition is not None else ""
     if measure.kind == "product":
         first, second = measure.factors
         return (

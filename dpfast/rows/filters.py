@@ -27,7 +27,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.rows.values import NAME, Compared, Value, read_value, shown_name, shown_value
 
 __all__ = ["Column", "Comparison", "Every", "Filter", "Missing", "Not", "OneOf", "OwnFilter", "Some", "Test"]
-__all__ += ["column", "in_short", "read_filter"]
+__all__ += ["OptionalValues", "column", "in_short", "read_filter"]
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
 #: Comparisons of all parts, and how deep they are nested, so that no engine runs out of its stack.
@@ -53,6 +53,11 @@ class Filter(ABC):
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads, once each."""
         return tuple(dict.fromkeys(test.column for test in self.tests()))
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The columns of which values are compared, once each; of others it is only asked whether there is one."""
+        return tuple(dict.fromkeys(test.column for test in self.tests() if not isinstance(test, Missing)))
 
     def tests(self) -> Iterator[Test]:
         """Yield what is asked of single columns."""
@@ -190,10 +195,11 @@ class Not(_Several):
 
 
 def _no_lists() -> Iterable[object]:
-    return (None, 5, "AA", b"AA", [], [None], [float("nan")], [object()], {"a": 1}, object(), [[1]], float)
+    return (5, "AA", b"AA", [], [None], [float("nan")], [object()], {"a": 1}, object(), [[1]], float)
 
 
-Values: TypeAlias = Annotated[Iterable[Value], Special(_no_lists)]
+Values: TypeAlias = Annotated[Iterable[Value], Special(lambda: (None, *_no_lists()))]
+OptionalValues: TypeAlias = Annotated[Iterable[Value] | None, Special(_no_lists, optional=True)]
 
 
 class Column:
@@ -359,7 +365,7 @@ def read_filter(given: object, argument: str = "where") -> Filter:
         return given
     if isinstance(given, Column):
         return given == True  # noqa: E712
-    mend = 'write for example where=dpf.column("delay") > 15'
+    mend = f'write for example {argument}=dpf.column("delay") > 15' if argument.isidentifier() else _JOIN
     if type(given).__module__.startswith("polars"):
         mend += "; whatever else Polars can say, say beforehand: frame.filter(...)"
     raise ParameterError(argument, given, "a filter made of dpf.column(...)", mend)

@@ -15,7 +15,7 @@ import numpy as np
 from dpfast.arguments import Real, Special, Text, is_real
 from dpfast.errors import ParameterError
 
-__all__ = ["NAME", "Compared", "Value", "read_value", "shown_name", "shown_value"]
+__all__ = ["NAME", "Compared", "OptionalCompared", "Value", "read_value", "shown_name", "shown_value"]
 
 #: A table may have a column without a name.
 NAME = Text("a column's name", blank=True)
@@ -23,10 +23,11 @@ Value: TypeAlias = Real | str | bytes | bool | datetime.date | datetime.time | d
 
 
 def _no_values() -> Iterable[object]:
-    return (None, float("nan"), Decimal("nan"), object(), [1], "\ud800", 1j, np.datetime64("2020"), {}, int)
+    return (float("nan"), Decimal("nan"), object(), [1], "\ud800", 1j, np.datetime64("2020"), {}, int)
 
 
-Compared: TypeAlias = Annotated[Value, Special(_no_values)]
+Compared: TypeAlias = Annotated[Value, Special(lambda: (None, *_no_values()))]
+OptionalCompared: TypeAlias = Annotated[Value | None, Special(_no_values, optional=True)]
 
 _PLAIN = (str, bytes, bool, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
 

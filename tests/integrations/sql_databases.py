@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 import random
 import sqlite3
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ import psycopg
 
 import dpfast as dpf
 from dpfast.queries import Bins, Measure, matches_measure, product_measure
+from dpfast.rows.filters import OneOf
 
 NAMES = ("DuckDB", "PostgreSQL", "SQLite")
 _TYPES = {
@@ -162,14 +164,14 @@ MEASURES = (
     Measure("units"),
     Measure("sum", "x", -3, -10, 100, 20, given=("i", "k")),
     Measure("values", "b", given=("x",)),
-    matches_measure("x", dpf.proportion("x", above=0.25).condition),
-    matches_measure("x", dpf.proportion("x", above=1e308).condition),
-    matches_measure("i", dpf.proportion("i", at_least=-1.5, below=2**62).condition),
-    matches_measure("i", dpf.proportion("i", above=2**63 - 1).condition),
-    matches_measure("i", dpf.proportion("i", at_least=-(2**63), at_most=3).condition),
-    matches_measure("f", dpf.proportion("f", at_most=2.5).condition),
-    matches_measure("i", dpf.proportion("i", among=[3, -(2**63), 2**63 - 1, 4]).condition),
-    matches_measure("k", dpf.proportion("k", among=["a", "é", "", "'; DROP TABLE rides; --", "no\0ne"]).condition),
+    matches_measure(dpf.proportion("x", above=0.25).condition),
+    matches_measure(dpf.proportion("x", above=1e308).condition),
+    matches_measure(dpf.proportion("i", at_least=-1.5, below=2**62).condition),
+    matches_measure(dpf.proportion("i", above=2**63 - 1).condition),
+    matches_measure(dpf.proportion("i", at_least=-(2**63), at_most=3).condition),
+    matches_measure(dpf.proportion("f", at_most=2.5).condition),
+    matches_measure(dpf.proportion("i", among=[3, -(2**63), 2**63 - 1, 4]).condition),
+    matches_measure(dpf.proportion("k", among=["a", "é", "", "'; DROP TABLE rides; --", "no\0ne"]).condition),
     *(
         product_measure(Measure("sum", *one), Measure("sum", *other))
         for one, other in [
@@ -186,12 +188,15 @@ def is_missing(value):
     return value is None or value != value
 
 
+OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
+
+
 def fulfils(condition, value):
-    if condition.among:
-        return value in condition.among
-    above = condition.least is None or value > condition.least or (value == condition.least and not condition.above)
-    below = condition.most is None or value < condition.most or (value == condition.most and not condition.below)
-    return above and below
+    """Return whether a value passes tests that are joined by and."""
+    return all(
+        value in test.values if isinstance(test, OneOf) else OPERATORS[test.operator](value, test.value)
+        for test in condition.tests()
+    )
 
 
 def contribution(measure, row):

@@ -37,7 +37,7 @@ def passes(where: Filter, schema: pl.Schema, use: Use, dialect: Dialect, paramet
     ColumnError
         If a column is of a dtype that the engine cannot be asked about.
     ParameterError
-        If there are too many values, or one that the engine's strings cannot be.
+        If there are too many values.
 
     """
     if isinstance(where, Test):
@@ -95,16 +95,28 @@ class _Comparing:
                 Words(f"of {len(values):,} values"),
                 f"of at most {_MOST_VALUES:,} where a database filters",
             )
-            raise ParameterError("where", given, allowed, 'write engine="rows"')
-        finite = [value for value in values if not _is_infinite(value)]
+            raise ParameterError("values", given, allowed, 'write engine="rows"')
+        finite = [value for value in values if not _is_infinite(value) and not self._lacks(value)]
         found = [self._compared("==", value) for value in values if _is_infinite(value)]
         if finite:
             found.append(f"{self._value} IN ({', '.join(map(self._constant, finite))})")
-        return " OR ".join(found)
+        return " OR ".join(found) or _NEVER
+
+    def _lacks(self, value: Any) -> bool:
+        """Return whether a text has a character that is in none of the engine's."""
+        return isinstance(value, str) and self._dialect.public == "postgresql" and "\0" in value
+
+    def _beside_nul(self, asks: str, start: str) -> str:
+        """Return a comparison with a text that has a NUL after its start: no text lies between the two."""
+        if asks in ("==", "!="):
+            return _NEVER if asks == "==" else f"{self._value} IS NOT NULL"
+        return f"{self._value} {'<=' if asks in ('<', '<=') else '>'} {self._constant(start)}"
 
     def _compared(self, asks: str, wanted: Any) -> str:
         if _is_infinite(wanted):
             return self._beside_infinity(asks, wanted > 0)
+        if self._lacks(wanted):
+            return self._beside_nul(asks, wanted.partition("\0")[0])
         return f"{self._value} {'<>' if asks == '!=' else '=' if asks == '==' else asks} {self._constant(wanted)}"
 
     def _beside_infinity(self, asks: str, is_positive: bool) -> str:
@@ -124,8 +136,6 @@ class _Comparing:
 
     def _constant(self, wanted: Any) -> str:
         if isinstance(wanted, str):
-            if self._dialect.public == "postgresql" and "\0" in wanted:
-                raise ParameterError("where", Words("with a text that has a NUL"), "without, as PostgreSQL has none")
             return self._dialect.values["string"].format(self._dialect.constant.format(wanted.encode().hex()))
         if isinstance(wanted, float):
             return self._parameters.bind(wanted, "double")

@@ -129,7 +129,7 @@ def write(
         kinds.append(kind)
     for i, measure in enumerate(query.measures):
         if measure.kind not in _COUNTED:
-            columns.append(f"{contribution(measure, use, dialect, parameters)} AS m{i}")
+            columns.append(f"{contribution(measure, pl.Schema(schema), use, dialect, parameters)} AS m{i}")
             sums.append(f"m{i}")
     if not query.keys:
         columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")

@@ -68,9 +68,9 @@ MEASURES = [
     Measure("sum", "flag", 0, 0, 1),
     Measure("units"),
     Measure("sum", "f", -3, -20, 20, given=("n",)),
-    matches_measure("n", dpf.proportion("n", above=2).condition),
-    matches_measure("f", dpf.proportion("f", below=0.5).condition),
-    matches_measure("word", dpf.proportion("word", among=["a", "\u00e4", "", "\0"]).condition),
+    matches_measure(dpf.proportion("n", above=2).condition),
+    matches_measure(dpf.proportion("f", below=0.5).condition),
+    matches_measure(dpf.proportion("word", among=["a", "\u00e4", "", "\0"]).condition),
     product_measure(Measure("sum", "f", -20, -(2**22), 2**22, 3), Measure("sum", "n", 0, -4, 2**23, 7)),
 ]
 
