@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpfast.arguments import Flag, Number, Real, Special, Whole, is_numeric
-from dpfast.auditing.batches import form_of_batch
+from dpfast.auditing.batches import form_of_batch, joined
 from dpfast.auditing.classifier import classifier_score
 from dpfast.auditing.events import Claim, Event, Parts, chosen_event, events_of_categories, events_of_numbers
 from dpfast.auditing.exactly import CALLABLE, INPUT
@@ -20,7 +20,7 @@ from dpfast.auditing.laws import CLAIMED_DELTA, CLAIMED_EPSILON, ClaimedDelta, C
 from dpfast.auditing.limits import lower_limit, upper_limit
 from dpfast.auditing.outputs import Columns, read_columns
 from dpfast.auditing.result import Audit
-from dpfast.auditing.sampling import Progress, draw_outputs
+from dpfast.auditing.sampling import Progress, draw_batches, draw_batches_of_one, draw_outputs
 from dpfast.errors import ParameterError
 from dpfast.exact.balls import ball, exact_lower, round_down, working_precision
 
@@ -44,6 +44,8 @@ _MOST_NUMBERS = 48
 _PLAINER = 0.95
 #: Where batches differ in their form, so many of one output are drawn of each input.
 _MOST_CALLS = 2_000
+#: Of the probability of a false alarm of batches, so much is kept for these, which may be asked for by any output.
+_OF_ONE = Fraction(1, 10)
 
 
 def audit(
@@ -66,7 +68,8 @@ def audit(
         the event S and the input that it favours are chosen by the first half of the outputs of both inputs. The other
         half is independent of them, so the number of its outputs in S is binomial for each input. Clopper and Pearson's
         limits, p below P(S) and q above Q(S), each miss with probability at most (1 - confidence) / 2; where both hold,
-        (p - delta) / q <= (P(S) - delta) / Q(S) <= exp(epsilon). What passes is not proved to be private: other inputs,
+        (p - delta) / q <= (P(S) - delta) / Q(S) <= exp(epsilon). Batches may need two such tests: a tenth of
+        1 - confidence is kept for that of batches of one. What passes is not proved to be private: other inputs,
         other events or more samples may refute it. The samples are not private: audit with inputs that may be known.
 
     Parameters
@@ -85,7 +88,7 @@ def audit(
     confidence
         The probability with which the bounds hold, above 0 and below 1.
     batched
-        Whether ``mechanism`` is called once for each input, with the number of outputs.
+        Whether ``mechanism`` is called twice for each input, with half the number of outputs, and not for each one.
     progress
         Called with how many outputs were drawn, and of how many.
 
@@ -110,7 +113,7 @@ def audit(
     with many numbers, 512 or fewer have events of their own: those that tell most in the first quarter of the outputs.
     A batch has one type and one dtype, shape and set of names; where those of two inputs differ, what both have is
     compared as numbers of one type, and ``mechanism(x, 1)`` is called 2,000 times for each to compare the rest, so that
-    these calls are independent too.
+    these calls are independent too. Where the two batches of one input differ in these, such calls alone are compared.
 
     References
     ----------
@@ -139,26 +142,47 @@ def audit(
         raise ParameterError(
             "mechanism", mechanism, "a function of an input", "write for example lambda x: my_noise(x)"
         )
-    drawn = draw_outputs(mechanism, (x, neighbour), size, batched=at_once, progress=read_progress(progress))
-    columns = read_columns(*drawn)
-    parts, claim = Parts(size), Claim(float(allowed), float(1 - sure))
-    centres = tuple(number for number in map(_as_float, (x, neighbour)) if math.isfinite(number))
-    event = chosen_event(_events(columns, centres, parts, claim))
-    if at_once and form_of_batch(drawn[0]) != form_of_batch(drawn[1]):
+    inputs, told = (x, neighbour), read_progress(progress)
+    centres = tuple(number for number in map(_as_float, inputs) if math.isfinite(number))
+    if not at_once:
+        only = _taught(draw_outputs(mechanism, inputs, size, told), size, centres, allowed, 1 - sure)
+        return _measured(only, claimed, allowed, sure)
+    halves = draw_batches(mechanism, inputs, size, told)
+    drawn = joined(*halves)
+    test = None if drawn is None else _taught(drawn, size, centres, allowed, (1 - sure) * (1 - _OF_ONE))
+    if test is None or form_of_batch(halves[0][0]) != form_of_batch(halves[1][0]):
         # One batch has one form, so each output is drawn by a call of its own.
-        calls, quiet = min(size, _MOST_CALLS), read_progress(None)
-        forms = read_columns(
-            *draw_outputs(lambda given: _form(mechanism, given), (x, neighbour), calls, batched=False, progress=quiet)
-        )
-        halves = Parts(calls)
-        by_form = chosen_event(_events(forms, (), halves, claim))
-        if by_form is not None and (event is None or by_form.merit > event.merit):
-            event, columns, parts = replace(by_form, words=f"of a batch of one, {by_form.words}"), forms, halves
-    return _measured(event, columns, parts, claimed, allowed, sure)
+        calls = min(size, _MOST_CALLS)
+        by_form = _taught(draw_batches_of_one(mechanism, inputs, calls), calls, (), allowed, (1 - sure) * _OF_ONE)
+        if by_form.merit > (0.0 if test is None else test.merit) or test is None:
+            test = by_form.said("of a batch of one, ")
+    return _measured(test, claimed, allowed, sure)
 
 
-def _form(mechanism: Callable[..., Any], given: Any) -> str:
-    return form_of_batch(mechanism(given, 1))
+@dataclass(frozen=True)
+class _Test:
+    """One event that was chosen, if any shows something, of these outputs, and with which probability it may fail."""
+
+    event: Event | None
+    columns: Columns
+    parts: Parts
+    miss: Fraction
+
+    @property
+    def merit(self) -> float:
+        return 0.0 if self.event is None else self.event.merit
+
+    def said(self, words: str) -> _Test:
+        """Return the same, with words before those of the event."""
+        event = None if self.event is None else replace(self.event, words=words + self.event.words)
+        return replace(self, event=event)
+
+
+def _taught(drawn: tuple[Any, Any], size: int, centres: tuple[float, ...], delta: Fraction, miss: Fraction) -> _Test:
+    """Return the test that the outputs that teach and choose recommend."""
+    columns, parts = read_columns(*drawn), Parts(size)
+    event = chosen_event(_events(columns, centres, parts, Claim(float(delta), float(miss))))
+    return _Test(event, columns, parts, miss)
 
 
 def read_progress(progress: object) -> Progress:
@@ -212,27 +236,27 @@ def _by_form(columns: Columns, features: list[Feature], parts: Parts) -> Iterato
     if columns.forms is None:
         return
     sizes = sum(np.bincount(columns.forms[part], minlength=int(columns.forms.max()) + 1) for part in parts.teach)
-    common = np.argsort(-np.asarray(sizes), kind="stable")[:_MOST_FORMS].tolist()
+    sizes = np.asarray(sizes)
+    common = [form for form in np.argsort(-sizes, kind="stable")[:_MOST_FORMS].tolist() if sizes[form]]
     if len(common) < 2:
         return
     words = columns.categories[1].words
     for form in common:
         holds = columns.forms == form
         for feature in features:
-            if not np.isnan(feature.values[holds]).all():
+            if columns.among_first(holds & ~np.isnan(feature.values)):
                 yield feature.where(holds, words(form))
 
 
-def _measured(
-    event: Event | None, columns: Columns, parts: Parts, epsilon: Fraction, delta: Fraction, sure: Fraction
-) -> Audit:
+def _measured(test: _Test, epsilon: Fraction, delta: Fraction, sure: Fraction) -> Audit:
     """Return what the outputs that measure say of the one event that is left."""
+    event, columns, parts = test.event, test.columns, test.parts
     sides = parts.measure
     favours, words = (0, "none that one input favours") if event is None else (event.favours, event.words)
     trials = sides[0].stop - sides[0].start
     counts = [trials if event is None else int(np.count_nonzero(event.holds[part])) for part in sides]
     happened, elsewhere = counts[favours], counts[1 - favours]
-    each = (1 - sure) / 2
+    each = test.miss / 2
     p, q = Fraction(lower_limit(happened, trials, each)), Fraction(upper_limit(elsewhere, trials, each))
     with working_precision():
         most = exact_lower((ball(p - delta) / ball(q)).log()) if p > delta else Fraction(0)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.auditing.leaves import as_float, frame_columns, is_missing
 
-__all__ = ["form_of_batch", "of_one_form", "rows_of_batch"]
+__all__ = ["Halves", "form_of_batch", "joined", "rows_of_batch"]
+
+#: The batches of one input: of the outputs that teach and choose, and of those that measure.
+Halves: TypeAlias = tuple[Any, Any]
 
 
 def form_of_batch(batch: Any) -> str:
@@ -21,6 +25,8 @@ def form_of_batch(batch: Any) -> str:
     if columns is not None:
         return f"{kind} of " + ", ".join(f"{name}: {column.dtype}" for name, column in columns.items())
     kinds = [str(getattr(batch, name)) for name in ("dtype", "type") if hasattr(batch, name)]
+    if isinstance(batch, np.ndarray) and batch.dtype.kind in "US":
+        kinds = [batch.dtype.kind]  # its length is that of the longest text, and each text is read by itself
     shape = getattr(batch, "shape", (0,))[1:]
     return " of ".join([kind, *kinds[:1], *([f"shape {shape}"] if shape else [])])
 
@@ -42,23 +48,63 @@ def rows_of_batch(batch: Any) -> list[Any]:
     return list(batch)
 
 
-def of_one_form(first: Any, second: Any) -> tuple[Any, Any]:
-    """Return two batches; where their forms differ, what both have: columns of the same names, numbers of one type.
+def joined(first: Halves, second: Halves) -> tuple[Any, Any] | None:
+    """Return the outputs of two inputs, each half of which is a batch of its own, as one batch or list for each input.
 
-    One output that is no integer, or that is missing, makes floats of all integers of a batch, and the widest or rarest
-    one its shape and its names. Said of each output, the form would refute what is private.
+    How outputs are read is decided by the forms of the halves that choose. Where one that measures has another form, it
+    cannot be read so: None. So an output that measures is read by itself, or not at all, and the proof of
+    `dpfast.audit` holds: to be in no event makes it no likelier that a claim is refuted.
+
+    Where the forms of two inputs differ, the outputs are what both have: columns of the same names, numbers of one
+    type. One output that is no integer, or that is missing, makes floats of all integers of a batch, and the widest or
+    rarest one its shape and its names. Said of each output, the form would refute what is private.
     """
-    if form_of_batch(first) == form_of_batch(second):
-        return first, second
-    parts = [frame_columns(batch) for batch in (first, second)]
-    one, other = ({"": batch} if part is None else part for batch, part in zip((first, second), parts, strict=True))
-    pairs = {name: _of_one_type(one[name], other[name]) for name in one if name in other}
-    if list(pairs) == [""]:
-        return pairs[""]
+    if any(form_of_batch(choose) != form_of_batch(measure) for choose, measure in (first, second)):
+        return None
+    if form_of_batch(first[0]) == form_of_batch(second[0]):
+        return _both(_end_to_end(*first), _end_to_end(*second))
+    sides = [[frame_columns(half) or {"": half} for half in halves] for halves in (first, second)]
+    columns = {}
+    for name in sides[0][0]:
+        if name in sides[1][0]:
+            read = [_of_one_type(sides[0][part][name], sides[1][part][name]) for part in (0, 1)]
+            pair = _both(*(_end_to_end(read[0][side], read[1][side]) for side in (0, 1)))
+            if pair is None:
+                return None
+            columns[name] = pair
+    if list(columns) == [""]:
+        return columns[""]
+    size = sum(map(_length, first))
     left, right = (
-        [{name: pair[side][row] for name, pair in pairs.items()} for row in range(len(first))] for side in (0, 1)
+        [{name: pair[side][row] for name, pair in columns.items()} for row in range(size)] for side in (0, 1)
     )
     return left, right
+
+
+def _both(first: Any, second: Any) -> tuple[Any, Any] | None:
+    return None if first is None or second is None else (first, second)
+
+
+def _length(batch: Any) -> int:
+    return len(next(iter((frame_columns(batch) or {"": batch}).values()), ()))
+
+
+def _end_to_end(choose: Any, measure: Any) -> Any:
+    """Return the outputs of two batches of one form after each other, None if they were read in different ways."""
+    plain = [isinstance(half, np.ndarray) and half.dtype.kind in "biuf" for half in (choose, measure)]
+    if plain[0] != plain[1]:
+        return None
+    if plain[0] and not isinstance(choose, np.ma.MaskedArray):
+        same = (choose.dtype, choose.shape[1:]) == (measure.dtype, measure.shape[1:])
+        return np.concatenate([choose, measure]) if same else None
+    if frame_columns(choose) is None:
+        return [*rows_of_batch(choose), *rows_of_batch(measure)]
+    if type(choose).__module__.startswith("pandas"):
+        pandas: Any = sys.modules["pandas"]
+        return pandas.concat([choose, measure], ignore_index=True)
+    import polars as pl
+
+    return pl.concat([pl.DataFrame(choose), pl.DataFrame(measure)])
 
 
 def _of_one_type(first: Any, second: Any) -> tuple[Any, Any]:
@@ -90,6 +136,8 @@ def _as_array(column: Any) -> Any:
         arrow = type(column).__module__.startswith("pyarrow")
         array = np.asarray(column.to_numpy(zero_copy_only=False) if arrow else column.to_numpy())
         array = array if array.ndim == 1 else None  # of records or lists
+        if array is not None and array.dtype.kind in "biu":
+            array = array.astype(np.float64)  # as it is where one is missing
     return array if array is not None and array.dtype.kind in "biuf" else None
 
 

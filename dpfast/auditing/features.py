@@ -72,15 +72,15 @@ def features_of(columns: Columns, centres: tuple[float, ...]) -> tuple[list[Feat
     fractional = any(not float(centre).is_integer() for centre in centres)
     for number, one in enumerate(columns.numbers[:_MOST_BITS]):
         name = f"output{one.path}"
-        categories += _residues(name, one)
+        categories += _residues(name, one, columns)
         # Whole numbers have bits worth a look only beside inputs that are none.
         values = one.values if fractional and number == 0 else one.floats
-        features += _bits(name, values)
-        categories += _patterns(name, values)
+        features += _bits(name, values, columns)
+        categories += _patterns(name, values, columns)
         if len(columns.numbers) == 1:
             for centre in centres:
                 if centre:
-                    features += _bits(f"{name} - {centre!r}", values - centre)
+                    features += _bits(f"{name} - {centre!r}", values - centre, columns)
     return features, categories
 
 
@@ -102,10 +102,10 @@ def _split(values: Floats) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArra
     return usable, exponent.astype(np.int64) - 53 + trailing, exponent.astype(np.int64) - 1, significand
 
 
-def _bits(name: str, values: Floats) -> Iterator[Feature]:
+def _bits(name: str, values: Floats, columns: Columns) -> Iterator[Feature]:
     """Yield the largest power of two that divides each number, and how many bits its significand has."""
     usable, lattice, exponent, _ = _split(values)
-    if not usable.any():
+    if not columns.among_first(usable):
         return
     # 0 is a multiple of every power of two.
     powers = np.where(usable, lattice, np.where(values == 0, 1100, 0)).astype(np.float64)
@@ -119,10 +119,10 @@ def _bits(name: str, values: Floats) -> Iterator[Feature]:
     yield _plain(f"number of significant bits of {name}", digits)
 
 
-def _patterns(name: str, values: Floats) -> Iterator[Category]:
+def _patterns(name: str, values: Floats, columns: Columns) -> Iterator[Category]:
     """Yield the low bits of significands, and which power of two divides a number of each binade."""
     usable, lattice, exponent, significand = _split(values)
-    if not usable.any():
+    if not columns.among_first(usable):
         return
     low = np.where(usable, significand & ((1 << _LOW_BITS) - 1), -1)
     yield Category(
@@ -144,9 +144,9 @@ def _patterns(name: str, values: Floats) -> Iterator[Category]:
     )
 
 
-def _residues(name: str, numbers: Numbers) -> Iterator[Category]:
+def _residues(name: str, numbers: Numbers, columns: Columns) -> Iterator[Category]:
     """Yield the remainders of whole numbers."""
-    if not numbers.whole.any():
+    if not columns.among_first(numbers.whole):
         return
     for modulus in _MODULI:
 

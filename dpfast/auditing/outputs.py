@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.auditing.batches import of_one_form, rows_of_batch
+from dpfast.auditing.batches import rows_of_batch
 from dpfast.auditing.leaves import Raised, as_float, frame_columns, leaves
 from dpfast.auditing.places import TOTALS, most_places, telling, telling_paths, totals, totals_of_one
 
@@ -81,6 +81,11 @@ class Columns:
     #: What is said of all numbers of an output together, by name.
     totals: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
+    def among_first(self, holds: NDArray[np.bool_]) -> bool:
+        """Return whether something holds for an output of either first half: these alone say what is looked at."""
+        half = self.size // 2
+        return bool(holds[: half // 2].any() or holds[half : half + half // 2].any())
+
 
 def read_columns(first: Any, second: Any) -> Columns:
     """Return the outputs of two inputs as columns; each is a list of outputs, or a batch with one output a row.
@@ -94,7 +99,6 @@ def read_columns(first: Any, second: Any) -> Columns:
         An output is of a type that cannot be taken apart.
 
     """
-    first, second = of_one_form(first, second)
     batches = [_as_arrays(one) for one in (first, second)]
     if batches[0] is not None and batches[1] is not None and _fit(batches[0][0], batches[1][0]):
         odd = np.concatenate([batches[0][1], batches[1][1]])
@@ -156,8 +160,10 @@ def _as_arrays(batch: Any) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]] 
             known = column.drop_nulls() if hasattr(column, "drop_nulls") else column.dropna()
             if known.to_numpy().dtype.kind not in "biuf":
                 return None
+            # Of the type that the others have, whatever stands for those that are missing.
             column = column.fill_null(0) if hasattr(column, "fill_null") else column.fillna(0)
-        array = column.to_numpy()
+            column = column.to_numpy().astype(known.to_numpy().dtype)
+        array = column if isinstance(column, np.ndarray) else column.to_numpy()
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             return None
         arrays[f"[{name!r}]"] = array
@@ -387,7 +393,7 @@ def _add_special(columns: Columns) -> None:
         zero = (values == 0) & np.signbit(values)
         codes = np.select([one.whole, np.isnan(values), values == np.inf, values == -np.inf, zero], [0, 1, 2, 3, 4], 0)
         codes = np.where(one.there, codes, -1)
-        if (codes > 0).any():
+        if columns.among_first(codes > 0):
             path = one.path
             columns.categories.append(
                 Category(codes.astype(np.int64), _named(path, names), f"kinds of output{path}", len(names))

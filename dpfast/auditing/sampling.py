@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dpfast.auditing.batches import Halves, form_of_batch, rows_of_batch
 from dpfast.auditing.leaves import Raised
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["Progress", "draw_outputs"]
+__all__ = ["Progress", "draw_batches", "draw_batches_of_one", "draw_outputs"]
 
 #: Is told how many outputs were drawn, of how many.
 Progress = Callable[[int, int], object]
@@ -24,28 +25,64 @@ _UNCHANGING = (float, int, str, bytes, type(None), np.generic)
 
 
 def draw_outputs(
-    mechanism: Callable[..., Any], inputs: tuple[Any, Any], samples: int, *, batched: bool, progress: Progress
-) -> tuple[Any, Any]:
-    """Return the outputs of both inputs; each a list, or the batch that the mechanism returned.
+    mechanism: Callable[..., Any], inputs: tuple[Any, Any], samples: int, progress: Progress
+) -> tuple[list[Any], list[Any]]:
+    """Return the outputs of both inputs, one a call.
 
     Raises
     ------
     ParameterError
-        A batch has another number of outputs than was asked for, or raises an error; or every call raises one.
+        Every call raises an error.
 
     """
     drawn = []
     for number, given in enumerate(inputs):
-        before = number * samples
-        if batched:
-            drawn.append(_kept(_batch(mechanism, given, samples)))
-            progress(before + samples, 2 * samples)
-        else:
-            drawn.append(_one_by_one(mechanism, given, samples, partial(_told, progress, before, 2 * samples)))
-    if not batched and all(isinstance(output, Raised) for outputs in drawn for output in outputs):
+        drawn.append(_one_by_one(mechanism, given, samples, partial(_told, progress, number * samples, 2 * samples)))
+    if all(isinstance(output, Raised) for outputs in drawn for output in outputs):
         first = drawn[0][0]
         raise _refused(f"one of which every call raises {first.kind}", f"call it once by hand{_saying(first.message)}")
     return drawn[0], drawn[1]
+
+
+def draw_batches(
+    mechanism: Callable[..., Any], inputs: tuple[Any, Any], samples: int, progress: Progress
+) -> tuple[Halves, Halves]:
+    """Return two batches of both inputs: the outputs that teach and choose, and those that measure.
+
+    Raises
+    ------
+    ParameterError
+        A batch has another number of outputs than was asked for, or raises an error.
+
+    """
+    sizes = samples // 2, samples - samples // 2
+    drawn = []
+    for number, given in enumerate(inputs):
+        halves = []
+        for size in sizes:
+            halves.append(_kept(_batch(mechanism, given, size)))
+            progress(number * samples + sum(sizes[: len(halves)]), 2 * samples)
+        drawn.append((halves[0], halves[1]))
+    return drawn[0], drawn[1]
+
+
+def draw_batches_of_one(
+    mechanism: Callable[..., Any], inputs: tuple[Any, Any], calls: int
+) -> tuple[list[Any], list[Any]]:
+    """Return the outputs of both inputs, each drawn as a batch by itself, with the form of that batch.
+
+    Raises
+    ------
+    ParameterError
+        A batch has another number of outputs than one, or raises an error.
+
+    """
+    drawn: tuple[list[Any], list[Any]] = [], []
+    for outputs, given in zip(drawn, inputs, strict=True):
+        for _ in range(calls):
+            batch = _kept(_batch(mechanism, given, 1, " for n = 1, where batches differ in form"))
+            outputs.append({"form": form_of_batch(batch), "value": rows_of_batch(batch)[0]})
+    return drawn
 
 
 def _told(progress: Progress, before: int, total: int, done: int) -> None:
@@ -93,18 +130,19 @@ def _kept(output: Any) -> Any:
         return output
 
 
-def _batch(mechanism: Callable[..., Any], given: Any, samples: int) -> Any:
+def _batch(mechanism: Callable[..., Any], given: Any, samples: int, when: str = "") -> Any:
     try:
         outputs = mechanism(given, samples)
     except (MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:
         mend = "let mechanism(x, n) return n outputs, or leave batched out: then an error is an output"
-        raise _refused(f"one that raised {type(error).__name__}", mend + _saying(_message(error))) from error
+        raise _refused(f"one that raised {type(error).__name__}{when}", mend + _saying(_message(error))) from error
     size = _length(outputs)
     if size != samples:
         shown = f"a {type(outputs).__name__}" if size is None else f"{size} outputs"
-        raise _refused(f"one that returned {shown} where {samples} were asked for", "let mechanism(x, n) return n")
+        asked = "1 was asked for" if samples == 1 else f"{samples} were asked for"
+        raise _refused(f"one that returned {shown} where {asked}", "let mechanism(x, n) return n")
     return outputs
 
 

@@ -18,18 +18,20 @@ LOWEST, LARGEST = -(2**63), 2**63 - 1
 _MOST_DIMENSIONS = 32
 
 
-def flatten(values: Any, dimensions: int | None = None, row: tuple[int, ...] = ()) -> tuple[list[Any], tuple[int, ...]]:
+def flatten(
+    values: Any, dimensions: int | None = None, row: tuple[int | None, ...] = ()
+) -> tuple[list[Any], tuple[int, ...]]:
     """Return the elements of a list, or of lists in lists, and their shape as an array.
 
     Parameters
     ----------
     values
-        A list or tuple. What stands where a list of a certain length is due and is none counts as one of None alone:
-        the length is that of the first list there, and is public.
+        A list or tuple. What stands where a list of a certain length is due and is none counts as one of None alone.
     dimensions
         How deep the lists are; None for as deep as the first element of each is a list.
     row
-        The lengths where no list says them.
+        The lengths of the lists in it, as another argument declares them: no list decides one, so that none is refused.
+        Where None is declared, or nothing, it is that of the first list there, and is public.
 
     Examples
     --------
@@ -37,6 +39,8 @@ def flatten(values: Any, dimensions: int | None = None, row: tuple[int, ...] = (
     (['a', None, None, None, 'b', 5, None, None], (4, 2))
     >>> flatten([1, [2]], dimensions=1)
     ([1, [2]], (2,))
+    >>> flatten([["a"], ["b", 5]], 2, (2,)), flatten([], 2, (2,))
+    (([None, None, 'b', 5], (2, 2)), ([], (0, 2)))
 
     """
     elements, shape = list(values), [len(values)]
@@ -44,15 +48,15 @@ def flatten(values: Any, dimensions: int | None = None, row: tuple[int, ...] = (
         if dimensions is None and not (elements and isinstance(elements[0], (list, tuple))):
             break
         rows = [_as_row(value) for value in elements]
-        declared = row[len(shape) - 1] if row else 0
-        width = next((len(held) for held in rows if held is not None), declared)
+        declared = row[len(shape) - 1] if row else None
+        width = next((len(held) for held in rows if held is not None), 0) if declared is None else declared
         gap = [None] * width
         elements = [value for held in rows for value in (held if held is not None and len(held) == width else gap)]
         shape.append(width)
     return elements, tuple(shape)
 
 
-def array_of_list(values: Any, dimensions: int, row: tuple[int, ...] = ()) -> NDArray[np.float64]:
+def array_of_list(values: Any, dimensions: int, row: tuple[int | None, ...] = ()) -> NDArray[np.float64]:
     """Return the numbers of lists, NaN for whatever is none; integers beyond float64 become infinite.
 
     Examples

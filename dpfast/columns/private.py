@@ -2,8 +2,9 @@
 
 One rule. What may be refused is a container: its kind, the type that it declares for all of its elements, its shape and
 its columns' names. What a row holds is never refused. Lists declare no type, so that every element of one is a row of
-its own: a number of whatever class is that number, and anything else is missing. Arrays and columns of Python objects
-are refused by their type, whatever they hold.
+its own: a number of whatever class is that number, and anything else is missing. Nor does a list of lists declare how
+long these are: where another argument does, a row of another length is missing, and no row is needed. Arrays and
+columns of Python objects are refused by their type, whatever they hold.
 """
 
 from __future__ import annotations
@@ -92,10 +93,10 @@ def borrow_integers(values: Any, argument: str, mend: str, *, alone: bool = Fals
     return column
 
 
-def numeric_array(given: Any, argument: str, dimensions: int, row: tuple[int, ...] = ()) -> NDArray[Any]:
+def numeric_array(given: Any, argument: str, dimensions: int, row: tuple[int | None, ...] = ()) -> NDArray[Any]:
     """Return private numbers as an array of so many dimensions and of Booleans, integers or floats; NaN for nulls.
 
-    ``row`` is the shape of a row where a list has none.
+    ``row`` is the shape of a row, where another argument declares it: in lists, what has another one is missing.
 
     Raises
     ------
@@ -119,10 +120,11 @@ def numeric_array(given: Any, argument: str, dimensions: int, row: tuple[int, ..
     return array
 
 
-def label_array(given: Any, argument: str, dimensions: int) -> NDArray[Any]:
+def label_array(given: Any, argument: str, dimensions: int, row: tuple[int | None, ...] = ()) -> NDArray[Any]:
     """Return private labels in rows or a column as an array: numbers, Booleans or texts, or of lists any of these.
 
-    Of lists it is one of objects, in which what is none of them is NaN, that equals nothing.
+    Of lists it is one of objects, in which what is none of them is NaN, that equals nothing; ``row`` is as for
+    `numeric_array`.
 
     Raises
     ------
@@ -137,7 +139,7 @@ def label_array(given: Any, argument: str, dimensions: int) -> NDArray[Any]:
     """
     if not isinstance(given, (list, tuple)):
         return _array_of_container(given, argument, "biufUT")
-    elements, shape = flatten(given, dimensions)
+    elements, shape = flatten(given, dimensions, row)
     labels = np.empty(len(elements), object)
     labels[:] = [_as_label(value) for value in elements]
     return labels.reshape(shape)

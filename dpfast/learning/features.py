@@ -16,7 +16,7 @@ from dpfast.columns.grid import check_bounds
 from dpfast.columns.private import numeric_array, numeric_frame
 from dpfast.errors import ColumnError, ParameterError, Words
 
-__all__ = ["FeatureBounds", "Features", "Rows", "Target", "read_bounds", "read_features", "read_target"]
+__all__ = ["FeatureBounds", "Features", "Rows", "Target", "is_one_pair", "read_bounds", "read_features", "read_target"]
 
 #: So many numbers are read at once.
 _BLOCK = 2**17
@@ -26,7 +26,7 @@ def _no_features() -> Iterator[object]:
     import polars as pl  # not at the top: it takes long to import
 
     yield from (1, 0.5, True, "0", b"0", object(), len, {0: 1}, {0, 1}, np.zeros(17), np.zeros((2, 0)))
-    yield from ([[]], np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
+    yield from (np.zeros((2, 2, 2)), np.ma.ones((2, 2)), np.zeros((2, 2), object))
     yield from (pl.Series([1.0]), pl.DataFrame({"a": ["b"]}), pl.LazyFrame({"a": [1.0]}), pl.DataFrame())
 
 
@@ -78,6 +78,11 @@ class Rows:
             yield start, min(start + step, self.length)
 
 
+def is_one_pair(bounds: object) -> bool:
+    """Return whether bounds are one pair for all features, which does not say how many there are."""
+    return isinstance(bounds, tuple) and len(bounds) == 2 and all(map(is_numeric, bounds))
+
+
 def read_bounds(bounds: FeatureBounds) -> tuple[list[tuple[float, float]], tuple[str, ...] | None]:
     """Return the pairs, and the names that they are given by; one pair alone is for all features.
 
@@ -95,7 +100,7 @@ def read_bounds(bounds: FeatureBounds) -> tuple[list[tuple[float, float]], tuple
         if not all(isinstance(name, str) for name in given):
             raise ParameterError("feature_bounds", Words("by other keys than names"), allowed, mend)
         names, given = tuple(given), list(given.values())
-    elif isinstance(given, tuple) and len(given) == 2 and all(map(is_numeric, given)):
+    elif is_one_pair(given):
         given = [given]
     if not isinstance(given, (list, tuple, np.ndarray)) or not len(given):
         raise ParameterError("feature_bounds", bounds, allowed, mend)
@@ -108,8 +113,10 @@ def read_bounds(bounds: FeatureBounds) -> tuple[list[tuple[float, float]], tuple
     return pairs, names
 
 
-def read_features(given: Features, names: tuple[str, ...] | None = None, width: int = 0, argument: str = "X") -> Rows:
-    """Return features as rows; of a frame, these columns in this order, or all; of lists without a row, so many.
+def read_features(
+    given: Features, names: tuple[str, ...] | None = None, width: int | None = None, argument: str = "X"
+) -> Rows:
+    """Return features as rows; of a frame, these columns in this order, or all; of lists, so many in each, if declared.
 
     Raises
     ------

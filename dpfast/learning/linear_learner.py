@@ -106,7 +106,7 @@ class LinearLearner:
         ----------
         examples
             An array of n rows and d columns. Values outside [-1, 1] are clamped; NaN, and whatever in lists is no
-            number, is read as 1, so that no error depends on private values.
+            number or stands in a row of another length, is read as 1, so that no error depends on private values.
         random, threads
             As for `dpfast.exponential`, which draws the plays.
 

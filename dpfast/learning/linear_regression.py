@@ -16,7 +16,15 @@ from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Flag, Number, Real
 from dpfast.columns.grid import Bounds, check_bounds
 from dpfast.errors import DpfastError, ParameterError, Words
-from dpfast.learning.features import FeatureBounds, Features, Target, read_bounds, read_features, read_target
+from dpfast.learning.features import (
+    FeatureBounds,
+    Features,
+    Target,
+    is_one_pair,
+    read_bounds,
+    read_features,
+    read_target,
+)
 from dpfast.learning.normal_equations import Fit, Products, Scaling, solve
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, Payment, read_payment
@@ -44,11 +52,8 @@ class _Settings:
     target: tuple[float, float]
     budget: Budget
     payment: Payment
-
-    @property
-    def width(self) -> int:
-        """How many features there are, as far as the bounds say so; 0 for one pair for all."""
-        return len(self.bounds) if len(self.bounds) > 1 else 0
+    #: How many features there are, None where one pair for all does not say it.
+    width: int | None
 
 
 class LinearRegression:
@@ -113,7 +118,9 @@ class LinearRegression:
     -----
     A row in which a feature or the target is missing (null or NaN) counts for nothing; infinite values are clipped.
     How many rows there are is private, and takes part in the noise. In lists whatever is no number is missing, and so
-    is a row of another length than the first; columns and arrays of Python objects are refused, whatever they hold.
+    is a row that is not as long as there are pairs of bounds, so that none is needed. One pair for all does not say how
+    many features there are: in `fit` the first row of lists says it then, so that it must be public and the same for
+    all rows. Columns and arrays of Python objects are refused, whatever they hold.
 
     With p features, a constant and the target there are q = p + 2 entries in a row and q (q + 1) / 2 products, and the
     noise of all of them is scaled to their root. It grows with the number of features and not with that of rows: some
@@ -197,7 +204,8 @@ class LinearRegression:
             dataset=self.dataset,
             privacy_unit=self.privacy_unit,
         )
-        return _Settings(bounds, names, target, budget, payment)
+        width = None if is_one_pair(self.feature_bounds) else len(bounds)
+        return _Settings(bounds, names, target, budget, payment, width)
 
     def fit(self: _Self, X: Features, y: Target) -> _Self:  # noqa: N803  # scikit-learn's name
         """Fit the function; every call costs the whole budget again.
@@ -225,7 +233,7 @@ class LinearRegression:
         """
         settings = self._settings()
         features, target = read_features(X, settings.names, settings.width), read_target(y)
-        bounds = settings.bounds * features.width if len(settings.bounds) == 1 else settings.bounds
+        bounds = settings.bounds * features.width if settings.width is None else settings.bounds
         if len(bounds) != features.width:
             shown = Words(f"{len(bounds)} pairs for {features.width} columns")
             raise ParameterError("feature_bounds", shown, "one pair for all columns of X, or one for each")

@@ -110,7 +110,8 @@ class BoundedMean:
         ----------
         values
             A column of numbers of any kind that `dpfast.laplace` takes, or one number. In a list, whatever is no number
-            counts as null does: as the middle of the bounds.
+            counts as null does: as the middle of the bounds. Of lists in lists the first one says how long all are;
+            its length is public, and each number of one of another length is null.
         random
             None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
         threads

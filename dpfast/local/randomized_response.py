@@ -50,7 +50,7 @@ def randomized_response(
     ----------
     values
         A column of categories: Polars Series, PyArrow Array or ChunkedArray, pandas Series, NumPy array of any shape,
-        or list (also of lists of one length); or one value.
+        or list (also of lists of one length, which is public and that of the first); or one value.
     categories
         What may be answered, fixed without a look at the data: a whole number k from 2 to 2**31 for the integers
         0, 1, ..., k - 1 (values are then int64, int32 or uint32); or a list of different strings, integers, Booleans or

@@ -23,7 +23,9 @@ def equilibrium() -> Equilibrium:
 CALLS: list[Call] = [
     call(dpf.select_outcome, utilities=WORTH, epsilon=1.0),
     call(dpf.select_outcome, utilities=WORTH, rho=0.1),
+    call(dpf.select_outcome, utilities=WORTH, epsilon=1.0, outcomes=2),
     call(dpf.vcg_payments, utilities=WORTH, epsilon=1.0),
+    call(dpf.vcg_payments, utilities=WORTH, epsilon=1.0, outcomes=2),
     call(dpf.two_outcome_vote, utilities=WORTH, epsilon=1.0),
     call(dpf.punishing_mechanism, types=[0, 1], utilities=REACTIONS, epsilon=1.0),
     call(dpf.place_facilities, homes=[0.1, 0.2], epsilon=1.0),

@@ -14,7 +14,7 @@ X, Y = [[0.5], [1.0]], [0, 1]
 
 
 def regression() -> dpf.LinearRegression:
-    return dpf.LinearRegression((0, 1), (0, 1), epsilon=1.0, random=SeededRandom(1)).fit(X, Y)
+    return dpf.LinearRegression([(0, 1)], (0, 1), epsilon=1.0, random=SeededRandom(1)).fit(X, Y)
 
 
 def oracle() -> dpf.StatisticalQueryOracle:

@@ -112,17 +112,29 @@ STRANGE = (
 )
 
 
-def with_strange(rows, strange):
-    """Yield rows with something strange as the last number, and as a whole row that is not the first."""
+def with_strange(rows, strange, *, first):
+    """Yield rows with something strange as the last number, and as the last row, or the ``first`` too."""
     if isinstance(rows[-1], list):
-        for last in with_strange(rows[-1], strange):
+        for last in with_strange(rows[-1], strange, first=first):
             yield [*rows[:-1], last]
         if len(rows) > 1:
             yield [*rows[:-1], strange]
+        if first:
+            yield [strange, *rows[1:]]
     else:
         yield [*rows[:-1], strange]
         if len(rows) > 1:
             yield [strange, *rows[1:]]
+
+
+def is_declared(call, name):
+    """Return whether another argument says how long each row is; of these alone the first row says it."""
+    return not (call.name in ("games-select_outcome", "games-vcg_payments") and "outcomes" not in call.given())
+
+
+def plain_rows(call, name):
+    rows = np.asarray(call.given()[name]).tolist()
+    return rows if isinstance(rows, list) else [rows]
 
 
 def test_private_lists_are_found():
@@ -139,25 +151,62 @@ def test_private_lists_are_found():
 @EACH
 @pytest.mark.parametrize("container", [list, tuple])
 def test_no_element_of_a_list_is_refused(call, name, container):
-    plain = np.asarray(call.given()[name]).tolist()
-    if not isinstance(plain, list):
-        plain = [plain]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for strange in STRANGE:
-            for rows in with_strange(plain, strange):
+            for rows in with_strange(plain_rows(call, name), strange, first=is_declared(call, name)):
                 call(**{name: container(rows)})
 
 
+@EACH
+@pytest.mark.parametrize("odd", [None, [], [0.5], [0.5] * 17])
+def test_a_declared_width_needs_no_row(call, name, odd):
+    """None of the rows is one, or none is as long as declared: they are missing, as each of them is beside others."""
+    rows = plain_rows(call, name)
+    if isinstance(rows[0], list) and is_declared(call, name):
+        call(**{name: [odd] * len(rows)})
+
+
 @pytest.mark.parametrize(
-    ("name", "given"),
-    [("RandomizedWeightedMajority.run", "losses"), ("LinearLearner.learn", "examples")],
+    "call", [call for call in every_call() if any(call is other for other, _ in GIVEN)], ids=lambda call: call.name
 )
-def test_a_declared_width_needs_no_row(name, given):
-    """None of the rows is one: they are of missing numbers, as each of them is beside others."""
-    call = next(call for call in every_call() if call.name == name)
-    rows = call.given()[given]
-    call(**{given: [None] * len(rows)})
+def test_nobody_is_answered_as_one_person_is(call):
+    """Nobody and one person are neighbours: lists of both are taken, or refused, where a number is declared."""
+    names = [name for other, name in GIVEN if other is call]
+    outcomes = set()
+    for people in (0, 1):
+        given = {}
+        for name in names:
+            rows = plain_rows(call, name)
+            across = f"{call.name}.{name}" == "learning-select_concept.predictions"  # a row for each concept
+            given[name] = [row[:people] for row in rows] if across else rows[:people]
+        try:
+            call(**given)
+        except DpfastError:
+            outcomes.add("refused")
+        else:
+            outcomes.add("taken")
+    assert len(outcomes) == (1 if all(is_declared(call, name) for name in names) else 2)
+
+
+@pytest.mark.parametrize("rows", [[[0.1], [0.2, 0.3]], [[0.2, 0.3], [0.1]], [[0.1]], []])
+def test_the_first_row_decides_nothing_where_a_width_is_declared(rows):
+    """A row of another length counts as none, whichever it is."""
+    missing = [row if len(row) == 2 else [None, None] for row in rows]
+    assert dpf.two_outcome_vote(rows, epsilon=1.0) in (0, 1)
+    assert dpf.select_outcome(rows, epsilon=1.0, outcomes=2) in (0, 1)
+    paid = dpf.vcg_payments(rows, 1.0, outcomes=2)
+    assert paid.tolist() == dpf.vcg_payments(np.array(missing, float).reshape(-1, 2), 1.0).tolist()
+    target = [0.5] * len(rows)
+    model = dpf.LinearRegression([(0, 1), (0, 1)], (0, 1), epsilon=1.0).fit(rows, target)
+    assert model.coef_.shape == (2,)
+    predicted = model.predict(rows)
+    assert np.isnan(predicted).tolist() == [len(row) != 2 for row in rows]
+    assert np.isnan(model.score(rows, target))
+    experts = dpf.RandomizedWeightedMajority(2, 3, eta=0.1)
+    assert len(experts.run(rows)) == len(rows)
+    if rows:
+        assert dpf.LinearLearner(2, len(rows), epsilon=1.0).learn(rows).shape == (2,)
 
 
 @EACH

@@ -63,7 +63,7 @@ def blocks(rows, size, columns=None):
 def release_count(rows, size, **given):
     data, keys = blocks(rows, size)
     return (
-        dpf.release(data, "k", keys=keys, n=dpf.count(), ledger=ledger(), **{"privacy_unit": "row", **given})
+        dpf.release(data, "k", keys=keys, n=dpf.count(), ledger=ledger(), privacy_unit="row", **given)
         .frame["n"]
         .to_numpy()
     )
@@ -76,9 +76,9 @@ def release_sum_and_mean(value, size):
         more = pl.DataFrame({"k": np.arange(size), "x": np.full(size, value)})
         data = pl.concat([data, more.cast(data.schema)])
     asked = {"s": dpf.sum("x", bounds=(0, 10)), "m": dpf.mean("x", bounds=(0, 10))}
-    return dpf.release(
-        data, "k", keys=keys, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}
-    ).frame.select("s", "m")
+    return dpf.release(data, "k", keys=keys, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select(
+        "s", "m"
+    )
 
 
 def release_keys(rows):
@@ -91,7 +91,7 @@ def release_keys(rows):
 def release_quantile_and_mode(values):
     data = pl.DataFrame({"x": values})
     asked = {"q": dpf.quantile("x", 0.5, bounds=(0, 8), grid=1), "m": dpf.mode("x", candidates=[0, 1, 2])}
-    return dpf.release(data, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}).frame.select("q", "m")
+    return dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select("q", "m")
 
 
 def release_spreads(values):
@@ -102,9 +102,7 @@ def release_spreads(values):
         "p": dpf.proportion("x", above=5),
         "d": dpf.units(),
     }
-    return dpf.release(data, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}).frame.select(
-        "v", "c", "p", "d"
-    )
+    return dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select("v", "c", "p", "d")
 
 
 def release_distributions(values):
@@ -115,7 +113,7 @@ def release_distributions(values):
         "n": dpf.count_distinct("x"),
         "t": dpf.top_k("x", 2, candidates=[0, 1, 6]),
     }
-    frame = dpf.release(data, epsilon=1.0, ledger=ledger(), **{"privacy_unit": "row", **asked}).frame
+    frame = dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame
     return [float(figure) for name in "hct" for figure in frame[name][0]] + frame["n"].to_list()
 
 

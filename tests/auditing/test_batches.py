@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpfast as dpf
+from dpfast.errors import ParameterError
 
 SIZE = 400
 
@@ -57,7 +58,7 @@ def test_one_output_of_another_form_is_no_false_alarm(name, place):
     def mechanism(x, n):
         rows = [usual] * n
         if x and n > 1:
-            rows[place] = other
+            rows[place % n] = other
         return make(rows)
 
     for x, neighbour in ((0, 1), (1, 0)):
@@ -88,6 +89,35 @@ def test_a_batchs_type_that_depends_on_all_its_outputs_is_no_false_alarm():
     # False-failure rate: 20 times 1e-12.
     for _ in range(20):
         assert dpf.audit(mechanism, 0, 1, 0.5, samples=400, batched=True, confidence=1 - 1e-12).passed
+
+
+def test_a_mechanism_that_takes_no_batch_of_one_is_refused_where_forms_differ():
+    def mechanism(x, n):
+        if n == 1:
+            raise ValueError("too few")
+        return np.zeros(n, np.float32 if x else np.float64)
+
+    with pytest.raises(ParameterError, match="one that raised ValueError for n = 1, where batches differ") as caught:
+        dpf.audit(mechanism, 0, 1, 1.0, samples=SIZE, batched=True)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ParameterError, match="returned 2 outputs where 1 was asked for"):
+        dpf.audit(lambda x, n: np.zeros(max(n, 2), [int, float][x]), 0, 1, 1.0, samples=SIZE, batched=True)
+    # They are not asked for where there is one form.
+    assert dpf.audit(lambda x, n: mechanism(0, n), 0, 1, 1.0, samples=SIZE, batched=True).passed
+
+
+def test_what_is_told_is_found_though_each_batch_has_another_form():
+    """The last of each batch that measures makes floats of all: batches of one are compared, and show the input."""
+    calls = []
+
+    def mechanism(x, n):
+        calls.append(n)
+        return np.array([x] * (n - 1) + [0.5 if len(calls) % 2 == 0 and n > 1 else x])
+
+    found = dpf.audit(mechanism, 0, 1, 1.0, samples=SIZE, batched=True)
+    assert (found.passed, found.happened_elsewhere) == (False, 0)
+    assert "of a batch of one" in found.event
+    assert calls == [SIZE // 2] * 4 + [1] * 2 * SIZE
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None])

@@ -200,14 +200,19 @@ def test_what_tells_inputs_apart_is_found_in_batches(name):
 
 def test_what_does_not_fit_is_in_no_event_and_changes_none():
     """Columns are made of the outputs that teach and choose: strange ones among those that measure change nothing."""
+
+    def batches(rows):
+        made = [iter(one) for one in rows]
+        return lambda x, n: [next(made[x]) for _ in range(n)]
+
     for strange in (None, "a", 2**70, 0.5, [1], math.nan):
         outputs = [[number % 7 for number in range(400)] for _ in range(2)]
-        plain = dpf.audit(lambda x, n, made=outputs: made[x], 0, 1, 0.0, samples=400, batched=True)
+        plain = dpf.audit(batches(outputs), 0, 1, 0.0, samples=400, batched=True)
         outputs[0][300] = outputs[1][399] = strange
-        beside = dpf.audit(lambda x, n, made=outputs: made[x], 0, 1, 0.0, samples=400, batched=True)
+        beside = dpf.audit(batches(outputs), 0, 1, 0.0, samples=400, batched=True)
         assert beside.event == plain.event
         for frame in (pl.Series(outputs[0], strict=False),) if strange is None else ():
-            assert dpf.audit(lambda x, n, made=frame: made, 0, 1, 0.0, samples=400, batched=True).passed
+            assert dpf.audit(lambda x, n, made=frame: made[:n], 0, 1, 0.0, samples=400, batched=True).passed
 
 
 def test_equal_hashes_are_not_met_by_numbers_nearby():
@@ -230,7 +235,7 @@ def test_a_mechanism_may_return_the_same_object_every_time():
         # Were only the last of them seen, two sides that differ would be refuted, three times of four.
         for _ in range(8):
             assert dpf.audit(refilled, 0, 1, 0.2, samples=200, confidence=1 - 1e-12).passed
-    buffer = np.zeros(100)
+    buffer = np.zeros(50)
 
     def overwritten(x, n):
         buffer[:] = x
@@ -278,7 +283,7 @@ def test_what_cannot_be_audited_is_refused():
     with pytest.raises(ParameterError, match="one that raised ZeroDivisionError"):
         dpf.audit(lambda x, n: 1 // 0, 0, 1, 1.0, samples=100, batched=True)
     for returned, shown in ((np.zeros(5), "5 outputs"), (7, "a int"), ("a" * 100, "a str"), (np.array(1), "a ndarray")):
-        with pytest.raises(ParameterError, match=f"returned {shown} where 100 were asked for"):
+        with pytest.raises(ParameterError, match=f"returned {shown} where 50 were asked for"):
             dpf.audit(lambda x, n, returned=returned: returned, 0, 1, 1.0, samples=100, batched=True)
     with pytest.raises(MemoryError):
         dpf.audit(out_of_memory, 0, 1, 1.0, samples=100)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.errors import ParameterError
 from dpfast.games.welfare import UTILITY_UNITS, added_utilities
 from dpfast.testing import SeededRandom
 
@@ -125,3 +126,13 @@ def test_costs_of_information():
     assert dpf.theory.outcome_costs([[1, 0], [1, 0]]).tolist() == [0, 0]
     response = [[0.75, 0.25], [0.25, 0.75]]
     assert dpf.theory.outcome_costs(response).max() == pytest.approx(math.log(3))
+
+
+@pytest.mark.parametrize("rows", [[], [[]], [[], []]])
+def test_without_rows_somebody_says_how_many_outcomes_there_are(rows):
+    with pytest.raises(ParameterError, match="utilities must be a row for each agent"):
+        dpf.select_outcome(rows, epsilon=1.0)
+    with pytest.raises(ParameterError, match="utilities must be a row for each agent"):
+        dpf.vcg_payments(rows, 1.0)
+    assert dpf.select_outcome(rows, epsilon=1.0, outcomes=2) in (0, 1)
+    assert dpf.vcg_payments(rows, 1.0, outcomes=2).tolist() == [0.0] * len(rows)

@@ -91,6 +91,10 @@ def test_edges():
     assert dpf.select_concept(np.full((2, 4), np.nan), unknown, epsilon=1.0, random=SeededRandom(1)) in (0, 1)
     with pytest.raises(ParameterError, match="as labels are"):
         dpf.select_concept(np.array([["1"]]), np.array([1]), epsilon=0.1, ledger=ledger)
+    # Arrays say of themselves how long they are, and lists of concepts how many there are.
+    for predictions, count in ((np.zeros((2, 3)), 17), (np.zeros((2, 17)), 3), (np.zeros((0, 3)), 3), ([], 3)):
+        with pytest.raises(ParameterError, match="predictions must be a row for each concept, as long as labels"):
+            dpf.select_concept(predictions, np.zeros(count), epsilon=0.1, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
     # Of lists no error says what they hold: what is no label is never right.
     mixed = [["1", None, 2.0], [1, object(), "2"]]

@@ -328,7 +328,8 @@ def test_what_it_says_and_refuses():
     assert np.isnan(model.predict([[np.nan], [1.0]])).tolist() == [True, False]
     assert np.isnan(model.score([[1.0]], [1.0]))
     with pytest.raises(ParameterError, match="2 features"):
-        model.predict([[0.5, 1.0]])
+        model.predict(np.array([[0.5, 1.0]]))
+    assert np.isnan(model.predict([[0.5, 1.0], [0.5]])).tolist() == [True, False]
 
 
 class TestScikitLearn:

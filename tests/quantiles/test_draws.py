@@ -77,7 +77,11 @@ def calibrated(tree, epsilon=Fraction(1)):
 @pytest.mark.parametrize("quantiles", TREES.values(), ids=TREES)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 20), Fraction(2), Fraction(300)])
 def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles, epsilon, seed):
-    """Soundness rules 4, 5 and 8: the same words give the same points where every node goes to ball arithmetic."""
+    """Soundness rules 4, 5 and 8: the same words give the same points where every node goes to ball arithmetic.
+
+    A node of B blocks is in doubt with a probability below 2 B (4000 + 2 B) 2**-53, here below 2**-27; two of 60 nodes
+    are with one below 1e-13.
+    """
     generator = np.random.default_rng(seed)
     lists = shapes(generator, points)
     dtype = np.int32 if points < 2**31 else np.int64
@@ -88,7 +92,8 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
         arguments = (points, calibrated(tree, epsilon), SeededRandom(seed))
         drawn.append(draw_quantiles(data, *arguments, refine_all=refine_all))
         if not refine_all:
-            assert len(refined) == 0, "beyond the odds: a node is in doubt with a probability of about 2**-30"
+            assert len(refined) <= 1
+            refined.clear()
     assert np.array_equal(*drawn)
     assert len(refined) == len(lists) * len(quantiles)
     assert drawn[0].min() >= 1
@@ -99,7 +104,10 @@ def test_fast_and_exact_paths_agree_sample_by_sample(refined, points, quantiles,
 @pytest.mark.parametrize("quantiles", TREES.values(), ids=TREES)
 @pytest.mark.parametrize("spread", [2, 10**3, 2**40])
 def test_narrow_values_in_wide_bounds(refined, quantiles, spread, seed):
-    """20,000 values in few of the first buckets, which are divided again: the same points as in ball arithmetic."""
+    """20,000 values in few of the first buckets, which are divided again: the same points as in ball arithmetic.
+
+    Two of five nodes are in doubt with a probability below 1e-14: see above.
+    """
     generator, points = np.random.default_rng(seed), 2**60 + 5
     values = points // 3 + np.rint(generator.normal(0, spread, 20_000)).astype(np.int64)
     values[:3] = 1, points, points // 3 + 2**50
@@ -108,7 +116,7 @@ def test_narrow_values_in_wide_bounds(refined, quantiles, spread, seed):
         data = grouped([values], np.int64)
         drawn.append(draw_quantiles(data, points, calibrated(tree), SeededRandom(seed), refine_all=refine_all))
         if not refine_all:
-            assert len(refined) == 0
+            assert len(refined) <= 1
     assert np.array_equal(*drawn)
 
 

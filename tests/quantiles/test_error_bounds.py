@@ -52,7 +52,10 @@ def test_taylor_coefficients_are_the_nearest_floats():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 def test_doubt_is_rare(monkeypatch, epsilon, seed):
-    """Of 60,000 nodes with wide and narrow grids none is left in doubt: the bound is about 2**-32 a node."""
+    """Of 60,000 nodes with wide and narrow grids hardly one is left in doubt: the bound is about 2**-32 a node.
+
+    Two are with a probability of 1e-10, and one with one of 1.4e-5.
+    """
     seen = []
     exact = quantile_nodes.exact_draw
     monkeypatch.setattr(quantile_nodes, "exact_draw", lambda *given: seen.append(1) or exact(*given))
@@ -68,4 +71,4 @@ def test_doubt_is_rare(monkeypatch, epsilon, seed):
             group_count=10_000,
             grid=grid,
         )
-    assert not seen
+    assert len(seen) <= 1

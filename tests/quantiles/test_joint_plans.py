@@ -27,11 +27,18 @@ def deciles(**arguments):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_route_draws_near_the_exact_quantiles(route):
-    """At a large epsilon drawn points are near the quantiles in every group, nulls left out."""
+    """At a large epsilon drawn points are near the quantiles in every group, nulls left out.
+
+    Each query has epsilon 30: a noisy number of rows of scale .267, and ranks that stray by r in all with a weight of
+    exp(-13 r). A ninth decile is 6.3 ranks off if that number is 7 off, which a group's is with probability 8e-12; with
+    all other ways, in 8 groups, below 1e-9.
+    """
     casts, arguments, by = ROUTES[route]
     data = flights().cast(casts)
     unit = arguments.get("max_rows_per_group", 1) * arguments.get("max_groups", 1)
-    plan = dpf.plan(data, by, **{"privacy_unit": "row", **QUERIES, **arguments}, epsilon=60.0 * unit)
+    # Keys that are selected have a third of it.
+    epsilon = (90.0 if "delta" in arguments else 60.0) * unit
+    plan = dpf.plan(data, by, **{"privacy_unit": "row", **QUERIES, **arguments}, epsilon=epsilon)
     frame = plan.to_frame()
     assert frame["kernel"].to_list() == ["joint quantiles"] * 2
     released = plan.run(dpf.Ledger(epsilon=1e6, delta=0.5)).frame
