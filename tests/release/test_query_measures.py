@@ -41,6 +41,8 @@ def rows_of(measure):
     """Return everything that a row can contribute."""
     if measure.kind == "matches":
         return (-1, 1)
+    if measure.kind == "passes":
+        return (0, 1)
     if measure.kind == "product":
         one, other = measure.factors
         pairs = product(range(one.extremes[0], one.extremes[1] + 1), range(other.extremes[0], other.extremes[1] + 1))
