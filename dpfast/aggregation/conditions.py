@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from dpfast.aggregation.filtering import ask, native_filter
+from dpfast.columns.comparable import comparable
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
 from dpfast.queries import Measure
@@ -78,12 +79,17 @@ def native_bins(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     """
     column = pl.col(str(measure.column))
     if dtype == pl.Null:
-        return pl.lit(0, pl.Int64)
+        return column.is_not_null().cast(pl.Int64)
     if dtype == pl.Boolean:
         column, dtype = column.cast(pl.UInt8), pl.UInt8()
+    if measure.ticks:
+        # Edges of 128 bits hold every decimal, and stand for the ends where there is none.
+        whole = column.to_physical().cast(pl.Int128)
+        number = pl.lit(pl.Series(measure.edges, dtype=pl.Int128)).search_sorted(whole, side="right").cast(pl.Int64)
+        return pl.when((number < len(measure.edges)) & whole.is_not_null()).then(number).otherwise(pl.lit(0, pl.Int64))
     if not (dtype.is_integer() or dtype.is_float()):
         raise ColumnError(
-            f"cannot bin the column {measure.column!r} of dtype {dtype_name(dtype)}; bins need integers or floats"
+            f"cannot bin the column {measure.column!r} of dtype {dtype_name(dtype)}; bins need numbers, dates or times"
         )
     # The last bin holds infinity too where nothing else ends it.
     values = column.cast(pl.Float64).fill_nan(None).clip(upper_bound=sys.float_info.max)
@@ -105,13 +111,13 @@ def native_codes(measure: Measure, dtype: pl.DataType) -> pl.Expr:
     if isinstance(dtype, (pl.Categorical, pl.Enum)):
         # The numbers of categories depend on the order in which they come.
         column, dtype = column.cast(pl.String), pl.String()
-    number = (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)) or dtype.is_float()
-    if not (number or dtype.is_temporal() or dtype in (pl.String, pl.Boolean, pl.Null)):
+    if not (dtype.is_float() or dtype == pl.Null or comparable(dtype)):
         raise ColumnError(
             f"cannot tell the values of the column {measure.column!r} of dtype {dtype_name(dtype)} apart; cast it to "
             "Int64, Float64 or String first"
         )
     if dtype == pl.Null:
-        return pl.lit(0, pl.Int64)
+        # A literal would have one row where the data have none or many.
+        return column.is_not_null().cast(pl.Int64)
     code = (column.hash(seed=0) // 4).cast(pl.Int64) + 1
     return pl.when(is_present(column, dtype)).then(code).otherwise(pl.lit(0, pl.Int64))

@@ -19,16 +19,27 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
 from dpfast.aggregation.conditions import are_present, is_present, native_bins, native_codes, native_matches, range_of
 from dpfast.aggregation.sources import missing_column, refuse_pattern
+from dpfast.columns.comparable import as_read, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.grouping.counting import clip_integers, find_bins, find_values, number_floats, round_floats
+from dpfast.kernels.grouping.counting import (
+    clip_integers,
+    find_bins,
+    find_values,
+    number_floats,
+    round_floats,
+    round_integers,
+    scale_integers,
+)
 from dpfast.queries import Measure
 
 __all__ = ["ROWS", "Contribution", "plan_contributions"]
 
 _SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 _FAR = 2**62
+_FARTHEST = 2.0**126
+_MOST_SHIFT = 62
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
 
 
@@ -74,7 +85,7 @@ class Contribution:
         elif self.edges is not None:
             self._fill_by_edges(block, column, out)
         elif self.way == "integers":
-            clip_integers(block.integers(column), block.validity(column), *limits, out)
+            _fill_integers(block.integers(column), block.validity(column), measure.step_exponent, *limits, out)
         elif self.way == "present":
             find_values(block.floats(column), block.validity(column), out)
         elif self.way == "floats":
@@ -146,7 +157,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return Contribution(measure, is_present(column, dtype).cast(pl.Int64), column, "present")
     if measure.kind == "bins":
         native = native_bins(measure, dtype)
-        if dtype == pl.Null:
+        if dtype == pl.Null or is_wide(dtype) or measure.ticks:
             return _ready(measure, native)
         return Contribution(measure, native, column, "bins", edges=np.array(measure.edges))
     if measure.kind == "distinct":
@@ -156,7 +167,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
         if coder is None:
             return _ready(measure, native)
-        return Contribution(measure, native, fitted, "choices", coder)
+        return Contribution(measure, native, as_read(fitted, candidates.dtype), "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
     if dtype == pl.Null:
@@ -167,16 +178,35 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return Contribution(measure, _number_floats(column, measure), column, "numbers")
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
-    if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+    if not dtype.is_integer() and not isinstance(dtype, (pl.Decimal, pl.Date, pl.Datetime, pl.Duration, pl.Time)):
         verb = "sum" if measure.kind == "sum" else "draw quantiles of"
         raise ColumnError(
             f"cannot {verb} the column {measure.column!r} of dtype {dtype_name(dtype)}; cast it to Float64 or Int64 "
             "first"
         )
-    native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
-    if measure.step_exponent == 0 and dtype != pl.UInt64:
-        return Contribution(measure, native, column, "integers")
+    if is_wide(dtype):
+        largest = max(abs(measure.lower), abs(measure.upper)) * 2.0**measure.step_exponent
+        if largest >= _FAR:
+            # Of integers beyond 128 bits there are none; what float64 rounds is far finer than these steps.
+            far = largest >= _FARTHEST and dtype.is_integer()
+            native = _sum_floats(column, measure) if far else _sum_wide(column, measure, dtype)
+            return _ready(measure, native)
+    native = _sum_integers(narrowed(column, dtype).to_physical(), measure, unsigned=dtype == pl.UInt64)
+    if measure.step_exponent <= _MOST_SHIFT and dtype != pl.UInt64:
+        return Contribution(measure, native, as_read(column, dtype), "integers")
     return _ready(measure, native)
+
+
+def _fill_integers(
+    values: np.ndarray, valid: np.ndarray, exponent: int, lower: int, upper: int, centre: int, out: np.ndarray
+) -> None:
+    """Write the contributions of int64 values."""
+    if exponent == 0:
+        clip_integers(values, valid, lower, upper, centre, out)
+    elif exponent > 0:
+        round_integers(values, valid, np.int64(exponent), lower, upper, centre, out)
+    else:
+        scale_integers(values, valid, np.int64(min(-exponent, _MOST_SHIFT)), lower, upper, centre, out)
 
 
 def _matches(measure: Measure, schema: pl.Schema) -> Contribution:
@@ -283,3 +313,18 @@ def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Ex
     up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
     # Clipped before the rounding, since (2**64 - 1) / 2 rounds to 2**63, which Int64 lacks.
     return _clipped(floor.cast(pl.Int64).clip(upper_bound=_FAR) + up.cast(pl.Int64), measure)
+
+
+def _sum_wide(column: pl.Expr, measure: Measure, dtype: pl.DataType) -> pl.Expr:
+    """Return the contribution of integers of 128 bits, between bounds that int64 does not hold: steps are above 1."""
+    x = column.to_physical() if isinstance(dtype, pl.Decimal) else column
+    if dtype == pl.UInt128:
+        x = x.clip(upper_bound=pl.lit(2**127 - 1, pl.UInt128)).cast(pl.Int128)
+    step = 1 << measure.step_exponent
+    # What is far beyond the bounds is taken for a step beyond, which its rounding cannot make too large.
+    x = x.clip(pl.lit((measure.lower - 1) * step, pl.Int128), pl.lit((measure.upper + 1) * step, pl.Int128))
+    floor = x // pl.lit(step, pl.Int128)
+    rest = x - floor * pl.lit(step, pl.Int128)
+    tie = pl.lit(step >> 1, pl.Int128)
+    up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
+    return _clipped(floor.cast(pl.Int64) + up.cast(pl.Int64), measure)

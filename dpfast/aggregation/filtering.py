@@ -11,7 +11,7 @@ import datetime
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +25,7 @@ import polars as pl
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
+from dpfast.rows.durations import read_duration
 from dpfast.rows.filters import Comparison, Every, Filter, Missing, Not, OneOf, Some, Test
 
 __all__ = ["Asked", "ask", "check_filter", "native_filter"]
@@ -264,7 +265,7 @@ def _held_by(name: str, dtype: pl.DataType, asker: str) -> _Held:
         pl.Binary: ("bytes", "b'AA'"),
         pl.Date: ("a date", "'2024-02-29'"),
         pl.Time: ("a time", "'12:00'"),
-        pl.Duration: ("a timedelta", "timedelta(hours=1)"),
+        pl.Duration: ("a timedelta", "'1h30m'"),
         pl.Null: ("anything", "1"),
     }
     if type(dtype) not in known:
@@ -323,11 +324,11 @@ def _near_floats(value: Any, dtype: pl.DataType) -> tuple[float, float]:
 
 def _ticks(value: Any, dtype: pl.DataType) -> Fraction | None:
     """Return a date or time as a number of what Polars holds it as; None if it is of another kind."""
-    if isinstance(dtype, pl.Duration):
-        if not isinstance(value, datetime.timedelta):
-            return None
-        return Fraction(value // _MICROSECOND * _A_SECOND[dtype.time_unit], 10**6)
     moment = _parsed(value, dtype) if isinstance(value, str) else value
+    if isinstance(dtype, pl.Duration):
+        if not isinstance(moment, datetime.timedelta):
+            return None
+        return Fraction(moment // _MICROSECOND * _A_SECOND[dtype.time_unit], 10**6)
     if dtype == pl.Date:
         plain = type(moment) is datetime.date
         return Fraction(moment.toordinal() - _EPOCH.toordinal()) if plain else None
@@ -346,17 +347,15 @@ def _ticks(value: Any, dtype: pl.DataType) -> Fraction | None:
 
 
 def _parsed(text: str, dtype: pl.DataType) -> Any:
-    """Return what a text says in ISO's form, or None."""
-    kinds: tuple[Any, ...] = (datetime.datetime,)
-    if dtype == pl.Date:
-        kinds = (datetime.date,)
-    elif dtype == pl.Time:
-        kinds = (datetime.time,)
+    """Return what a text says in ISO's form, or of durations as in ``1h30m``; None for nothing."""
+    read: Callable[[str], Any] = datetime.datetime.fromisoformat
+    if isinstance(dtype, pl.Duration):
+        read = read_duration
+    elif dtype in (pl.Date, pl.Time):
+        read = (datetime.date if dtype == pl.Date else datetime.time).fromisoformat
     if _TOO_FINE.search(text):
         return None
-    for kind in kinds:
-        try:
-            return kind.fromisoformat(text)
-        except ValueError:
-            continue
-    return None
+    try:
+        return read(text)
+    except ValueError:
+        return None

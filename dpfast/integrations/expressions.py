@@ -8,8 +8,9 @@ from typing import Annotated
 import polars as pl
 
 from dpfast import queries
+from dpfast.columns.bounds import AddedBounds, NumberBounds, OrderedBounds
 from dpfast.columns.candidates import Candidates
-from dpfast.columns.grid import Bounds, Grid
+from dpfast.columns.grid import Grid
 from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
 from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
@@ -83,7 +84,7 @@ class Expressions:
         """
         return queries.count(self._column())
 
-    def sum(self, *, bounds: Bounds) -> Query:
+    def sum(self, *, bounds: AddedBounds) -> Query:
         """Return `dpfast.sum` of the column, which has the parameter's documentation.
 
         Examples
@@ -94,7 +95,7 @@ class Expressions:
         """
         return queries.sum(self._column(), bounds=bounds)
 
-    def mean(self, *, bounds: Bounds) -> Query:
+    def mean(self, *, bounds: OrderedBounds) -> Query:
         """Return `dpfast.mean` of the column, which has the parameter's documentation.
 
         Examples
@@ -126,7 +127,7 @@ class Expressions:
         tests = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal}
         return queries.proportion(self._column(), **tests, among=among)
 
-    def variance(self, *, bounds: Bounds) -> Query:
+    def variance(self, *, bounds: NumberBounds) -> Query:
         """Return `dpfast.variance` of the column, which has the parameter's documentation.
 
         Examples
@@ -137,7 +138,7 @@ class Expressions:
         """
         return queries.variance(self._column(), bounds=bounds)
 
-    def std(self, *, bounds: Bounds) -> Query:
+    def std(self, *, bounds: OrderedBounds) -> Query:
         """Return `dpfast.std` of the column, which has the parameter's documentation.
 
         Examples
@@ -148,7 +149,7 @@ class Expressions:
         """
         return queries.std(self._column(), bounds=bounds)
 
-    def covariance(self, other: Name, *, bounds: Bounds, other_bounds: Bounds) -> CovarianceQuery:
+    def covariance(self, other: Name, *, bounds: NumberBounds, other_bounds: NumberBounds) -> CovarianceQuery:
         """Return `dpfast.covariance` of the column and another one, by its name; it has the parameters' documentation.
 
         Examples
@@ -159,7 +160,7 @@ class Expressions:
         """
         return queries.covariance(self._column(), other, bounds=bounds, other_bounds=other_bounds)
 
-    def minimum(self, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
+    def minimum(self, *, bounds: OrderedBounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.minimum` of the column, a low quantile; it has the parameters' documentation.
 
         Examples
@@ -170,7 +171,7 @@ class Expressions:
         """
         return queries.minimum(self._column(), bounds=bounds, q=q, grid=grid)
 
-    def maximum(self, *, bounds: Bounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
+    def maximum(self, *, bounds: OrderedBounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.maximum` of the column, a high quantile; it has the parameters' documentation.
 
         Examples
@@ -203,7 +204,7 @@ class Expressions:
         """
         return queries.cdf(self._column(), edges)
 
-    def quantile(self, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
+    def quantile(self, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.quantile` of the column, which has the parameters' documentation.
 
         Examples

@@ -1,8 +1,8 @@
 """What a user may ask of rows, and what rows are measured by to answer it, with exact sensitivities."""
 
+from dpfast.columns.edges import Edges
 from dpfast.queries.basic import (
     Bins,
-    Edges,
     Highest,
     Lowest,
     ModeQuery,

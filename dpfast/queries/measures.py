@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
-from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
+from dpfast.columns.grid import PublicGrid, public_grid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
 from dpfast.rows.filters import Filter
@@ -42,9 +42,10 @@ class Measure:
       ``column`` is null or NaN; ``"passes"``: 1 where ``condition`` holds, else 0;
     - ``"product"``: ``floor((a * b + 2**shift / 2) / 2**shift) - centre``, a and b what the row contributes to the two
       ``factors``, which are sums of ``step_exponent - shift`` steps together; 0 where either value is missing;
-    - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64; these numbers of a
-      group are side by side, and those of blocks of neighbouring bins beside them, as ``blocks`` says: for each level
-      how many bins make a block, the last of which may be smaller, and the whole number that its counts are times;
+    - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64, or as whole numbers
+      where ``ticks`` says so; these numbers of a group are side by side, and those of blocks of neighbouring bins
+      beside them, as ``blocks`` says: for each level how many bins make a block, the last of which may be smaller, and
+      the whole number that its counts are times;
     - ``"distinct"``: its value, of which each different one of a group adds 1; null and NaN are none;
     - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
@@ -53,7 +54,8 @@ class Measure:
     Of values, sums, products and matches, rows contribute 0 too where a column of ``given`` is null or NaN.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
-    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
+    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62. Of decimals and times
+    x is a whole number (`dpfast.columns.values`), of which one is worth ``tick`` where figures are told.
     """
 
     kind: Literal[
@@ -82,6 +84,17 @@ class Measure:
     given: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
     blocks: tuple[tuple[int, int], ...] = ((1, 1),)
+    tick: Fraction = Fraction(1)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step is worth where figures are told."""
+        return Fraction(2) ** self.step_exponent * self.tick
+
+    @property
+    def ticks(self) -> bool:
+        """Whether edges are whole numbers, of decimals' last places or of what times are held as."""
+        return self.kind == "bins" and all(isinstance(edge, int) for edge in self.edges)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,7 +172,7 @@ class Measure:
             return self._sensitivity_of_bins(unit)
         # A unit is counted once in a group, whatever rows it has there.
         groups, rows = unit.max_groups, 1 if self.kind == "units" else unit.max_rows_per_group
-        step = float(Fraction(2) ** self.step_exponent)
+        step = float(self.step)
         rows_reason = [f"{rows} rows"] * (rows > 1)
         row_reason = "1 a unit" if self.kind == "units" else f"{largest * step:g} a row"
         l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
@@ -200,24 +213,17 @@ _LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
 _FINEST_EXPONENT = -960
 
 
-def sum_measure(query: Query, *, whole: bool) -> Measure:
+def sum_measure(query: Query) -> Measure:
     """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
 
-    Parameters
-    ----------
-    query
-        A sum or mean.
-    whole
-        Whether the column holds integers; then a sum's step is at least 1.
-
+    Of whole numbers a sum's step is at least 1.
     """
-    assert query.bounds is not None
-    lower, upper = (Fraction(bound) for bound in query.bounds)
+    lower, upper = query.limits()
     centred = query.kind != "sum"
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
     exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
-    if whole and not centred:
+    if query.values.whole and not centred:
         exponent = max(exponent, 0)
     while True:
         step = Fraction(2) ** exponent
@@ -229,13 +235,15 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
         exponent += 1
     if low == high:
         raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
-    return Measure("sum", query.column, exponent, low, high, centre)
+    return Measure("sum", query.column, exponent, low, high, centre, tick=query.values.tick)
 
 
-def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
+def points_measure(query: QuantileQuery) -> Measure:
     """Return the measure of a quantile, whose points are numbered from 1."""
-    grid = public_grid(check_bounds(query.bounds), query.grid, whole=whole)
-    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
+    values = query.values
+    grid = public_grid(query.limits(), query.grid, whole=values.whole, wide=values.is_wide)
+    placed = grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings
+    return Measure("points", query.column, *placed, tick=values.tick)
 
 
 def choices_measure(query: ModeQuery) -> Measure:
@@ -276,8 +284,8 @@ def product_measure(first: Measure, second: Measure) -> Measure:
         if max(abs(least - centre), abs(largest - centre)) <= _LARGEST_CONTRIBUTION:
             break
         shift += 1
-    exponent = first.step_exponent + second.step_exponent + shift
-    return Measure("product", first.column, exponent, least, largest, centre, factors=(first, second))
+    exponent, tick = first.step_exponent + second.step_exponent + shift, first.tick * second.tick
+    return Measure("product", first.column, exponent, least, largest, centre, factors=(first, second), tick=tick)
 
 
 def bins_measure(column: str, edges: tuple[float, ...], blocks: tuple[tuple[int, int], ...] = ((1, 1),)) -> Measure:

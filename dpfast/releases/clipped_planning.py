@@ -18,7 +18,7 @@ from dpfast.releases.group_planning import check_names
 from dpfast.releases.measure_noise import noise_of
 from dpfast.releases.measurements import ROWS
 from dpfast.releases.planned_queries import exact_measures
-from dpfast.releases.query_measures import is_whole, measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
 from dpfast.rows.filters import in_short
@@ -56,7 +56,8 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
         allowed = f'"rows" with {_AUTO}'
         raise ParameterError("engine", request.engine, allowed, "or give numbers for max_groups and max_rows_per_group")
     columns = source.schema()
-    measures = {name: tuple(measures_of(query, columns)) for name, query in queries.items()}
+    queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    measures = {name: tuple(measures_of(query)) for name, query in queries.items()}
     coordinates = _coordinates(measures, {name: split.weights.get(name, Fraction(1)) for name in queries})
     assert request.privacy_unit is not None
     unit = PrivacyUnit(request.privacy_unit, max(1 if keys is None else keys.height, 1), 1, request.neighbors)
@@ -70,7 +71,7 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
         unit=unit,
         dataset=request.known_as,
         concentrated=budget.kind == "rho",
-        asked=tuple((name, query, measures[name], is_whole(query, columns)) for name, query in queries.items()),
+        asked=tuple((name, query, measures[name]) for name, query in queries.items()),
         clipping=Clipping(tuple(exact), coordinates, noise, 2 if unit.neighbors == "replace" else 1),
         charge=charge,
         split=str(split),

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.columns.edges import Edge
 from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.queries import DistributionQuery
@@ -145,7 +146,7 @@ def as_lists(values: pl.Series, width: int) -> pl.Series:
     return values.reshape((len(values) // width, width)).arr.to_list()
 
 
-def _same_list(values: Sequence[float], rows: int) -> pl.Series:
+def _same_list(values: Sequence[Edge], rows: int) -> pl.Series:
     """Return the same list for every group."""
-    dtype = pl.Int64() if all(isinstance(value, int) for value in values) else pl.Float64()
+    dtype = pl.Series(values).dtype
     return pl.Series([list(values)], dtype=pl.List(dtype)).new_from_index(0, rows)

@@ -278,8 +278,8 @@ def _stake(asked: Asked, use: Use, mechanism: Mechanism) -> Stake:
     """Return a query's stake in a measure, for the noise that is planned."""
     sensitivity = use.measured.sensitivity(asked.unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
-    step = Fraction(2) ** use.measured.step_exponent
-    return Stake(use.query, use.part, size_squared * step**2, importance_of(asked.queries[use.query], use.asked))
+    told = size_squared * use.measured.step**2
+    return Stake(use.query, use.part, told, importance_of(asked.queries[use.query], use.asked))
 
 
 def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]) -> float:

@@ -202,11 +202,11 @@ def _as_shown(keys: pl.DataFrame) -> pl.DataFrame:
 
 def _fresh(series: pl.Series) -> pl.Series:
     """Return an equal series on buffers of its own."""
-    if series.dtype != pl.String:
+    if series.dtype not in (pl.String, pl.Binary):
         return series.rechunk()
     # Arrow's older layout has one buffer of exactly the strings in it.
     array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    return pl.Series(series.name, array, dtype=pl.String)
+    return pl.Series(series.name, array, dtype=series.dtype)
 
 
 def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int64]:

@@ -59,7 +59,7 @@ ALPHA = Number(1e-12, 1, below=True, mend="write for example {name}=0.05")
 
 def _measure(part: Part) -> str:
     if isinstance(part, (DrawnQuantiles, DrawnTogether)):
-        return part.measure.grid.describe()
+        return part.measure.grid.describe(float(part.measure.tick))
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
     return explain_measure(part.measure)

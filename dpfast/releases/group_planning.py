@@ -15,7 +15,7 @@ from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import Policy, Weights
 from dpfast.releases.planned_queries import PlannedQuery, columns_of, drawn_parts, exact_measures
-from dpfast.releases.query_measures import is_whole, measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
 from dpfast.rows.filters import in_short
@@ -55,7 +55,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     source = request.open()
     columns = source.schema()
     gaussian = budget.kind == "rho" or mechanism == "gaussian"
-    measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
+    queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    measures = {name: measures_of(query, gaussian=gaussian) for name, query in queries.items()}
     where = request.read_where()
     by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     lists = not is_engine(source)
@@ -68,9 +69,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
-    answers = tuple(
-        PlannedQuery(name, query, planned[name], is_whole(query, columns)) for name, query in queries.items()
-    )
+    answers = tuple(PlannedQuery(name, query, planned[name]) for name, query in queries.items())
     blueprint = GroupBlueprint(
         aggregation=aggregation,
         unit=unit,

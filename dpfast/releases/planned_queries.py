@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
+from dpfast.columns.bounds import show_bounds
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
@@ -67,8 +68,8 @@ class _Charged:
 
     @property
     def step(self) -> float:
-        """What one step, or the distance between two points, is worth in the column's unit."""
-        return 2.0**self.measure.step_exponent
+        """What one step, or the distance between two points, is worth in the column's unit, or in seconds."""
+        return float(self.measure.step)
 
     @property
     def epsilon_units(self) -> int:
@@ -365,7 +366,6 @@ class PlannedQuery:
     name: str
     query: Query
     parts: tuple[Part, ...]
-    whole: bool
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -435,4 +435,4 @@ def describe(query: Query) -> str:
     if isinstance(query, QuantileQuery):
         listed = ", ".join(f"{query.parts[place] / PARTS:.7g}" for place in query.order)
         what = f"quantile {listed}" if len(query.parts) == 1 else f"quantiles {listed}"
-    return f"{what} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"
+    return f"{what} of {query.column}, values clipped to {show_bounds(query.bounds)}"

@@ -71,10 +71,10 @@ def plan(
     Parameters
     ----------
     data
-        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
-        columns, a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path, glob,
-        folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
-        must not change until the plan is run. The footers or headers of all files are read here: columns may come in
+        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame (its columns of ``object``
+        cannot be used), a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path,
+        glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must not change until
+        the plan is run. The footers or headers of all files are read here: columns may come in
         any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
         by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
         unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
@@ -82,9 +82,9 @@ def plan(
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
         expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
-        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`; months,
-        weekdays, hours and other parts of dates by way of `dpf.calendar`.
-        Null is a key like any other. None for one group of all rows.
+        The grouping columns: strings, bytes, categoricals, integers, decimals, Booleans, dates, datetimes, times and
+        durations; floats by way of `dpf.bins`; months, weekdays, hours and other parts of dates by way of
+        `dpf.calendar`. Null is a key like any other. None for one group of all rows.
     epsilon, delta
         The budget of the whole release; delta is needed to select keys and for Gaussian noise.
     rho
@@ -156,7 +156,10 @@ def plan(
         `dpf.count`, `dpf.units`, `dpf.sum`, `dpf.mean`, `dpf.proportion`, `dpf.variance`, `dpf.std`, `dpf.covariance`,
         `dpf.histogram`, `dpf.cdf`, `dpf.quantile`, `dpf.minimum`, `dpf.maximum`, `dpf.mode`, `dpf.top_k` and
         `dpf.count_distinct` by the name that they get in the release; the names of the other parameters are taken. A
-        sum of integers is Int64 as long as the bounds stay below 2**24, and Float64 beyond, like every other sum.
+        sum of integers is Int64 as long as the bounds stay below 2**24, and Float64 beyond, like every other sum of
+        numbers; one of decimals is a decimal, and one of durations a duration. What a sum or mean is made of is rounded
+        to steps, of which the bounds have 2**23 to 2**24: of a decimal's last places, or of the units of times, a power
+        of two.
 
     Returns
     -------

@@ -329,10 +329,10 @@ def column(name: Annotated[str, NAME]) -> Column:
     Notes
     -----
     The values are of the column's kind: a number beside numbers, and so on; they may be written as text where a column
-    holds dates, datetimes or times: ``"2024-02-29"``, ``"2024-02-29T12:00"``. A date stands for its midnight beside
-    datetimes. Beside a column with a time zone a datetime has one too. Numbers are compared exactly; beside floats they
-    are the nearest number of the column's type, beside decimals as they are written. Strings and categories are
-    compared letter by letter, by Unicode's numbers.
+    holds dates, datetimes, times or durations: ``"2024-02-29T12:00"``, ``"06:00"``, ``"1h30m"``. A date stands for its
+    midnight beside datetimes. Beside a column with a time zone a datetime has one too. Numbers are compared exactly;
+    beside floats they are the nearest number of the column's type, beside decimals as they are written. Strings and
+    categories are compared letter by letter, by Unicode's numbers.
 
     Examples
     --------

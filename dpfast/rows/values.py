@@ -14,6 +14,7 @@ import numpy as np
 
 from dpfast.arguments import Real, Special, Text, is_real
 from dpfast.errors import ParameterError
+from dpfast.rows.durations import shown_duration
 
 __all__ = ["NAME", "Compared", "OptionalCompared", "Value", "read_value", "shown_name", "shown_value"]
 
@@ -84,4 +85,4 @@ def shown_value(value: Value) -> str:
         return str(value)
     if isinstance(value, (datetime.date, datetime.time)):
         return repr(value.isoformat())
-    return repr(value)
+    return repr(shown_duration(value) if isinstance(value, datetime.timedelta) else value)

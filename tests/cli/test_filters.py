@@ -66,7 +66,7 @@ def test_what_is_written_is_read(text, where):
 def test_every_filter_is_read_as_it_is_shown():
     """What explanations and ledgers say can be written again."""
     source = random.Random(3)
-    names = [name for name in COLUMNS if name not in ("lasts", "d", "i128", "i8", "f64", "f32", "u64", "i64")]
+    names = [name for name in COLUMNS if name not in ("d", "i128", "i8", "f64", "f32", "u64", "i64")]
     for _ in range(300):
         where = random_filter(source, (*names, "i64"))
         if any(word in str(where) for word in ("inf", "nan")):

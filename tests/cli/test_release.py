@@ -15,6 +15,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
+from dpfast.cli.output import write_frame
 
 from .conftest import ASKED, BOUNDS, RARE, SCHEMA, one_line
 
@@ -255,6 +256,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 import dpfast.releases.planning
 from dpfast.aggregation.exact import Aggregation
+from dpfast.cli.output import write_frame
 from dpfast.cli import main
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGINT)
@@ -297,6 +299,7 @@ def test_a_real_interrupt_from_outside(folder):
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from dpfast.aggregation.exact import Aggregation
+from dpfast.cli.output import write_frame
 from dpfast.cli import main
 Aggregation.run = lambda *_: (open("begun", "w").close(), time.sleep(1200))
 main()
@@ -330,6 +333,16 @@ def test_a_release_by_rho(folder, run):
     assert "write for example --epsilon 1.0" in result.stderr
     result = run("release", "trips.parquet", *by_rho, "--epsilon", "1", "--ledger", "rho.db", "--out", "p.parquet")
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".ndjson", ".parquet", ".arrow"])
+def test_durations_and_bytes_are_written_to_every_kind_of_file(tmp_path, suffix):
+    """What was paid for is not lost for its dtype: text has durations as in ISO 8601, bytes in hexadecimal digits."""
+    path = tmp_path / f"noisy{suffix}"
+    write_frame(pl.DataFrame({"k": [b"\xff\0"], "d": [datetime.timedelta(hours=36)]}), path)
+    if suffix in (".csv", ".json", ".ndjson"):
+        assert "ff00" in path.read_text()
+        assert "P1DT12H" in path.read_text() or "PT129600S" in path.read_text()
 
 
 SPREADS = ["--variance", "fare:0:50", "--std", "wide=fare:0:50", "--covariance", "fare:0:50:hour:0:24"]

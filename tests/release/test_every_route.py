@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import random
+from decimal import Decimal
 from typing import NamedTuple
 
 import polars as pl
@@ -36,6 +37,11 @@ ROUTES = {
     "Booleans": {"k": (pl.Boolean, [True, False])},
     "dates": {"k": (pl.Date, DAYS)},
     "moments": {"k": (pl.Datetime("us"), MOMENTS)},
+    "decimals": {"k": (pl.Decimal(38, 2), [Decimal("0.25"), Decimal(-1), Decimal("1e35")])},
+    "times of day": {"k": (pl.Time, [datetime.time(1), datetime.time(2)])},
+    "durations": {"k": (pl.Duration("ms"), [datetime.timedelta(1), datetime.timedelta(-2)])},
+    "bytes": {"k": (pl.Binary, [b"a", b"\xff\0", b"bytes of more than twelve"])},
+    "wide integers": {"k": (pl.Int128, [0, 2**100])},
     "nothing but null": {"k": (pl.Null, [None])},
     "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
     "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
@@ -49,6 +55,9 @@ QUERIES = {
     "count": {"n": dpf.count()},
     "sum": {"s": dpf.sum("i", bounds=(0, 5))},
     "mean": {"m": dpf.mean("f", bounds=(0, 5))},
+    "sum of decimals": {"money": dpf.sum("d", bounds=(0, Decimal("9.99")))},
+    "mean of moments": {"t": dpf.mean("t", bounds=tuple(MOMENTS))},
+    "quantile of moments": {"tq": dpf.quantile("t", 0.5, bounds=tuple(MOMENTS))},
     "units": {"d": dpf.units()},
     "proportions": {
         "pf": dpf.proportion("f", above=1),
@@ -115,6 +124,8 @@ def frame_of(route, data):
             "u": column(pl.Int64, range(60), null=data in ("all null", "dropped")),
             "i": column(pl.Int64, range(7)),
             "f": column(pl.Float64, [0.5, float("nan"), 3.25, float("inf")]),
+            "d": column(pl.Decimal(9, 2), [Decimal("1.25"), Decimal("9999999.99")]),
+            "t": column(pl.Datetime("us"), [*MOMENTS, datetime.datetime(9999, 12, 31)]),
             "c": column(pl.String, ["x", "y", "other"]),
         }
     )
@@ -167,7 +178,18 @@ def source_of(frame, source, folder):
 def has_source(route, source):
     """Say whether such a file can hold such keys."""
     kinds = {type(dtype) if isinstance(dtype, pl.DataType) else dtype for dtype, _ in ROUTES[route].values()}
-    not_in_csv = {pl.Enum, pl.Categorical, pl.Null, pl.Datetime, pl.Date, pl.Boolean}
+    not_in_csv = {
+        pl.Decimal,
+        pl.Time,
+        pl.Duration,
+        pl.Binary,
+        pl.Enum,
+        pl.Categorical,
+        pl.Null,
+        pl.Datetime,
+        pl.Date,
+        pl.Boolean,
+    }
     return not (source == "CSV" and kinds & not_in_csv)
 
 

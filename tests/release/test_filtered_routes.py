@@ -17,7 +17,7 @@ import dpfast as dpf
 from dpfast.aggregation import Grouping, open_data, prepare
 from dpfast.aggregation.csv_streams import CsvStream
 from dpfast.queries import Bins, Measure
-from dpfast.releases.query_measures import measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 
 UNIT = {"privacy_unit": "u", "max_groups": 3, "max_rows_per_group": 4}
 #: No choice is left to units, so that both ways agree.
@@ -198,7 +198,7 @@ def test_every_query_is_of_the_rows_that_pass(source, seed, tmp_path):
     where = random.Random(seed).choice(list(WHERE))
     plain = kept_of(frame, where)
     for gaussian in (False, True):
-        found = [one for query in QUERIES for one in measures_of(query, frame.schema, gaussian=gaussian)]
+        found = [one for query in QUERIES for one in measures_of(of_columns(query, frame.schema), gaussian=gaussian)]
         measures = [*dict.fromkeys(found)]
         for unit, keys in ((None, None), (None, keys_of("text", frame)), ("u", None), ("u", keys_of("text", frame))):
             asked = Grouping(("k",), keys, unit, *(LIMITS if unit else (None, None)))

@@ -55,7 +55,7 @@ def rows_of(measure):
 def test_the_formula_is_the_largest_move_there_is(neighbors, max_groups, max_rows):
     """Soundness rule 14: over all units and neighbours, by brute force; reached, so no smaller one would do."""
     unit = PrivacyUnit("who", max_groups, max_rows, neighbors)
-    passes = measures_of(dpf.count(where=dpf.column("x") > 2), pl.Schema(SCHEMA))
+    passes = measures_of(dpf.count(where=dpf.column("x") > 2))
     for measure in (Measure("units"), *passes, matches_measure(dpf.proportion("x").condition), SQUARE, PRODUCT):
         values = rows_of(measure)
         # The values between change nothing: sums of rows are largest, and smallest, at the ends.
@@ -278,7 +278,7 @@ JOINED = [
 def test_conditions_on_several_columns_leave_out_rows_without_a_compared_value(seed):
     """Of what is only asked whether it is null, rows are not left out; counts leave out none."""
     frame = frame_of(300, seed)
-    found = [measures_of(query(where), frame.schema) for where, _, _ in JOINED for query in (dpf.proportion, passing)]
+    found = [measures_of(query(where)) for where, _, _ in JOINED for query in (dpf.proportion, passing)]
     measures = [measure for some in found for measure in some]
     wanted = [wanted for _, *wanted in JOINED for _ in range(3)]
 
@@ -299,11 +299,10 @@ def passing(where):
 
 
 def test_moments_share_what_a_mean_is_measured_by():
-    schema = pl.Schema({"x": pl.Float64})
     bounds = (-60, 600)
-    mean = measures_of(dpf.mean("x", bounds=bounds), schema)
-    assert measures_of(dpf.variance("x", bounds=bounds), schema)[:2] == mean
-    assert measures_of(dpf.proportion("x", above=3), schema)[1] == mean[1] == Measure("values", "x")
+    mean = measures_of(dpf.mean("x", bounds=bounds))
+    assert measures_of(dpf.variance("x", bounds=bounds))[:2] == mean
+    assert measures_of(dpf.proportion("x", above=3))[1] == mean[1] == Measure("values", "x")
 
 
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0, 1e-130), (1e100, 2e100), (0, 2**-64), (-5, 1e9)])

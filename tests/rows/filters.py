@@ -72,7 +72,7 @@ COLUMNS = {
     "lasts": (
         pl.Duration("ms"),
         [datetime.timedelta(0), datetime.timedelta(hours=-1), datetime.timedelta(days=3)],
-        [datetime.timedelta(0), datetime.timedelta(microseconds=500), datetime.timedelta.max],
+        [datetime.timedelta(0), datetime.timedelta(microseconds=500), datetime.timedelta.max, "-1h", "3d"],
     ),
     "t": (
         pl.Time,
@@ -149,6 +149,8 @@ def _read(wanted, dtype):
         return float(wanted)
     if isinstance(dtype, pl.Decimal) and isinstance(wanted, float):
         return Decimal(repr(wanted))
+    if isinstance(wanted, str) and dtype == pl.Duration:
+        return {"-1h": datetime.timedelta(hours=-1), "3d": datetime.timedelta(days=3)}[wanted]
     if isinstance(wanted, str) and dtype in (pl.Date, pl.Datetime, pl.Time):
         kind = {pl.Date: datetime.date, pl.Time: datetime.time}.get(type(dtype), datetime.datetime)
         return kind.fromisoformat(wanted)

@@ -15,7 +15,7 @@ from dpfast.integrations.spark.schemas import empty_frame
 from dpfast.integrations.sql.checking import check_figures
 from dpfast.integrations.sql.dialects import SPARK, Kind
 from dpfast.integrations.sql.encoding import MOST_PUBLIC_KEYS
-from dpfast.integrations.sql.template import Statement, write
+from dpfast.integrations.sql.template import Statement, kind_in, write
 from dpfast.randomness import SystemRandom
 
 __all__ = ["check_session", "exact_groups"]
@@ -41,6 +41,8 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
     view = f"dpf_{SystemRandom().key()[:8].hex()}"
     placed.createTempView(view)
     try:
+        for name in places:
+            kind_in(SPARK, name, schema[name])
         dtypes = {place: schema[name] for name, place in places.items()}
         statement = write(SPARK, view, dtypes, asked, partitions=_parts(frame.sparkSession))
         groups = _evaluated(frame.sparkSession, statement)

@@ -25,8 +25,8 @@ _MOST_VALUES = 1000
 _NEVER, _ALWAYS = "1 = 0", "1 = 1"
 _LARGEST = sys.float_info.max
 
-#: From a column's name to what stands for its values, and what it holds.
-Use: TypeAlias = "Callable[[str], tuple[str, Kind]]"
+#: From a column's name to what stands for its values, what it holds, and its dtype.
+Use: TypeAlias = "Callable[[str], tuple[str, Kind, pl.DataType]]"
 
 
 def passes(where: Filter, schema: pl.Schema, use: Use, dialect: Dialect, parameters: Parameters) -> str:
@@ -42,7 +42,7 @@ def passes(where: Filter, schema: pl.Schema, use: Use, dialect: Dialect, paramet
     """
     if isinstance(where, Test):
         asked = ask(where, schema)
-        value, kind = use(asked.column)
+        value, kind, _ = use(asked.column)
         return f"({_Comparing(value, kind, dialect, parameters).sql(asked)})"
     parts = [passes(part, schema, use, dialect, parameters) for part in where.parts]
     if isinstance(where, Not):
