@@ -65,7 +65,8 @@ def test_values_are_known_by_their_form(text, value):
 def test_other_text_is_no_value(text):
     with pytest.raises(ValueError, match=r".*"):
         read_plain(text)
-    assert find_bounds(f"x:{text}:{text}") is None or text == "h"
+    # Colons may be the column's own.
+    assert find_bounds(f"x:{text}:{text}") is None or ":" in text
 
 
 @pytest.mark.parametrize(

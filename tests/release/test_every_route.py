@@ -23,6 +23,11 @@ FAR = [-(2**62), 0, 2**62]
 TEXTS = ["a", "b", "c"]
 LETTERS = {"k": (pl.String, TEXTS)}
 EDGES = [0, 1, 2, 3]
+#: Of bins that have other ones.
+OTHER_EDGES = {
+    "bins of moments": [*MOMENTS, datetime.datetime(2020, 1, 3), datetime.datetime(2020, 2, 1)],
+    "bins of dates": [*DAYS, datetime.date(2020, 1, 3), datetime.date(2020, 2, 1)],
+}
 
 #: What rows are grouped by: each column's dtype and values.
 ROUTES = {
@@ -46,6 +51,9 @@ ROUTES = {
     "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
     "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
     "months of moments": {"k": (pl.Datetime("us"), MOMENTS)},
+    "bins of decimals": {"k": (pl.Decimal(9, 2), [Decimal("0.50"), Decimal(1), Decimal(7)])},
+    "bins of moments": {"k": (pl.Datetime("us"), [*MOMENTS, datetime.datetime(1950, 1, 1)])},
+    "bins of dates": {"k": (pl.Date, [*DAYS, datetime.date(1950, 1, 1)])},
     "two columns": {"k": (pl.String, TEXTS), "h": (pl.Int8, [1, 2])},
     "columns that cannot be coded": {"k": (pl.Int64, FAR), "h": (pl.Int64, FAR)},
     "no column": {},
@@ -80,6 +88,24 @@ QUERIES = {
         "tk": dpf.top_k("c", 2, candidates=["x", "y", "z"]),
     },
     "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
+    "moments of other types": {
+        "dv": dpf.variance("d", bounds=(0, Decimal("9.99"))),
+        "tsd": dpf.std("t", bounds=tuple(MOMENTS)),
+        "dcov": dpf.covariance("d", "i", bounds=(0, 5), other_bounds=(-1, 9)),
+    },
+    "distributions of other types": {
+        "hd": dpf.histogram("d", [0, 0.1, 5]),
+        "cd_d": dpf.cdf("d", [0, 0.1, 5]),
+        "ht": dpf.histogram("t", MOMENTS),
+        "ct": dpf.cdf("t", MOMENTS),
+    },
+    "values of other types": {
+        "dt": dpf.count_distinct("t"),
+        "tkt": dpf.top_k("t", 1, candidates=MOMENTS),
+        "pd": dpf.proportion("d", at_most=1.25),
+        "pt": dpf.proportion("t", equal=MOMENTS[0]),
+        "mt": dpf.maximum("t", bounds=tuple(MOMENTS)),
+    },
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
     "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},
@@ -135,13 +161,14 @@ def by_of(route):
     names = list(ROUTES[route])
     if route.startswith("months"):
         return dpf.calendar("k", "month")
-    return dpf.bins("k", EDGES) if route.startswith("bins") else (names or None)
+    return dpf.bins("k", OTHER_EDGES.get(route, EDGES)) if route.startswith("bins") else (names or None)
 
 
 def keys_of(route):
     """Return public keys, one of which is not in the data; none where there is no column."""
     if route.startswith("bins"):
-        return pl.DataFrame({"k": [0, 2, None]})
+        edges = OTHER_EDGES.get(route, EDGES)
+        return pl.DataFrame({"k": [edges[0], edges[2], None]})
     if route.startswith("months"):
         return pl.DataFrame({"k_month": [1, 2, None]})
     columns = ROUTES[route].items()
