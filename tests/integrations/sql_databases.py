@@ -29,6 +29,7 @@ _TYPES = {
     pl.Boolean: ("BOOLEAN", "boolean", "BOOLEAN"),
     pl.Date: ("DATE", "date", None),
     pl.Datetime: ("TIMESTAMP", "timestamp", None),
+    pl.Decimal: ("DECIMAL(9, 2)", "numeric(9, 2)", None),
 }
 
 

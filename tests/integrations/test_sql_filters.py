@@ -20,8 +20,8 @@ from tests.rows.filters import COLUMNS, frame_of, random_filter
 from .sql_databases import NAMES
 
 KINDS = {
-    "DuckDB": ["i64", "u64", "f64", "f32", "s", "b", "day", "us"],
-    "PostgreSQL": ["i64", "f64", "f32", "s", "b", "day", "us"],
+    "DuckDB": ["i64", "u64", "f64", "f32", "d", "s", "b", "day", "us"],
+    "PostgreSQL": ["i64", "f64", "f32", "d", "s", "b", "day", "us"],
     "SQLite": ["i64", "f64", "s"],
 }
 

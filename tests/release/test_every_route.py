@@ -67,8 +67,10 @@ QUERIES = {
     "mean of moments": {"t": dpf.mean("t", bounds=tuple(MOMENTS))},
     "quantile of moments": {"tq": dpf.quantile("t", 0.5, bounds=tuple(MOMENTS))},
     "units": {"d": dpf.units()},
+    "some rows": {"nf": dpf.count(where=dpf.column("f") > 1), "nc": dpf.count("f", where=dpf.column("c") != "x")},
     "proportions": {
         "pf": dpf.proportion("f", above=1),
+        "pj": dpf.proportion((dpf.column("f") > 1) & (dpf.column("c") == "x")),
         "pi": dpf.proportion("i", at_least=2, below=5.5),
         "pc": dpf.proportion("c", among=["x", "y"]),
     },
@@ -135,6 +137,7 @@ class Cell(NamedTuple):
     source: str
     neighbors: str
     budget: str
+    filtered: bool = False
 
 
 def frame_of(route, data):
@@ -222,7 +225,7 @@ def has_source(route, source):
 
 def released(cell, folder):
     """Return a release on a new ledger, after everything that can be read of it has been read."""
-    route, data, query, given, unit, source, neighbors, budget = cell
+    route, data, query, given, unit, source, neighbors, budget, filtered = cell
     rows, told = source_of(frame_of(route, data), source, folder)
     keys = keys_of(route) if given and ROUTES[route] else None
     delta = 1e-6 if budget == "epsilon" or (keys is None and ROUTES[route]) else 0.0
@@ -230,6 +233,7 @@ def released(cell, folder):
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
         rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
+        where=(dpf.column("f") > 1) | dpf.column("c").is_null() if filtered else None,
         **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **QUERIES[query]},
     )  # fmt: skip
     release = plan.run(ledger)
@@ -286,7 +290,7 @@ def test_every_key_on_next_to_no_data(route, seed, tmp_path):
     for turn, given, (unit, data) in itertools.product(range(4), [True, False], UNITS_AND_DATA):
         if ROUTES[route] or given:
             query = ("count", "mode", "all", choose.choice(list(QUERIES)))[turn]
-            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns)))
+            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns), choose.random() < 0.5))
     check(cells, tmp_path)
 
 
@@ -302,11 +306,11 @@ def test_every_source_neighbour_and_budget_on_next_to_no_data(given, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_whole_matrix(route, tmp_path):
-    """Every cell of the product: some 30,000 releases."""
+    """Every cell of the product: some 60,000 releases."""
     cells = [
-        Cell(route, data, query, given, unit, source, neighbors, budget)
-        for query, given, (unit, data), source, neighbors, budget in itertools.product(
-            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS
+        Cell(route, data, query, given, unit, source, neighbors, budget, filtered)
+        for query, given, (unit, data), source, neighbors, budget, filtered in itertools.product(
+            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS, [True, False]
         )
         if has_source(route, source) and (ROUTES[route] or given)
     ]
