@@ -71,6 +71,8 @@ MEASURES = [
     matches_measure(dpf.proportion("n", above=2).condition),
     matches_measure(dpf.proportion("f", below=0.5).condition),
     matches_measure(dpf.proportion("word", among=["a", "\u00e4", "", "\0"]).condition),
+    matches_measure((dpf.column("Odd `name`.x") > 0.25) | (dpf.column("N") == 1) & ~dpf.column("word").is_null()),
+    Measure("passes", condition=(dpf.column("n") > 2) | dpf.column("word").is_null()),
     product_measure(Measure("sum", "f", -20, -(2**22), 2**22, 3), Measure("sum", "n", 0, -4, 2**23, 7)),
 ]
 
