@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from operator import and_, or_
 from typing import Any, Literal, TypeAlias
 
@@ -111,19 +111,18 @@ def native_filter(where: Filter, schema: pl.Schema, asker: str = "where") -> pl.
 
     It fails on no value: all that it does is to compare values with literals of their own dtype.
     """
-    check_filter(where, schema, asker)
-    return _native(where, schema, holds=True)
+    return _native(where, schema, asker, holds=True)
 
 
-def _native(where: Filter, schema: pl.Schema, *, holds: bool) -> pl.Expr:
+def _native(where: Filter, schema: pl.Schema, asker: str, *, holds: bool) -> pl.Expr:
     """Return where a filter holds, or where it does not, by de Morgan: null stands for false."""
     if isinstance(where, Test):
-        expr = _compare(ask(where, schema), schema[where.column])
+        expr = _compare(ask(where, schema, asker), schema[where.column])
         return expr if holds else ~expr.fill_null(False)
     if isinstance(where, Not):
-        return _native(where.parts[0], schema, holds=not holds)
+        return _native(where.parts[0], schema, asker, holds=not holds)
     assert isinstance(where, (Every, Some))
-    parts = [_native(part, schema, holds=holds) for part in where.parts]
+    parts = [_native(part, schema, asker, holds=holds) for part in where.parts]
     return _balanced(parts, is_every=isinstance(where, Every) == holds)
 
 
@@ -295,6 +294,7 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and math.isinf(value)
 
 
+@cache
 def _range_of(dtype: pl.DataType) -> tuple[int, int]:
     bits = int(re.sub(r"\D", "", str(dtype)))
     return (0, 2**bits - 1) if dtype.is_unsigned_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -304,7 +304,7 @@ def _whole(value: Any, lowest: int, largest: int) -> tuple[int | None, int | Non
     """Return the whole numbers next to a number, of those from ``lowest`` to ``largest``."""
     if _is_infinite(value):
         return (largest, None) if value > 0 else (None, lowest)
-    low, high = math.floor(Fraction(value)), math.ceil(Fraction(value))
+    low, high = (value, value) if type(value) is int else (math.floor(Fraction(value)), math.ceil(Fraction(value)))
     return None if low < lowest else min(low, largest), None if high > largest else max(high, lowest)
 
 
