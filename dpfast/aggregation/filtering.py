@@ -24,16 +24,13 @@ import polars as pl
 
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.values import ticks_of
 from dpfast.errors import ColumnError
 from dpfast.rows.durations import read_duration
 from dpfast.rows.filters import Comparison, Every, Filter, Missing, Not, OneOf, Some, Test
 
 __all__ = ["Asked", "ask", "check_filter", "native_filter"]
 
-_EPOCH = datetime.datetime(1970, 1, 1)
-_MICROSECOND = datetime.timedelta(microseconds=1)
-#: How many of what Polars holds times as are a second.
-_A_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY_NANOSECONDS = 86_400 * 10**9
 _LARGEST = sys.float_info.max
 _TOO_FINE = re.compile(r"[.,]\d{7}")
@@ -323,27 +320,11 @@ def _near_floats(value: Any, dtype: pl.DataType) -> tuple[float, float]:
 
 
 def _ticks(value: Any, dtype: pl.DataType) -> Fraction | None:
-    """Return a date or time as a number of what Polars holds it as; None if it is of another kind."""
+    """Return a date or time, or a text that says one, as a number of what Polars holds it as; None if it is none."""
     moment = _parsed(value, dtype) if isinstance(value, str) else value
-    if isinstance(dtype, pl.Duration):
-        if not isinstance(moment, datetime.timedelta):
-            return None
-        return Fraction(moment // _MICROSECOND * _A_SECOND[dtype.time_unit], 10**6)
-    if dtype == pl.Date:
-        plain = type(moment) is datetime.date
-        return Fraction(moment.toordinal() - _EPOCH.toordinal()) if plain else None
-    if dtype == pl.Time:
-        if not isinstance(moment, datetime.time):
-            return None
-        since = datetime.datetime.combine(_EPOCH, moment) - _EPOCH
-        return Fraction(since // _MICROSECOND * 1000)
-    assert isinstance(dtype, pl.Datetime)
-    if type(moment) is datetime.date:
+    if isinstance(dtype, pl.Datetime) and type(moment) is datetime.date:
         moment = datetime.datetime.combine(moment, datetime.time())
-    if not isinstance(moment, datetime.datetime) or (moment.tzinfo is None) != (dtype.time_zone is None):
-        return None
-    start = _EPOCH if dtype.time_zone is None else _EPOCH.replace(tzinfo=datetime.UTC)
-    return Fraction((moment - start) // _MICROSECOND * _A_SECOND[dtype.time_unit], 10**6)
+    return ticks_of(moment, dtype)
 
 
 def _parsed(text: str, dtype: pl.DataType) -> Any:
