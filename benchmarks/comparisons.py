@@ -242,7 +242,7 @@ COMPARISONS = (
         Comparison(f"By 100 groups: {kind}", "Polars group_by", 10**7, queries.statistic(kind), 1.5, at_least=False)
         for kind in queries.ASKED
     ),
-    Comparison("Rows that pass a filter", "Polars filter", 10**7, queries.filtered_count, 2.0, at_least=False),
+    Comparison("Rows that pass a filter", "Polars filter", 10**7, queries.filtered_count, 1.5, at_least=False),
     Comparison(
         "Rows that pass a filter, 100 groups", "Polars group_by", 10**7, queries.filtered_by_group, 1.5, at_least=False
     ),

@@ -83,14 +83,14 @@ def _rows(size: int) -> pl.DataFrame:
 
 
 def filtered_count(size: int) -> Prepared:
-    """Count the rows that pass a filter, without keys."""
+    """Count the rows that pass a filter, without keys: beside the expression that leaves out NaN, as ours does."""
     frame, where = _rows(size), dpf.column("x") > 1
 
     def ours() -> Any:
         return _released(dpf.plan(frame, answer=dpf.count(), where=where, epsilon=0.5, privacy_unit="row"))
 
     def baseline() -> Any:
-        return frame.lazy().filter(_X > 1).select(exact=pl.len()).collect(engine="streaming")
+        return frame.lazy().filter((_X > 1) & _X.is_not_nan()).select(exact=pl.len()).collect(engine="streaming")
 
     return Prepared(ours, baseline, agree=lambda mine, theirs: abs(mine["answer"][0] - theirs["exact"][0]) < 1000)
 

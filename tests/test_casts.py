@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from decimal import Decimal
 
 import polars as pl
 import pyarrow as pa
@@ -32,6 +33,12 @@ CASES = [
     (pl.Float64, [2.7, -2.7, math.nan, math.inf, 1e300, None], pl.Int64, [2, -2, None, None, None, None]),
     (pl.Float64, [1e300, math.nan, 0.5], pl.Float32, [math.inf, math.nan, 0.5]),
     (pl.Boolean, [True, False, None], pl.Int64, [1, 0, None]),
+    (pl.Boolean, [True, None], pl.Decimal(9, 2), [Decimal(1), None]),
+    (pl.Decimal(9, 2), [Decimal("1.25"), Decimal("-9999999.99"), None], pl.Float64, [1.25, -9999999.99, None]),
+    (pl.Decimal(38, 2), [Decimal("1.75"), Decimal(10) ** 35, None], pl.Int8, [1, None, None]),
+    (pl.Int64, [1, 2**63 - 1, None], pl.Decimal(9, 2), [Decimal(1), None, None]),
+    (pl.Float64, [1.25, 1e300, math.nan, math.inf, None], pl.Decimal(9, 2), [Decimal("1.25"), None, None, None, None]),
+    (pl.String, ["1.25", "x", "1e9", None], pl.Decimal(9, 2), [Decimal("1.25"), None, None, None]),
     (pl.Boolean, [True, None], pl.String, ["true", None]),
     (pl.Int8, [0, 5, None], pl.Boolean, [False, True, None]),
 ]

@@ -26,7 +26,8 @@ def cast_column(name: str, schema: pl.Schema, wanted: pl.DataType) -> pl.Expr:
     if isinstance(held, (pl.String, pl.Categorical, pl.Enum)):
         return cast_text(name, wanted)
     counted = held == pl.Boolean or held.is_integer()
-    if (counted or held.is_float()) and wanted.is_numeric() and not wanted.is_decimal():
+    if (held == pl.Boolean or held.is_numeric()) and wanted.is_numeric():
+        column = column.cast(pl.UInt8) if held == pl.Boolean else column
         return column.cast(wanted, strict=False)
     if counted and wanted in (pl.String, pl.Boolean):
         return column.cast(wanted)
