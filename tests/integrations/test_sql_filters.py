@@ -60,7 +60,7 @@ def test_the_same_rows_pass(databases, name, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_filtered_before_units_are_bounded(databases, name):
-    """Each unit has one row that passes beside many that do not: it is always kept."""
+    """Each unit has one row that passes beside many that do not: it is always kept. Noise is 0 but for 2e**-1000."""
     frame = pl.DataFrame({"u": [unit for unit in "abcde" for _ in range(9)], "x": [*range(9)] * 5})
     data = databases.of(name, frame)
     asked = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 1, "engine": "sql"}

@@ -257,6 +257,7 @@ def test_plans_are_those_without_a_filter(neighbors, unit):
 
 
 def test_workloads_and_namespaces_take_it():
+    """Noise of scale 1 / 1000 is 0, or rounds to it, but for 6e**-500 together."""
     import dpfast.integrations.polars
 
     assert dpfast.integrations.polars
