@@ -29,7 +29,7 @@ FLOORS = [
     ("threads", "randomness", "testing"),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
     ("columns",),
-    ("accounting",),
+    ("accounting", "rows"),
     ("queries",),
     ("aggregation", "charts"),
     ("domain",),

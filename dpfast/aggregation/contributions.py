@@ -17,7 +17,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
-from dpfast.aggregation.conditions import is_present, native_bins, native_codes, native_matches
+from dpfast.aggregation.conditions import are_present, is_present, native_bins, native_codes, native_matches, range_of
 from dpfast.aggregation.keys import plan_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.columns.comparable import as_read, is_wide, narrowed
@@ -140,10 +140,14 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         refuse_pattern(name)
     if measure.kind == "product":
         return _ready(measure, _product(measure, schema))
+    if measure.kind == "passes":
+        return _ready(measure, native_matches(measure, schema))
+    if measure.kind == "matches":
+        return _matches(measure, schema)
     if measure.given:
         alone = _plan_contribution(replace(measure, given=()), schema)
         assert alone.native is not None
-        return _ready(measure, pl.when(_are_present(measure.given, schema)).then(alone.native).otherwise(0))
+        return _ready(measure, pl.when(are_present(measure.given, schema)).then(alone.native).otherwise(0))
     assert measure.column is not None
     dtype = schema[measure.column]
     column = pl.col(measure.column)
@@ -152,8 +156,6 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
             native = column.is_not_null()
             return Contribution(measure, native.cast(pl.Int64), native, "ready")
         return Contribution(measure, is_present(column, dtype).cast(pl.Int64), column, "present")
-    if measure.kind == "matches":
-        return _matches(measure, dtype)
     if measure.kind == "bins":
         native = native_bins(measure, dtype)
         if dtype == pl.Null or is_wide(dtype) or measure.ticks:
@@ -222,13 +224,15 @@ def _listed(name: str, dtype: pl.DataType) -> pl.Expr:
     return column.native
 
 
-def _matches(measure: Measure, dtype: pl.DataType) -> Contribution:
+def _matches(measure: Measure, schema: pl.Schema) -> Contribution:
     """Return how contributions to a proportion are found: of numbers that float64 holds, by their limits."""
-    native = native_matches(measure, dtype)
+    native = native_matches(measure, schema)
     assert measure.condition is not None
-    if measure.condition.among or not (dtype.is_float() or dtype in _SMALL_INTEGERS):
+    dtype = schema[str(measure.column)]
+    limits = range_of(measure.condition, schema) if dtype.is_float() or dtype in _SMALL_INTEGERS else None
+    if limits is None:
         return _ready(measure, native)
-    least, most = measure.condition.floats()
+    least, most = limits
     if not (least <= most and least < math.inf and most not in (-math.inf, sys.float_info.max)):
         return _ready(measure, native)
     return Contribution(
@@ -241,10 +245,6 @@ def _ready(measure: Measure, native: pl.Expr) -> Contribution:
     return Contribution(measure, native, native, "ready")
 
 
-def _are_present(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
-    return pl.all_horizontal(is_present(pl.col(name), schema[name]) for name in columns)
-
-
 def _product(measure: Measure, schema: pl.Schema) -> pl.Expr:
     """Return the contributions of products: of numbers below 2**24, and so below 2**48 before they are shortened."""
     _check_bounds(measure)
@@ -254,7 +254,7 @@ def _product(measure: Measure, schema: pl.Schema) -> pl.Expr:
     shift = measure.shift
     half = (1 << shift) >> 1
     shortened = (first * second + half) // (1 << shift) if shift else first * second
-    present = _are_present(measure.columns, schema)
+    present = are_present(measure.needed, schema)
     return pl.when(present).then(shortened - measure.centre).otherwise(0)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.calendars import calendar_key
 from dpfast.aggregation.coding import CodedKeys, duplicate_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
@@ -17,18 +19,24 @@ from dpfast.columns.edges import are_times, floats_of
 from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
+from dpfast.rows.calendars import Calendar
 
 __all__ = [
     "KeyColumn",
+    "KeyEntry",
     "PublicKeys",
     "adopt_keys",
     "code_keys",
+    "column_of",
     "fit_keys",
     "label_keys",
     "name_of",
     "plan_keys",
     "prepare_keys",
 ]
+
+#: What rows are grouped by: a column, or what is made of one.
+KeyEntry: TypeAlias = str | Bins | Calendar
 
 _MOST_LONG_STRINGS = 1 << 16
 """With more distinct strings of over 12 bytes, looking each row up costs more than Polars' own group_by."""
@@ -97,12 +105,17 @@ class PublicKeys:
             raise duplicate_keys()
 
 
-def name_of(entry: str | Bins) -> str:
+def name_of(entry: KeyEntry) -> str:
     """Return the name of a key column."""
-    return entry.column if isinstance(entry, Bins) else entry
+    return entry.name if isinstance(entry, Calendar) else column_of(entry)
 
 
-def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
+def column_of(entry: KeyEntry) -> str:
+    """Return the name of the data's column that a key is made of."""
+    return entry if isinstance(entry, str) else entry.column
+
+
+def plan_keys(by: Sequence[KeyEntry], schema: pl.Schema) -> list[KeyColumn]:
     """Return the key columns of data of this schema.
 
     Null is a key like any other. A value outside the bins has the null key.
@@ -122,12 +135,15 @@ def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
     return columns
 
 
-def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
-    name = name_of(entry)
+def _plan_key(entry: KeyEntry, schema: pl.Schema) -> KeyColumn:
+    name = column_of(entry)
     if not isinstance(name, str) or name not in schema:
         raise missing_column(name, schema.names(), "by")
     refuse_pattern(name)
     dtype = schema[name]
+    if isinstance(entry, Calendar):
+        native, made = calendar_key(entry, dtype)
+        return KeyColumn(entry.name, native, made, native)
     if isinstance(entry, Bins):
         if not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Null):
             raise ColumnError(

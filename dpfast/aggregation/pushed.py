@@ -104,7 +104,7 @@ class PushedAggregation(Private):
 
     def _query(self, salt: bytes) -> GroupQuery:
         if self.grouping.privacy_unit is None:
-            return GroupQuery(self.grouping.by, tuple(expanded(self.measures)))
+            return GroupQuery(self.grouping.by, tuple(expanded(self.measures)), where=self.grouping.where)
         public = self.columns.public
         return GroupQuery(
             self.grouping.by,
@@ -114,6 +114,7 @@ class PushedAggregation(Private):
             BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
             None if public is None or not self.columns.keys else public.native,
             salt,
+            self.grouping.where,
         )
 
     def _read(self, table: Any) -> Aggregates:

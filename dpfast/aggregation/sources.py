@@ -143,6 +143,8 @@ def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto"
 
     """
     refuse_lost_threads()
+    if isinstance(data, Source):
+        return data
     source: Source | Engine | None = open_table(data)
     files = None if source is not None else name_files(data)
     if source is not None:

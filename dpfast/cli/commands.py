@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    metavar = "[NAME=]CONDITION" if form == "CONDITION" else f"[NAME=]COLUMN:{form}".removesuffix(":")
     return click.option(
         f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
     )
@@ -101,7 +101,25 @@ def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
 
 _release_options = combined(
     FILES,
-    click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
+    click.option(
+        "--by",
+        multiple=True,
+        metavar="COLUMN,...",
+        help="Group by these columns; none for one group. Of dates, COLUMN:month and other parts: year, quarter, week, "
+        "weekday, day, hour, date.",
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="CONDITION",
+        help='Count only rows that pass, as in \'delay > 15 and carrier in ("AA", "UA")\'; repeatable.',
+    ),
+    click.option(
+        "--cast",
+        multiple=True,
+        metavar="COLUMN=DTYPE,...",
+        help="Read columns as other dtypes; what does not fit is null.",
+    ),
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
@@ -109,12 +127,8 @@ _release_options = combined(
     _query("variance", "LOW:HIGH", "a variance"),
     _query("std", "LOW:HIGH", "a standard deviation"),
     _query("covariance", "LOW:HIGH:OTHER:LOW:HIGH", "a covariance of two columns"),
-    _query(
-        "proportion",
-        "TEST:VALUE",
-        "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
-        "Booleans, COLUMN alone asks for those that are true",
-    ),
+    _query("proportion", "CONDITION", "the part of rows in which a condition as that of --where holds"),
+    _query("count-where", "CONDITION", "the number of rows in which a condition as that of --where holds"),
     _query("count-distinct", "", "the number of different values"),
     _query("top-k", "K[:CANDIDATE,...]", "the K most common values, or public candidates, in order"),
     _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),

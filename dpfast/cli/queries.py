@@ -6,13 +6,15 @@ import csv
 import datetime
 import inspect
 import math
+import re
 import zoneinfo
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import FILE_SUFFIXES
-from dpfast.cli.values import Plain, find_bounds, find_edges, read_number, read_plain, read_value
+from dpfast.cli.filters import read_filters
+from dpfast.cli.values import Plain, find_bounds, find_edges, read_plain, read_value
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ Columns: TypeAlias = "Callable[[], Mapping[str, pl.DataType]]"
 
 _NOTHING = (
     "nothing is asked for; add --count, --units, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, "
-    "--proportion COLUMN:above:NUMBER, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
+    "--proportion CONDITION, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
 )
 _MENDS = {
     "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600 or --sum waited:0s:90m",
@@ -41,17 +43,18 @@ _MENDS = {
     "count_distinct": "write [NAME=]COLUMN, for example --count-distinct dest",
     "top_k": "write [NAME=]COLUMN:K for values found in the data, or [NAME=]COLUMN:K:CANDIDATE,..., for example "
     "--top-k dest:2:ATL,IAH,MIA",
-    "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
-    "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
     "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
     "maximum": "write [NAME=]COLUMN:LOW:HIGH, for example --maximum dep_delay:-60:600",
     "quantile": "write [NAME=]COLUMN:LOW:HIGH:Q,Q,..., for example --quantile dep_delay:-60:600:0.5,0.9",
     "mode": "write [NAME=]COLUMN:CANDIDATE,CANDIDATE,..., for example --mode dest:IAH,MIA",
 }
 
+#: A name before a condition, which has equal signs of its own.
+_NAMED = re.compile(r"\s*([^\s=<>!\"'(),]+)\s*=(?!=)")
 
-def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Query]:
-    """Return the queries by name; of the files only schemas are read, and only for values of modes and proportions.
+
+def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]]) -> dict[str, Query]:
+    """Return the queries by name; of the data only a schema is read, and only for candidates of modes.
 
     Raises
     ------
@@ -60,7 +63,6 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
 
     """
     import dpfast as dpf
-    from dpfast.aggregation.sources import open_source
 
     queries: dict[str, Query] = {}
     for option, ask in (("count", dpf.count), ("units", dpf.units)):
@@ -76,7 +78,7 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
 
     def columns() -> Mapping[str, pl.DataType]:
         if not found:
-            found.append(open_source(list(given["files"]), schema=schema).schema())
+            found.append(read_columns())
         return found[0]
 
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
@@ -85,7 +87,8 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
         "variance": lambda text: _read_measure(text, "variance", columns),
         "std": lambda text: _read_measure(text, "std", columns),
         "covariance": _read_covariance,
-        "proportion": lambda text: _read_proportion(text, columns()),
+        "proportion": lambda text: _read_condition(text, "proportion"),
+        "count_where": lambda text: _read_condition(text, "count_where"),
         "histogram": lambda text: _read_distribution(text, "histogram", columns),
         "cdf": lambda text: _read_distribution(text, "cdf", columns),
         "quantile": lambda text: _read_quantile(text, columns),
@@ -117,7 +120,7 @@ def _unreadable(kind: str, text: str) -> CommandError:
 def _read_name(text: str, kind: str) -> tuple[str, str]:
     """Read ``[NAME=]REST``; values may have equal signs, and so a name ends before the column's colon."""
     name, equals, rest = text.partition("=")
-    if not equals or (kind in ("mode", "proportion", "top_k") and ":" in name):
+    if not equals or (kind in ("mode", "top_k") and ":" in name):
         return "", text
     if not name:
         raise _unreadable(kind, text)
@@ -222,41 +225,20 @@ def _read_distribution(text: str, kind: str, columns: Columns) -> tuple[str, Que
         raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}; {_MENDS[kind]}") from None
 
 
-def _read_proportion(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, Query]:
-    """Read ``[NAME=]COLUMN``, and its tests: ``:above:5:below:9``, ``:equal:VALUE`` or ``:among:VALUE,...``."""
+def _read_condition(text: str, kind: str) -> tuple[str, Query]:
+    """Read ``[NAME=]CONDITION``, a condition as that of ``--where``."""
     import dpfast as dpf
 
-    name, rest = _read_name(text, "proportion")
-    known = [column for column in schema if rest == column or rest.startswith(f"{column}:")]
-    column = max(known, key=len, default=rest.partition(":")[0])
-    if not column:
-        raise _unreadable("proportion", text)
-    words = rest[len(column) + 1 :].split(":") if len(rest) > len(column) else []
-    if words and words[0] in ("equal", "among"):
-        words = [words[0], ":".join(words[1:])]
-    if len(words) % 2 or not all(words) or len(set(words[::2])) < len(words) // 2:
-        raise _unreadable("proportion", text)
-    dtype = schema.get(column)
-    tests: dict[str, Any] = {}
+    option = f"--{kind.replace('_', '-')}"
+    named = _NAMED.match(text)
+    name, rest = ("", text) if named is None else (named[1], text[named.end() :])
+    condition = read_filters((rest,), option)
+    assert condition is not None
     try:
-        for word, value in zip(words[::2], words[1::2], strict=True):
-            if word == "among":
-                tests[word] = [read_value(entry, dtype) for entry in next(csv.reader([value]), [])]
-            elif word == "equal":
-                is_float = dtype is not None and dtype.is_float()
-                tests[word] = read_number(value) if is_float else read_value(value, dtype)
-            elif word in ("above", "at_least", "below", "at_most"):
-                tests[word] = read_number(value)
-            else:
-                raise _unreadable("proportion", text)
-    except ValueError:
-        allowed = "must be numbers, or values of the column's dtype, dates as 2024-02-29, or true and false"
-        raise CommandError(f"the values of --proportion {shortened(text)} {allowed}") from None
-    try:
-        query = dpf.proportion(column, **tests)
+        query = dpf.proportion(condition) if kind == "proportion" else dpf.count(where=condition)
     except ParameterError as error:
-        raise CommandError(f"--proportion {shortened(text)} does not serve: {error}") from None
-    return name or f"{column}_proportion", query
+        raise CommandError(f"{option} {shortened(text)} does not serve: {error}") from None
+    return name or "_".join((*condition.columns, kind.removesuffix("_where"))), query
 
 
 def _read_quantile(text: str, columns: Columns) -> tuple[str, QuantileQuery]:

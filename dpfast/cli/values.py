@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dpfast.rows.durations import read_duration
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -16,16 +18,6 @@ __all__ = ["Plain", "find_bounds", "find_edges", "read_number", "read_plain", "r
 #: What stands for a number, a date or a time by its form alone.
 Plain: TypeAlias = float | datetime.date | datetime.timedelta | datetime.time
 
-_SECONDS = {
-    "d": Decimal(86_400),
-    "h": Decimal(3600),
-    "m": Decimal(60),
-    "s": Decimal(1),
-    "ms": Decimal("1e-3"),
-    "us": Decimal("1e-6"),
-}
-_DURATION = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:d|h|ms|us|m|s))+)")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|ms|us|m|s)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d+)?)?")
 
@@ -57,21 +49,8 @@ def read_plain(text: str) -> Plain:
     if _TIME.fullmatch(text):
         return datetime.time.fromisoformat(text)
     if text[-1:] in ("d", "h", "m", "s") and text[:-1]:
-        return _read_duration(text)
+        return read_duration(text)
     return read_number(text)
-
-
-def _read_duration(text: str) -> datetime.timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise ValueError("no duration")
-    sign, parts = found.groups()
-    seconds = sum((Decimal(number) * _SECONDS[unit] for number, unit in _PART.findall(parts)), Decimal(0))
-    try:
-        whole = datetime.timedelta(microseconds=int(seconds * 10**6))
-    except OverflowError:
-        raise ValueError("too long a duration") from None
-    return -whole if sign else whole
 
 
 def find_bounds(text: str) -> tuple[str, str, str] | None:

@@ -33,6 +33,7 @@ __all__ = [
     "Moments",
     "ValueKind",
     "denoted",
+    "ticks_of",
     "values_of",
     "whole_edges",
     "within",
@@ -45,6 +46,7 @@ LARGEST_TICK = 2**127 - 1
 _MOST = 2**63 - 1
 _MOST_DECIMAL = 10**38 - 1
 _DAY_SECONDS = 86_400
+_EPOCH = datetime.datetime(1970, 1, 1)
 #: Of the numbers that Polars holds times as, how many are a second.
 _A_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -250,32 +252,21 @@ class Moments(ValueKind):
     def _ticks(self, bound: object, given: object, column: str, argument: str = "bounds") -> Fraction:
         """Return a value in ticks, exactly."""
         aware = isinstance(self.dtype, pl.Datetime) and self.dtype.time_zone is not None
-        expected: dict[type[pl.DataType], tuple[type, str, str]] = {
-            pl.Date: (datetime.date, "dates", "date(2024, 1, 1), date(2025, 1, 1)"),
-            pl.Datetime: (datetime.datetime, "datetimes", "datetime(2024, 1, 1), datetime(2025, 1, 1)"),
-            pl.Duration: (datetime.timedelta, "timedeltas", "timedelta(0), timedelta(hours=10)"),
-            pl.Time: (datetime.time, "times", "time(6), time(22)"),
+        expected: dict[type[pl.DataType], tuple[str, str]] = {
+            pl.Date: ("dates", "date(2024, 1, 1), date(2025, 1, 1)"),
+            pl.Datetime: ("datetimes", "datetime(2024, 1, 1), datetime(2025, 1, 1)"),
+            pl.Duration: ("timedeltas", "timedelta(0), timedelta(hours=10)"),
+            pl.Time: ("times", "time(6), time(22)"),
         }
-        kind, named, example = expected[type(self.dtype)]
+        named, example = expected[type(self.dtype)]
         if aware:
             named, example = "datetimes with a time zone", example.replace("1, 1)", "1, 1, tzinfo=timezone.utc)")
-        right = isinstance(bound, kind) and not (self.dtype == pl.Date and isinstance(bound, datetime.datetime))
-        if not right or (getattr(bound, "tzinfo", None) is not None) != aware:
+        ticks = ticks_of(bound, self.dtype)
+        if ticks is None:
             two = "two " * (argument == "bounds")
             allowed = f"{two}{named} for the column {column!r} of dtype {dtype_name(self.dtype)}"
             raise ParameterError(argument, given, allowed, f"write for example {argument}=({example})")
-        if isinstance(bound, datetime.datetime):
-            epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
-            bound = bound - epoch
-        elif isinstance(bound, datetime.date):
-            return Fraction(bound.toordinal() - datetime.date(1970, 1, 1).toordinal())
-        elif isinstance(bound, datetime.time):
-            midnight = datetime.time()
-            bound = datetime.datetime.combine(datetime.date.min, bound) - datetime.datetime.combine(
-                datetime.date.min, midnight
-            )
-        assert isinstance(bound, datetime.timedelta)
-        return Fraction(bound // datetime.timedelta(microseconds=1), 10**6) / self.tick
+        return ticks
 
     def refuse_sum(self, column: str) -> None:
         """Refuse to add up what is no duration."""
@@ -326,6 +317,34 @@ class Moments(ValueKind):
     def _cast(numbers: NDArray[np.int64], dtype: pl.DataType) -> pl.Series:
         held = pl.Series("", numbers, dtype=pl.Int64)
         return (held.cast(pl.Int32) if dtype == pl.Date else held).cast(dtype)
+
+
+def ticks_of(value: object, dtype: pl.DataType) -> Fraction | None:
+    """Return a date or time as a number of what Polars holds a dtype as, exactly; None if it is of another kind.
+
+    Examples
+    --------
+    >>> ticks_of(datetime.time(0, 0, 1), pl.Time()), ticks_of(datetime.date(1970, 1, 2), pl.Datetime("us"))
+    (Fraction(1000000000, 1), None)
+
+    """
+    if isinstance(dtype, pl.Date):
+        is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+        return Fraction(value.toordinal() - _EPOCH.toordinal()) if is_day else None  # type: ignore[attr-defined]
+    since: object = value
+    if isinstance(dtype, pl.Datetime):
+        aware = dtype.time_zone is not None
+        if not isinstance(value, datetime.datetime) or (value.tzinfo is not None) != aware:
+            return None
+        since = value - (_EPOCH.replace(tzinfo=datetime.UTC) if aware else _EPOCH)
+    elif isinstance(dtype, pl.Time):
+        if not isinstance(value, datetime.time) or value.tzinfo is not None:
+            return None
+        since = datetime.datetime.combine(_EPOCH, value) - _EPOCH
+    if not isinstance(since, datetime.timedelta):
+        return None
+    unit = "ns" if isinstance(dtype, pl.Time) else dtype.time_unit  # type: ignore[attr-defined]
+    return Fraction(since // datetime.timedelta(microseconds=1) * _A_SECOND[unit], 10**6)
 
 
 def _refuse_times(edges: Sequence[Any], column: str) -> None:

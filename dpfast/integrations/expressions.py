@@ -17,14 +17,11 @@ from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, ga
 from dpfast.local.categories import Categories
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.queries import (
-    Among,
     Bins,
     CovarianceQuery,
     DistributionQuery,
     Edges,
-    Equal,
     Highest,
-    Limit,
     Lowest,
     ModeQuery,
     Name,
@@ -34,6 +31,8 @@ from dpfast.queries import (
     RankedQuery,
     Winners,
 )
+from dpfast.rows.filters import OptionalValues
+from dpfast.rows.values import OptionalCompared
 
 __all__ = ["Expressions"]
 
@@ -110,12 +109,12 @@ class Expressions:
     def proportion(
         self,
         *,
-        above: Limit = None,
-        at_least: Limit = None,
-        below: Limit = None,
-        at_most: Limit = None,
-        equal: Equal = None,
-        among: Among = None,
+        above: OptionalCompared = None,
+        at_least: OptionalCompared = None,
+        below: OptionalCompared = None,
+        at_most: OptionalCompared = None,
+        equal: OptionalCompared = None,
+        among: OptionalValues = None,
     ) -> ProportionQuery:
         """Return `dpfast.proportion` of the column, which has the parameters' documentation.
 
@@ -125,8 +124,8 @@ class Expressions:
         True
 
         """
-        limits = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-        return queries.proportion(self._column(), **limits, equal=equal, among=among)
+        tests = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal}
+        return queries.proportion(self._column(), **tests, among=among)
 
     def variance(self, *, bounds: NumberBounds) -> Query:
         """Return `dpfast.variance` of the column, which has the parameter's documentation.

@@ -2,7 +2,6 @@
 
 from dpfast.columns.edges import Edges
 from dpfast.queries.basic import (
-    NAME,
     Bins,
     Highest,
     Lowest,
@@ -12,16 +11,14 @@ from dpfast.queries.basic import (
     QuantileQuery,
     Query,
     bins,
-    count,
     maximum,
     mean,
     minimum,
     mode,
     quantile,
     sum,
-    units,
 )
-from dpfast.queries.conditions import Among, Condition, Equal, Limit
+from dpfast.queries.counts import FilteredCountQuery, count, units
 from dpfast.queries.distributions import DistributionQuery, cdf, histogram
 from dpfast.queries.measures import (
     Measure,
@@ -34,21 +31,20 @@ from dpfast.queries.measures import (
     sum_measure,
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
-from dpfast.queries.proportions import ProportionQuery, proportion
+from dpfast.queries.proportions import Condition, ProportionQuery, proportion
 from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
+from dpfast.rows.values import NAME
 
 __all__ = [
     "NAME",
-    "Among",
     "Bins",
     "Condition",
     "CovarianceQuery",
     "DistinctQuery",
     "DistributionQuery",
     "Edges",
-    "Equal",
+    "FilteredCountQuery",
     "Highest",
-    "Limit",
     "Lowest",
     "Measure",
     "ModeQuery",

@@ -1,4 +1,4 @@
-"""What a user may ask: keys made of bins, counts, sums, means, quantiles, extremes and modes."""
+"""What a user may ask: keys made of bins, sums, means, quantiles, extremes and modes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Number, Text
+from dpfast.arguments import Number
 from dpfast.columns.bounds import AddedBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.edges import Edge, Edges, read_edges
 from dpfast.columns.grid import Grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.columns.values import NUMBERS, ValueKind
+from dpfast.rows.values import NAME
 from dpfast.showing import shown_fields
 
 __all__ = [
@@ -25,20 +26,19 @@ __all__ = [
     "Query",
     "are_computed",
     "bins",
-    "count",
     "maximum",
     "mean",
     "minimum",
     "mode",
     "quantile",
     "sum",
-    "units",
 ]
 
 
 #: What is asked.
 Kind: TypeAlias = Literal[
     "count",
+    "filtered_count",
     "units",
     "sum",
     "mean",
@@ -56,8 +56,6 @@ Kind: TypeAlias = Literal[
     "count_distinct",
 ]
 LOWEST, HIGHEST = Number(0, 0.5), Number(0.5, 1)
-#: A table may have a column without a name.
-NAME = Text("a column's name", blank=True)
 Name: TypeAlias = Annotated[str, NAME]
 OwnName: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 
@@ -188,40 +186,6 @@ class ModeQuery(Query):
     candidates: tuple[Any, ...] = ()
 
     __repr__ = shown_fields
-
-
-def count(column: OwnName = None) -> Query:
-    """Ask for the number of rows in every group, or of a column's values.
-
-    Parameters
-    ----------
-    column
-        A column of any dtype, whose nulls and NaN are not counted. None for all rows.
-
-    Examples
-    --------
-    >>> count()
-    Query(kind='count', column=None, bounds=None)
-    >>> count("dep_delay")
-    Query(kind='count', column='dep_delay', bounds=None)
-
-    """
-    return Query("count", None if column is None else NAME.read("column", column))
-
-
-def units() -> Query:
-    """Ask for the number of distinct privacy units in every group: of those that keep a row there.
-
-    One unit adds at most 1 to each of its ``max_groups`` groups, however many rows it has, so that the noise is less
-    than that of `count`, whose rows it may be. Where each row is a unit, it is the number of rows.
-
-    Examples
-    --------
-    >>> units()
-    Query(kind='units', column=None, bounds=None)
-
-    """
-    return Query("units")
 
 
 def sum(column: Name, *, bounds: AddedBounds) -> Query:

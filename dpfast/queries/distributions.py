@@ -9,7 +9,8 @@ from dpfast.columns.edges import Edge, Edges, floats_of, show_edges
 from dpfast.columns.grid import LARGEST_BOUND
 from dpfast.columns.values import LARGEST_TICK, whole_edges, within
 from dpfast.errors import ParameterError, Words
-from dpfast.queries.basic import NAME, Bins, Name, Query
+from dpfast.queries.basic import Bins, Name, Query
+from dpfast.rows.values import NAME
 
 __all__ = ["DistributionQuery", "cdf", "histogram"]
 

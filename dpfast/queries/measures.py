@@ -14,8 +14,8 @@ from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.columns.grid import PublicGrid, public_grid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
-from dpfast.queries.conditions import Condition
 from dpfast.queries.values import RankedQuery
+from dpfast.rows.filters import Filter
 
 __all__ = [
     "Measure",
@@ -40,8 +40,8 @@ class Measure:
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
     - ``"units"``: its privacy unit, so that each unit with rows in a group adds 1; its row where each row is a unit;
-    - ``"matches"``: ``upper - centre`` where ``column`` fulfils ``condition``, ``lower - centre`` where it fails it,
-      0 where x is null or NaN;
+    - ``"matches"``: ``upper - centre`` where ``condition`` holds, ``lower - centre`` where it does not, 0 where
+      ``column`` is null or NaN; ``"passes"``: 1 where ``condition`` holds, else 0;
     - ``"product"``: ``floor((a * b + 2**shift / 2) / 2**shift) - centre``, a and b what the row contributes to the two
       ``factors``, which are sums of ``step_exponent - shift`` steps together; 0 where either value is missing;
     - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64, or as whole numbers
@@ -54,7 +54,7 @@ class Measure:
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them;
     - ``"found"``: the same, candidates being all values of the column of ``dtype``, which are found in the data.
 
-    Of values, sums and products, rows contribute 0 too where a column of ``given`` is null or NaN.
+    Of values, sums, products and matches, rows contribute 0 too where a column of ``given`` is null or NaN.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
     other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62. Of decimals and times
@@ -68,6 +68,7 @@ class Measure:
         "missing",
         "sum",
         "matches",
+        "passes",
         "product",
         "bins",
         "distinct",
@@ -82,7 +83,7 @@ class Measure:
     centre: int = 0
     candidates: tuple[Any, ...] = ()
     doublings: int = 0
-    condition: Condition | None = None
+    condition: Filter | None = None
     factors: tuple[Measure, ...] = ()
     given: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
@@ -103,6 +104,11 @@ class Measure:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that it reads."""
+        return tuple(dict.fromkeys((*self.needed, *(() if self.condition is None else self.condition.columns))))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that have a value wherever a row contributes anything."""
         named = (self.column, *self.given, *(factor.column for factor in self.factors))
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
@@ -113,6 +119,7 @@ class Measure:
             column=None if self.column is None else names[self.column],
             factors=tuple(factor.renamed(names) for factor in self.factors),
             given=tuple(names[name] for name in self.given),
+            condition=None if self.condition is None else self.condition.renamed(names),
         )
 
     @property
@@ -261,12 +268,14 @@ def ranked_measure(query: RankedQuery) -> Measure:
     return Measure("found", query.column, lower=1, dtype=query.dtype)
 
 
-def matches_measure(column: str, condition: Condition) -> Measure:
-    """Return the measure of a proportion: half of how many more values fulfil a condition than fail it.
+def matches_measure(condition: Filter) -> Measure:
+    """Return the measure of a proportion: half of how many more rows fulfil a condition than fail it.
 
-    It is the sum of differences to 1/2 of a column that is 1 where the condition is fulfilled and 0 where it fails.
+    It is the sum of differences to 1/2 of a column that is 1 where the condition holds and 0 where it does not. Rows
+    are left out where a compared column has no value.
     """
-    return Measure("matches", column, -1, 0, 2, 1, condition=condition)
+    column, *others = condition.compared
+    return Measure("matches", column, -1, 0, 2, 1, given=tuple(others), condition=condition)
 
 
 def product_measure(first: Measure, second: Measure) -> Measure:

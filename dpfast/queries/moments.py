@@ -9,7 +9,8 @@ from fractions import Fraction
 from dpfast.columns.bounds import NumberBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
 from dpfast.columns.values import NUMBERS, ValueKind
 from dpfast.errors import ParameterError
-from dpfast.queries.basic import NAME, Name, Query, are_computed
+from dpfast.queries.basic import Name, Query, are_computed
+from dpfast.rows.values import NAME
 
 __all__ = ["CovarianceQuery", "covariance", "half_widths", "std", "variance"]
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, TypeAlias
 from dpfast.arguments import Whole
 from dpfast.columns.candidates import LARGEST_NUMBER, OwnCandidates, read_candidates
 from dpfast.errors import ParameterError
-from dpfast.queries.basic import NAME, Name, Query
+from dpfast.queries.basic import Name, Query
+from dpfast.rows.values import NAME
 from dpfast.showing import shown_fields
 
 __all__ = ["DistinctQuery", "RankedQuery", "Winners", "count_distinct", "top_k"]

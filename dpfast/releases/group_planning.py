@@ -32,6 +32,7 @@ from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import read_split
 from dpfast.releases.wished_planning import fulfil
 from dpfast.releases.wishes import read_limit, read_wishes
+from dpfast.rows.filters import in_short
 
 __all__ = ["check_names", "draw_up_groups"]
 
@@ -75,7 +76,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         refuse_other_figures(request.interval, queries)
     wishes = None if request.error is None else read_wishes(request.error, queries)
     ways = _measures_by_noise(queries, mechanism, budget)
-    by = ", ".join(map(name_of, entries)) or "nothing"
+    where = request.read_where()
+    by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     lists = not is_engine(source)
     known = unit, groups, by, mechanism, request.key_selection, budget, split, lists
     ways_asked = [Asked(queries, measures, *known) for measures in ways]
@@ -87,7 +89,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         met = fulfil(ways_asked, wishes, read_limit(request.budget)[1])
         budget, planned, key_share = met.budget, met.parts, met.key_share
         wished = ", ".join(wish.said(planned[name]) for name, wish in wishes.items())
-    grouping = Grouping(entries, keys, unit.column, *request.limits, request.population)
+    grouping = Grouping(entries, keys, unit.column, *request.limits, request.population, where=where)
     drawn = drawn_parts(planned.values())
     aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpfast.columns.values import LARGEST_TICK, Decimals, Moments
 from dpfast.queries import Bins, Measure, ModeQuery, Query
+from dpfast.rows.filters import Comparison, Test
 
 __all__ = ["made_up", "zipf_sizes"]
 
@@ -110,9 +111,8 @@ def _values(
     if isinstance(query, ModeQuery):
         places = (spread**2 * len(query.candidates)).astype(np.int64)
         return pl.Series(query.candidates).gather(places)
-    if measure.condition is not None and measure.condition.among:
-        listed = [*measure.condition.among, None]
-        return pl.Series(listed).gather((spread * len(listed)).astype(np.int64))
+    if measure.condition is not None:
+        return _around([test for test in measure.condition.tests() if test.column == measure.column], spread, column)
     if isinstance(query.values, (Decimals, Moments)):
         # In last places, or in what times are held as.
         edges = [Fraction(edge) for edge in measure.edges if abs(edge) < LARGEST_TICK]
@@ -122,9 +122,6 @@ def _values(
     ends: Sequence[Any] = [edge for edge in measure.edges if np.isfinite(edge)] or query.bounds or ()
     if len(ends) == 1:
         ends = (ends[0] - 1, ends[0] + 1)
-    if measure.condition is not None:
-        limits = [float(limit) for limit in (measure.condition.least, measure.condition.most) if limit is not None]
-        ends = (min(limits) - 1, max(limits) + 1) if limits else ()
     if not ends or not (dtype.is_numeric() or dtype == pl.Boolean):
         return column
     if measure.column != query.column and hasattr(query, "other_bounds"):
@@ -134,6 +131,20 @@ def _values(
     if dtype == pl.Boolean:
         return pl.Series(numbers > (first + last) / 2)
     return pl.Series(np.rint(numbers) if dtype.is_integer() else numbers)
+
+
+def _around(tests: Sequence[Test], spread: NDArray[np.floating[Any]], column: pl.Series) -> pl.Series:
+    """Return the values that tests compare with, and of numbers the next ones; else the column as it is."""
+    values: list[Any] = []
+    for test in tests:
+        for value in (test.value,) if isinstance(test, Comparison) else getattr(test, "values", ()):
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                values += [value - 1, value, value + 1]
+            else:
+                values.append(value)
+    if not values:
+        return column
+    return pl.Series([*values, None], strict=False).gather((spread * (len(values) + 1)).astype(np.int64))
 
 
 def _cast(column: pl.Series, dtype: pl.DataType) -> pl.Series:

@@ -32,6 +32,7 @@ from dpfast.releases.request import (
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
+from dpfast.rows.filters import OwnFilter
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["draw_up", "plan", "release"]
@@ -61,6 +62,7 @@ def plan(
     engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
+    where: OwnFilter = None,
     **queries: Query,
 ) -> Plan:
     """Plan a release of statistics by group, without looking at the data.
@@ -86,7 +88,8 @@ def plan(
         expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
         The grouping columns: strings, bytes, categoricals, integers, decimals, Booleans, dates, datetimes, times and
-        durations; floats by way of `dpf.bins`. Null is a key like any other. None for one group of all rows.
+        durations; floats by way of `dpf.bins`; months, weekdays, hours and other parts of dates by way of
+        `dpf.calendar`. Null is a key like any other. None for one group of all rows.
     epsilon, delta
         The budget of the whole release; delta is needed to select keys, for values that `dpf.top_k` finds in the data,
         and for Gaussian noise.
@@ -168,6 +171,11 @@ def plan(
         `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
         `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
+    where
+        Which rows count, such as ``(dpf.column("delay") > 15) & dpf.column("carrier").is_in(["AA", "UA"])``
+        (`dpf.column`): all others are dropped before anything else, and so before what is kept of a unit is chosen.
+        No sensitivity changes by it. Comparisons with null or NaN are false, and none fails on a value, as
+        expressions of an engine may; frames may be filtered by these beforehand: ``frame.filter(...)``.
     **queries
         `dpf.count`, `dpf.units`, `dpf.sum`, `dpf.mean`, `dpf.proportion`, `dpf.variance`, `dpf.std`, `dpf.covariance`,
         `dpf.histogram`, `dpf.cdf`, `dpf.quantile`, `dpf.minimum`, `dpf.maximum`, `dpf.mode`, `dpf.top_k` and
@@ -257,6 +265,7 @@ def release(
     engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
+    where: OwnFilter = None,
     **queries: Query,
 ) -> Release:
     """Plan a release and run it: `plan` and `Plan.run` in one call.

@@ -27,6 +27,7 @@ from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
 from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
+from dpfast.rows.calendars import Calendar
 
 __all__ = ["preview"]
 
@@ -122,6 +123,8 @@ def preview(
         rows_of = f"a public sample of {frame.height:,} rows"
     else:
         frame, rows_of = _made_up(blueprint, request, shape, listed)
+        # Rows are made up of those that count.
+        request = replace(request, where=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyUnitWarning)  # the plan has told of it
         return _drawn(blueprint, request, frame, rows_of, repeats)
@@ -167,7 +170,10 @@ def _made_up(
 ) -> tuple[pl.DataFrame, str]:
     aggregation: Any = blueprint.aggregation
     schema: pl.Schema = (aggregation.engine if hasattr(aggregation, "engine") else aggregation.source).schema()
-    entries = request.read_by()
+    entries = [entry for entry in request.read_by() if not isinstance(entry, Calendar)]
+    if len(entries) < len(request.read_by()):
+        allowed = "a frame of public rows where keys are parts of dates"
+        raise ParameterError("sample", None, allowed, "give the dates of some public rows")
     keys = request.keys if entries else None
     known = 1 if not entries else None if keys is None else keys.height
     rows, groups = shape["rows"], shape["groups"]
@@ -235,9 +241,9 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
 def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
     """Return the exact figures of all groups, beside their rows and the share of these that is cut; and that of all."""
     source, entries = open_data(frame), request.read_by()
-    rows = Measure("rows")
+    rows, where = Measure("rows"), request.read_where()
     keys = request.keys if entries else None
-    whole = prepare(source, Grouping(entries, keys), [rows]).run(bounding_words)
+    whole = prepare(source, Grouping(entries, keys, where=where), [rows]).run(bounding_words)
     totals = whole.measures[0]
     if not totals.size:
         allowed = "public rows of at least one group, as keys are selected among those of the data"
@@ -257,7 +263,7 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     counted = [name for name, query in request.queries.items() if query.kind == "units"]
     cut, share = np.zeros(totals.size), None
     if unit is not None:
-        everyone = Grouping(entries, found, unit, _MOST_BOUND, _MOST_BOUND)
+        everyone = Grouping(entries, found, unit, _MOST_BOUND, _MOST_BOUND, where=where)
         if counted:
             numbers = prepare(source, everyone, [Measure("units")]).run(bounding_words).measures[0]
             truth = truth.with_columns(pl.Series(name, numbers) for name in counted)

@@ -12,6 +12,7 @@ from dpfast.columns.values import ValueKind, values_of
 from dpfast.queries import (
     CovarianceQuery,
     DistributionQuery,
+    FilteredCountQuery,
     Measure,
     ModeQuery,
     ProportionQuery,
@@ -32,7 +33,7 @@ from dpfast.releases.distribution_answers import best_blocks
 __all__ = ["explain_measure", "importance_of", "measures_of", "of_columns", "said_of"]
 
 #: Of rows, units or different values, whatever the column holds.
-_COUNTS = ("count", "units", "count_distinct")
+_COUNTS = ("count", "filtered_count", "units", "count_distinct")
 
 
 def of_columns(query: Query, columns: Mapping[str, pl.DataType]) -> Query:
@@ -89,9 +90,11 @@ def measures_of(query: Query, *, gaussian: bool = False) -> list[Measure]:
         return [Measure("units") if query.kind == "units" else Measure("distinct", query.column)]
     if query.kind == "count":
         return [Measure("rows") if query.column is None else Measure("values", query.column)]
+    if isinstance(query, FilteredCountQuery):
+        return [Measure("passes", query.column, condition=query.condition)]
     if isinstance(query, ProportionQuery):
-        assert query.column is not None
-        return [matches_measure(query.column, query.condition), Measure("values", query.column)]
+        matches = matches_measure(query.condition)
+        return [matches, Measure("values", matches.column, given=matches.given)]
     if isinstance(query, CovarianceQuery):
         return _joint_moments(query)
     if isinstance(query, ModeQuery):
@@ -161,6 +164,8 @@ def explain_measure(measure: Measure) -> str:
     """Return in words what a measure with noise adds up."""
     if measure.kind == "matches":
         return "half of the values that fulfil it, less half of those that do not"
+    if measure.kind == "passes":
+        return f"rows where {measure.condition.described()}" if measure.condition is not None else ""
     if measure.kind == "product":
         first, second = measure.factors
         return (

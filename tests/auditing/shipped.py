@@ -276,10 +276,10 @@ SHIPPED = [
 
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
-    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "cdf", "count", "count_distinct", "covariance",
-    "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean", "merge_sketches", "minimum", "mode",
-    "multiplicative_weights", "plan", "preview", "price_revenues", "project_answers", "proportion", "quantile",
-    "restore_counter", "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta",
-    "shuffled_epsilon", "sql", "statistical_query_rows", "statistical_query_tolerance", "std", "sum", "threshold_error",
-    "top_k", "units", "variance", "vcg_payments",
+    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "cdf", "column", "count",
+    "count_distinct", "covariance", "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean",
+    "merge_sketches", "minimum", "mode", "multiplicative_weights", "plan", "preview", "price_revenues",
+    "project_answers", "proportion", "quantile", "restore_counter", "selection_error", "selection_miss",
+    "selection_probabilities", "shuffled_delta", "shuffled_epsilon", "sql", "statistical_query_rows",
+    "statistical_query_tolerance", "std", "sum", "threshold_error", "top_k", "units", "variance", "vcg_payments",
 }  # fmt: skip

@@ -346,25 +346,36 @@ def test_durations_and_bytes_are_written_to_every_kind_of_file(tmp_path, suffix)
 
 
 SPREADS = ["--variance", "fare:0:50", "--std", "wide=fare:0:50", "--covariance", "fare:0:50:hour:0:24"]
-PARTS = ["--proportion", "fare:above:20:at_most:40", "--proportion", "south=city:among:Rome,Graz"]
+PARTS = ["--proportion", "20 < fare <= 40", "--proportion", "south=city in ('Rome', 'Graz')"]
+PARTS += ["--count-where", "dear=fare > 20"]
 
 
 def test_units_spreads_and_proportions(folder, run):
     """Columns are called as in the library, values are of the column's type, and extremes say what they are."""
     extremes = ["--minimum", "fare:0:50", "--maximum", "most=fare:0:50"]
-    asked = ["--units", *SPREADS, *PARTS, "--proportion", "hour:equal:3", *extremes, "--epsilon", "2"]
+    asked = ["--units", *SPREADS, *PARTS, "--proportion", "hour == 3", *extremes, "--epsilon", "2"]
     unit = ["--unit", "rider", "--max-groups", "1", "--max-rows", "2"]
     result = run("release", "trips.parquet", *asked, *unit, *BUDGET, "--out", "out.parquet")
     assert result.exit_code == 0, result.output
     frame = pl.read_parquet("out.parquet")
-    names = ["units", "fare_variance", "wide", "fare_hour_covariance", "fare_proportion", "south", "hour_proportion"]
+    names = [
+        "units",
+        "fare_variance",
+        "wide",
+        "fare_hour_covariance",
+        "fare_proportion",
+        "south",
+        "hour_proportion",
+        "dear",
+    ]
     columns = [name + suffix for name in names for suffix in ("", "_scale", "_lower", "_upper")]
     assert frame.columns == [*columns, "fare_minimum", "fare_minimum_ranks", "most", "most_ranks"]
     told = run("explain", "trips.parquet", *asked, *unit)
     for line in (
-        "proportion of fare that is above 20 and at most 40",
-        "proportion of city that is one of Rome, Graz",
-        "proportion of hour that is 3",
+        "proportion of fare > 20 and fare <= 40, of values",
+        "proportion of city in ('Rome', 'Graz')",
+        "proportion of hour == 3",
+        "count where fare > 20",
         "maximum, as the 0.99-quantile, of fare",
         "covariance of fare clipped to [0, 50] and hour clipped to [0, 24]",
     ):

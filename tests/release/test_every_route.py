@@ -50,6 +50,7 @@ ROUTES = {
     "nothing but null": {"k": (pl.Null, [None])},
     "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
     "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
+    "months of moments": {"k": (pl.Datetime("us"), MOMENTS)},
     "bins of decimals": {"k": (pl.Decimal(9, 2), [Decimal("0.50"), Decimal(1), Decimal(7)])},
     "bins of moments": {"k": (pl.Datetime("us"), [*MOMENTS, datetime.datetime(1950, 1, 1)])},
     "bins of dates": {"k": (pl.Date, [*DAYS, datetime.date(1950, 1, 1)])},
@@ -66,8 +67,10 @@ QUERIES = {
     "mean of moments": {"t": dpf.mean("t", bounds=tuple(MOMENTS))},
     "quantile of moments": {"tq": dpf.quantile("t", 0.5, bounds=tuple(MOMENTS))},
     "units": {"d": dpf.units()},
+    "some rows": {"nf": dpf.count(where=dpf.column("f") > 1), "nc": dpf.count("f", where=dpf.column("c") != "x")},
     "proportions": {
         "pf": dpf.proportion("f", above=1),
+        "pj": dpf.proportion((dpf.column("f") > 1) & (dpf.column("c") == "x")),
         "pi": dpf.proportion("i", at_least=2, below=5.5),
         "pc": dpf.proportion("c", among=["x", "y"]),
     },
@@ -136,6 +139,7 @@ class Cell(NamedTuple):
     source: str
     neighbors: str
     budget: str
+    filtered: bool = False
 
 
 def frame_of(route, data):
@@ -160,6 +164,8 @@ def frame_of(route, data):
 
 def by_of(route):
     names = list(ROUTES[route])
+    if route.startswith("months"):
+        return dpf.calendar("k", "month")
     return dpf.bins("k", OTHER_EDGES.get(route, EDGES)) if route.startswith("bins") else (names or None)
 
 
@@ -168,6 +174,8 @@ def keys_of(route):
     if route.startswith("bins"):
         edges = OTHER_EDGES.get(route, EDGES)
         return pl.DataFrame({"k": [edges[0], edges[2], None]})
+    if route.startswith("months"):
+        return pl.DataFrame({"k_month": [1, 2, None]})
     columns = ROUTES[route].items()
     keys = pl.DataFrame({name: pl.Series(values[:2], dtype=dtype) for name, (dtype, values) in columns})
     return keys if columns else None
@@ -219,7 +227,7 @@ def has_source(route, source):
 
 def released(cell, folder):
     """Return a release on a new ledger, after everything that can be read of it has been read."""
-    route, data, query, given, unit, source, neighbors, budget = cell
+    route, data, query, given, unit, source, neighbors, budget, filtered = cell
     rows, told = source_of(frame_of(route, data), source, folder)
     keys = keys_of(route) if given and ROUTES[route] else None
     needs_delta = (keys is None and ROUTES[route]) or query in ("values", "all")
@@ -228,6 +236,7 @@ def released(cell, folder):
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
         rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
+        where=(dpf.column("f") > 1) | dpf.column("c").is_null() if filtered else None,
         **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **QUERIES[query]},
     )  # fmt: skip
     release = plan.run(ledger)
@@ -255,7 +264,12 @@ def check(cells, folder):
         known = known_height(cell)
         if known is not None and frame.height != known:
             failed.append((cell, f"{frame.height} rows and not {known}"))
-        nulls = frame.drop(ROUTES[cell.route]).null_count().sum_horizontal().sum()
+        nulls = (
+            frame.drop("k_month" if cell.route.startswith("months") else ROUTES[cell.route])
+            .null_count()
+            .sum_horizontal()
+            .sum()
+        )
         if nulls and cell.query not in ("mode with null", "all"):
             failed.append((cell, "a null"))
     assert not failed, "\n".join([f"{len(failed)} cells failed, the first of them:", *map(str, failed[:20])])
@@ -279,7 +293,7 @@ def test_every_key_on_next_to_no_data(route, seed, tmp_path):
     for turn, given, (unit, data) in itertools.product(range(4), [True, False], UNITS_AND_DATA):
         if ROUTES[route] or given:
             query = ("count", "mode", "all", choose.choice(list(QUERIES)))[turn]
-            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns)))
+            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns), choose.random() < 0.5))
     check(cells, tmp_path)
 
 
@@ -295,11 +309,11 @@ def test_every_source_neighbour_and_budget_on_next_to_no_data(given, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_whole_matrix(route, tmp_path):
-    """Every cell of the product: some 30,000 releases."""
+    """Every cell of the product: some 60,000 releases."""
     cells = [
-        Cell(route, data, query, given, unit, source, neighbors, budget)
-        for query, given, (unit, data), source, neighbors, budget in itertools.product(
-            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS
+        Cell(route, data, query, given, unit, source, neighbors, budget, filtered)
+        for query, given, (unit, data), source, neighbors, budget, filtered in itertools.product(
+            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS, [True, False]
         )
         if has_source(route, source) and (ROUTES[route] or given)
     ]

@@ -9,57 +9,54 @@ rounds and casts in its own way.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias
 
 import polars as pl
 
 from dpfast.columns.edges import floats_of
 from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ParameterError
-from dpfast.integrations.sql.conditions import condition
 from dpfast.integrations.sql.dialects import Dialect, Kind
+from dpfast.integrations.sql.filters import Use, passes
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins, Measure
 
 __all__ = ["bin_number", "contribution"]
-
-#: Returns a column of values by its name, what it holds, and its dtype.
-Use: TypeAlias = Callable[[str], tuple[str, Kind, pl.DataType]]
 
 _LARGEST_STEPS = 2**53
 _INT64 = -(2**63), 2**63 - 1
 _MOST_EDGES = 10_001
 
 
-def contribution(measure: Measure, use: Use, dialect: Dialect, parameters: Parameters) -> str:
+def contribution(measure: Measure, schema: pl.Schema, use: Use, dialect: Dialect, parameters: Parameters) -> str:
     """Return the int64 that a row adds to a measure; never null.
 
     Parameters
     ----------
     measure
         Of a kind that counts neither rows nor units.
+    schema
+        The dtypes of the columns.
     use
         Returns a column by its name, in the form of ``Dialect.values``, and what it holds.
     dialect, parameters
         The engine's words, and where values are bound.
 
     """
-    missing = " OR ".join(_missing(*use(name)[:2], dialect) for name in measure.columns)
+    missing = " OR ".join(_missing(*use(name)[:2], dialect) for name in measure.needed) or "1 = 0"
+    if measure.condition is not None:
+        holds = passes(measure.condition, schema, use, dialect, parameters)
+        failing, fulfilling = measure.extremes
+        return f"CASE WHEN {missing} THEN 0 WHEN {holds} THEN {fulfilling} ELSE {failing} END"
     if measure.kind == "product":
-        first, second = (contribution(factor, use, dialect, parameters) for factor in measure.factors)
+        first, second = (contribution(factor, schema, use, dialect, parameters) for factor in measure.factors)
         product = _shortened(f"({first}) * ({second})", measure.shift, dialect)
         return f"CASE WHEN {missing} THEN 0 ELSE {_minus(product, measure)} END"
-    value, kind, dtype = use(str(measure.column))
+    value, kind, _ = use(str(measure.column))
     if measure.kind == "values":
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
     if measure.kind == "bins":
         return f"CASE WHEN {missing} THEN 0 WHEN {_inside(measure, value, dialect, parameters)} THEN 1 ELSE 0 END"
-    if measure.kind == "matches":
-        fulfilled = condition(measure, value, kind, dtype, dialect, parameters)
-        failing, fulfilling = measure.extremes
-        return f"CASE WHEN {missing} THEN 0 WHEN {fulfilled} THEN {fulfilling} ELSE {failing} END"
     if kind == "string":
         raise ParameterError("measure", kind, "a sum of numbers, dates or timestamps")
     if not -_LARGEST_STEPS <= measure.lower <= measure.upper <= _LARGEST_STEPS:

@@ -13,14 +13,18 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.keys import column_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ColumnError
 from dpfast.integrations.sql.bounding import Bounding
+from dpfast.integrations.sql.calendars import calendar_part
 from dpfast.integrations.sql.contributions import bin_number, contribution
 from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
 from dpfast.integrations.sql.encoding import public_keys
+from dpfast.integrations.sql.filters import passes
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins
+from dpfast.rows.calendars import Calendar
 
 __all__ = ["Statement", "kind_in", "write"]
 
@@ -111,23 +115,29 @@ def write(
 
     columns, kinds, sums = [], [], []
     for i, key in enumerate(query.keys):
-        column, kind, dtype = use(key.column if isinstance(key, Bins) else key)
-        shown = bin_number(key, column, dtype, dialect, parameters) if isinstance(key, Bins) else column
-        columns.append(f"{shown} AS k{i}")
-        kinds.append("integer" if isinstance(key, Bins) else kind)
+        column, kind, dtype = use(column_of(key))
+        if isinstance(key, Bins):
+            column, kind = bin_number(key, column, dtype, dialect, parameters), "integer"
+        elif isinstance(key, Calendar):
+            column, kind = calendar_part(key, column, kind, dtype, dialect)
+        columns.append(f"{column} AS k{i}")
+        kinds.append(kind)
     for i, measure in enumerate(query.measures):
         if measure.kind not in _COUNTED:
-            columns.append(f"{contribution(measure, use, dialect, parameters)} AS m{i}")
+            columns.append(f"{contribution(measure, pl.Schema(schema), use, dialect, parameters)} AS m{i}")
             sums.append(f"m{i}")
     if not query.keys:
         columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")
         kinds.append("integer")
     unit_kind: Kind | None = None
-    condition = ""
+    conditions = []
     if query.unit is not None:
         column, unit_kind, _ = use(query.unit)
         columns.append(f"{column} AS u")
-        condition = f"\n  WHERE {column} IS NOT NULL"
+        conditions.append(f"{column} IS NOT NULL")
+    if query.where is not None:
+        conditions.append(passes(query.where, pl.Schema(schema), use, dialect, parameters))
+    condition = f"\n  WHERE {' AND '.join(conditions)}" if conditions else ""
     inner = [f"{_value(dialect, use(name)[1], name, schema[name])} AS {alias}" for name, alias in values.items()]
     selected = ", ".join(inner) or "1 AS v0"
     values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
