@@ -242,6 +242,11 @@ COMPARISONS = (
         Comparison(f"By 100 groups: {kind}", "Polars group_by", 10**7, queries.statistic(kind), 1.5, at_least=False)
         for kind in queries.ASKED
     ),
+    Comparison("Rows that pass a filter", "Polars filter", 10**7, queries.filtered_count, 1.5, at_least=False),
+    Comparison(
+        "Rows that pass a filter, 100 groups", "Polars group_by", 10**7, queries.filtered_by_group, 1.5, at_least=False
+    ),
+    Comparison("Count by month", "Polars group_by", 10**7, queries.calendar_keys, 1.5, at_least=False),
     Comparison("Scale's distances, 10^7 rows", "np.sort", 10**7, stability.scale, 2.0, at_least=False),
     Comparison(
         "Subsample and aggregate, 200 blocks", "the calls in a loop", 10**7, stability.blocks, 8.0, at_least=False

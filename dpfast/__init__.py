@@ -83,14 +83,14 @@ if TYPE_CHECKING:
     from dpfast.mechanisms.thresholds.above_threshold import above_threshold as above_threshold
     from dpfast.mechanisms.thresholds.sparse_vector import SparseVector as SparseVector
     from dpfast.queries.basic import bins as bins
-    from dpfast.queries.basic import count as count
     from dpfast.queries.basic import maximum as maximum
     from dpfast.queries.basic import mean as mean
     from dpfast.queries.basic import minimum as minimum
     from dpfast.queries.basic import mode as mode
     from dpfast.queries.basic import quantile as quantile
     from dpfast.queries.basic import sum as sum
-    from dpfast.queries.basic import units as units
+    from dpfast.queries.counts import count as count
+    from dpfast.queries.counts import units as units
     from dpfast.queries.distributions import cdf as cdf
     from dpfast.queries.distributions import histogram as histogram
     from dpfast.queries.moments import covariance as covariance
@@ -102,6 +102,10 @@ if TYPE_CHECKING:
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.releases.previewing import preview as preview
+    from dpfast.rows.calendars import calendar as calendar
+    from dpfast.rows.filters import column as column
+    from dpfast.sketches.distinct import distinct_sketch as distinct_sketch
+    from dpfast.sketches.distinct import merge_sketches as merge_sketches
     from dpfast.stability.interquartile_scale import interquartile_scale as interquartile_scale
     from dpfast.stability.propose_test_release import propose_test_release as propose_test_release
     from dpfast.stability.release_if_stable import release_if_stable as release_if_stable
@@ -174,13 +178,17 @@ _NAMES_BY_HOME = {
     "mechanisms.selection.unlisted_domain": "exponential_sparse",
     "mechanisms.thresholds.above_threshold": "above_threshold",
     "mechanisms.thresholds.sparse_vector": "SparseVector",
-    "queries.basic": "bins count maximum mean minimum mode quantile sum units",
+    "queries.basic": "bins maximum mean minimum mode quantile sum",
+    "queries.counts": "count units",
     "queries.distributions": "cdf histogram",
     "queries.moments": "covariance std variance",
     "queries.proportions": "proportion",
     "queries.values": "count_distinct top_k",
     "releases.planning": "plan release",
     "releases.previewing": "preview",
+    "rows.calendars": "calendar",
+    "rows.filters": "column",
+    "sketches.distinct": "distinct_sketch merge_sketches",
     "stability.interquartile_scale": "interquartile_scale",
     "stability.propose_test_release": "propose_test_release",
     "stability.release_if_stable": "release_if_stable",

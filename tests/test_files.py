@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from datetime import date, datetime
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import permutations
 from pathlib import Path
@@ -106,11 +107,16 @@ def test_extra_and_reordered_columns_are_taken(tmp_path, suffix):
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
 TEXTS = [pl.String, pl.Categorical, pl.Enum(["a", "b"]), pl.Enum(["b", "c", "a"])]
 OTHERS = [pl.Boolean, pl.Date, pl.Datetime("us"), pl.Datetime("ns"), pl.Datetime("us", "UTC"), pl.Time, pl.Binary]
-OTHERS += [pl.Decimal(10, 2), pl.Duration("us"), pl.List(pl.Int8)]
+OTHERS += [pl.Duration("us"), pl.List(pl.Int8)]
+DECIMALS = [pl.Decimal(10, 2), pl.Decimal(18, 2), pl.Decimal(18, 10), pl.Decimal(38, 0), pl.Decimal(38, 38)]
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.sampled_from([*INTEGERS, pl.Float32, pl.Float64, *TEXTS, *OTHERS, pl.Null]), min_size=1, max_size=4))
+@given(
+    st.sampled_from([[*INTEGERS, pl.Float32, pl.Float64, *TEXTS, *OTHERS, *DECIMALS, pl.Null], DECIMALS]).flatmap(
+        lambda kinds: st.lists(st.sampled_from(kinds), min_size=1, max_size=4)
+    )
+)
 def test_a_common_dtype_holds_every_value(dtypes):
     """The extremes of each dtype come back from the common one, which does not depend on the order."""
     dtypes = [pl.Series(dtype=dtype).dtype for dtype in dtypes]
@@ -126,6 +132,9 @@ def test_a_common_dtype_holds_every_value(dtypes):
             values = pl.Series([low, high, high - 1, low + 1, None], dtype=dtype)
         elif dtype.is_float():
             values = pl.Series([0.1, -1e30, float("inf"), float("nan"), None], dtype=dtype)
+        elif dtype in DECIMALS:
+            most = Decimal((0, (9,) * min(dtype.precision, 37), -dtype.scale))
+            values = pl.Series([most, -most, Decimal(0), None], dtype=dtype)
         elif dtype in TEXTS:
             values = pl.Series(["a", "b", None], dtype=dtype)
         else:
@@ -134,6 +143,23 @@ def test_a_common_dtype_holds_every_value(dtypes):
         assert wide.cast(dtype).eq_missing(values).all()
         if dtype.is_integer() and common.is_float():
             assert [int(x) for x in wide.drop_nulls()] == values.drop_nulls().to_list()
+
+
+@pytest.mark.parametrize("suffix", TYPED)
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_decimals_widen(tmp_path, suffix, unit):
+    """A sum counts last places: those of the decimals that hold all."""
+    kinds = [pl.Decimal(9, 2), pl.Decimal(18, 4), pl.Decimal(20, 2)]
+    numbers = [Decimal("1.25"), Decimal("1.25"), Decimal("9e17")]
+    frames = [
+        frame().with_columns(x=pl.Series([number] * 4, dtype=kind)) for number, kind in zip(numbers, kinds, strict=True)
+    ]
+    paths = write(tmp_path / "d", frames, suffix)
+    grouping = Grouping(("k",), KEYS, *((unit, 1, 9) if unit else ()))
+    cut = Measure("sum", "x", 0, 0, 20_000, 0)
+    for name, data in ways(paths).items():
+        found = aggregate(open_source(data), grouping, [ROWS, cut], words)
+        assert [m.tolist() for m in found.measures] == [[6, 6], [90_000, 90_000]], name
 
 
 @pytest.mark.parametrize("suffix", TYPED)

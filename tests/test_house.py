@@ -29,7 +29,7 @@ FLOORS = [
     ("threads", "randomness", "testing"),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
     ("columns",),
-    ("accounting",),
+    ("accounting", "rows"),
     ("queries",),
     ("aggregation", "charts"),
     ("domain",),
@@ -39,7 +39,7 @@ FLOORS = [
     ("synthesis",),
     ("releases", "answering"),
     # The rest of the book, one room each.
-    ("stability", "streaming", "local", "learning", "games", "attacks"),
+    ("stability", "streaming", "sketches", "local", "learning", "games", "attacks"),
     ("theory",),
     ("auditing",),
     ("integrations",),

@@ -80,12 +80,13 @@ def test_the_first_releases_are_worth_showing(outputs):
 
 def test_every_block_shows_its_result(outputs):
     shown, names, folder = outputs
-    assert len(shown) == 10
+    assert len(shown) == 12
     assert all(text.strip() for text in shown)
     text = "\n".join(shown)
     for part in (
         "flights_lower",
         "answer_upper",
+        "DistinctSketch(about",
         "late_p50",
         "usual",
         "zCDP",

@@ -311,12 +311,14 @@ def test_pandas_frames(frame):
         for column in (pandas.Series(values, dtype=object), pandas.Series(values, dtype=object).astype("category")):
             if str(column.dtype) == "category" and column.cat.categories.dtype != object:
                 continue
+            source = open_source(pandas.DataFrame({"x": column, "k": 1}))
+            assert source.schema().names() == ["k"]
             with pytest.raises(ColumnError, match=r"'x' .*polars\.from_pandas") as caught:
-                open_source(pandas.DataFrame({"x": column}))
+                source.require(["x"])
             assert "secret" not in str(caught.value)
     for dtype in (pandas.StringDtype("python"), "period[D]", "complex128"):
         with pytest.raises(ColumnError, match="dtype"):
-            open_source(pandas.DataFrame({"x": pandas.Series([], dtype=dtype)}))
+            open_source(pandas.DataFrame({"x": pandas.Series([], dtype=dtype)})).require(["x"])
 
 
 def test_a_damaged_arrow_table_shows_nothing():

@@ -101,6 +101,9 @@ def polars_schema(schema: Any, kind: str) -> tuple[pl.Schema, dict[str, str]]:
     refused = {}
     for field in schema:
         try:
+            if pa.types.is_interval(field.type):
+                # Polars would write to the standard error why it cannot.
+                raise TypeError
             dtype = pl.DataFrame(pa.schema([field]).empty_table()).schema[field.name]
             # Some dtypes come out of an empty table, and can hold no values.
             held |= pl.DataFrame(schema={field.name: dtype}).schema

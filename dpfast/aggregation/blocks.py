@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 import polars as pl
 
+from dpfast.kernels.grouping.counting import saturate_wide
 from dpfast.kernels.grouping.factorizing import INLINE, LONG, clean_views
 from dpfast.threads import in_stretches
 
@@ -37,7 +38,8 @@ class PhysicalColumn:
     ----------
     series
         Of any dtype whose physical form is an integer of at most 64 bits, a float or a Boolean; or String,
-        whose values are its views, two uint64 each. Arrow's buffers stay alive as long as this object.
+        whose values are its views, two uint64 each; or a decimal, whose values are its last places, those beyond int64
+        the largest or smallest int64. Arrow's buffers stay alive as long as this object.
 
     """
 
@@ -45,7 +47,8 @@ class PhysicalColumn:
         self.nullable = series.null_count() > 0
         self.series = series
         # Polars takes its time to find that a column is physical already.
-        physical = series if type(series.dtype) in _NUMBERS else series.to_physical()
+        self._wide = isinstance(series.dtype, pl.Decimal)
+        physical = series if self._wide or type(series.dtype) in _NUMBERS else series.to_physical()
         self._starts: list[int] = []
         self._chunks: list[tuple[np.ndarray, int, np.ndarray | None, int]] = []
         boolean, text = physical.dtype == pl.Boolean, physical.dtype == pl.String
@@ -62,6 +65,10 @@ class PhysicalColumn:
                 numbers, first = np.frombuffer(values, np.uint8), offset
             elif text:
                 numbers = np.frombuffer(values, np.uint64, 2 * length, 16 * offset).reshape(length, 2)
+            elif self._wide:
+                numbers = np.frombuffer(values, np.int64, 2 * length, 16 * offset).reshape(length, 2)
+                # One type for the kernel, whoever made the buffer.
+                numbers.setflags(write=False)
             else:
                 number = np.dtype(_NUMBERS[type(physical.dtype)])
                 numbers = np.frombuffer(values, number, length, number.itemsize * offset)
@@ -74,6 +81,9 @@ class PhysicalColumn:
     def read_values(self, start: int, stop: int, out: np.ndarray) -> None:
         """Copy rows ``start .. stop - 1`` into ``out``; what stands under a null is any number."""
         for numbers, first, _, _, low, high, place in self._pieces(start, stop):
+            if self._wide:
+                saturate_wide(numbers[low:high], out[place : place + high - low])
+                continue
             piece = numbers[low:high] if first < 0 else _unpack_bits(numbers, first + low, high - low)
             np.copyto(out[place : place + high - low], piece, casting="unsafe")
 
@@ -83,7 +93,7 @@ class PhysicalColumn:
         if start >= stop or self._starts[chunk + 1] < stop:
             return None
         numbers, first, _, _ = self._chunks[chunk]
-        if first >= 0 or numbers.dtype != dtype:
+        if first >= 0 or self._wide or numbers.dtype != dtype:
             return None
         return numbers[start - self._starts[chunk] : stop - self._starts[chunk]]
 

@@ -333,8 +333,8 @@ def _dealer(rows: UnitRows, parts: _Parts) -> Callable[[pl.DataFrame], None]:
 
 
 def _physical(column: pl.Series) -> pl.Series:
-    """Return a column as the numbers that kernels read, or as strings."""
-    return column if column.dtype == pl.String else column.to_physical()
+    """Return a column as the numbers that kernels read, or as strings or decimals."""
+    return column if isinstance(column.dtype, (pl.String, pl.Decimal)) else column.to_physical()
 
 
 def _settle(part: _Part, file: SpillFile, room: int, tables: _Tables, words: Words) -> None:

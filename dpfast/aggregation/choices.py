@@ -56,8 +56,7 @@ def plan_candidates(
         ) from None
     raise ColumnError(
         f"the column {name!r} of dtype {dtype_name(dtype)} cannot be compared with {argument} of dtype "
-        f"{dtype_name(given.dtype)}; that needs strings, categories, integers, Booleans or dates, and {argument} of "
-        "the same kind"
+        f"{dtype_name(given.dtype)}; that needs a column that can be a key, and {argument} of the same kind: cast one"
     )
 
 

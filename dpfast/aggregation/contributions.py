@@ -17,18 +17,30 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.choices import CandidateCoder, native_choices, plan_candidates
-from dpfast.aggregation.conditions import is_present, native_bins, native_codes, native_matches
+from dpfast.aggregation.conditions import are_present, is_present, native_bins, native_codes, native_matches, range_of
+from dpfast.aggregation.keys import plan_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
+from dpfast.columns.comparable import as_read, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import MANTISSA
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.kernels.grouping.counting import clip_integers, find_bins, find_values, number_floats, round_floats
+from dpfast.kernels.grouping.counting import (
+    clip_integers,
+    find_bins,
+    find_values,
+    number_floats,
+    round_floats,
+    round_integers,
+    scale_integers,
+)
 from dpfast.queries import Measure
 
 __all__ = ["ROWS", "Contribution", "plan_contributions"]
 
 _SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 _FAR = 2**62
+_FARTHEST = 2.0**126
+_MOST_SHIFT = 62
 _CAP = 2**38  # rows; a contribution's magnitude times this stays below 2**62
 
 
@@ -74,7 +86,7 @@ class Contribution:
         elif self.edges is not None:
             self._fill_by_edges(block, column, out)
         elif self.way == "integers":
-            clip_integers(block.integers(column), block.validity(column), *limits, out)
+            _fill_integers(block.integers(column), block.validity(column), measure.step_exponent, *limits, out)
         elif self.way == "present":
             find_values(block.floats(column), block.validity(column), out)
         elif self.way == "floats":
@@ -128,10 +140,14 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         refuse_pattern(name)
     if measure.kind == "product":
         return _ready(measure, _product(measure, schema))
+    if measure.kind == "passes":
+        return _ready(measure, native_matches(measure, schema))
+    if measure.kind == "matches":
+        return _matches(measure, schema)
     if measure.given:
         alone = _plan_contribution(replace(measure, given=()), schema)
         assert alone.native is not None
-        return _ready(measure, pl.when(_are_present(measure.given, schema)).then(alone.native).otherwise(0))
+        return _ready(measure, pl.when(are_present(measure.given, schema)).then(alone.native).otherwise(0))
     assert measure.column is not None
     dtype = schema[measure.column]
     column = pl.col(measure.column)
@@ -140,21 +156,21 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
             native = column.is_not_null()
             return Contribution(measure, native.cast(pl.Int64), native, "ready")
         return Contribution(measure, is_present(column, dtype).cast(pl.Int64), column, "present")
-    if measure.kind == "matches":
-        return _matches(measure, dtype)
     if measure.kind == "bins":
         native = native_bins(measure, dtype)
-        if dtype == pl.Null:
+        if dtype == pl.Null or is_wide(dtype) or measure.ticks:
             return _ready(measure, native)
         return Contribution(measure, native, column, "bins", edges=np.array(measure.edges))
     if measure.kind == "distinct":
         return _ready(measure, native_codes(measure, dtype))
+    if measure.kind == "found":
+        return Contribution(measure, None, _listed(measure.column, dtype), "choices")
     if measure.kind == "choices":
         candidates, fitted = plan_candidates(measure.column, measure.candidates, dtype)
         native, coder = native_choices(candidates, fitted), CandidateCoder.of(candidates)
         if coder is None:
             return _ready(measure, native)
-        return Contribution(measure, native, fitted, "choices", coder)
+        return Contribution(measure, native, as_read(fitted, candidates.dtype), "choices", coder)
     if measure.kind == "sum":
         _check_bounds(measure)
     if dtype == pl.Null:
@@ -165,25 +181,58 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return Contribution(measure, _number_floats(column, measure), column, "numbers")
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
-    if not dtype.is_integer() or dtype in (pl.Int128, pl.UInt128):
+    if not dtype.is_integer() and not isinstance(dtype, (pl.Decimal, pl.Date, pl.Datetime, pl.Duration, pl.Time)):
         verb = "sum" if measure.kind == "sum" else "draw quantiles of"
         raise ColumnError(
             f"cannot {verb} the column {measure.column!r} of dtype {dtype_name(dtype)}; cast it to Float64 or Int64 "
             "first"
         )
-    native = _sum_integers(column, measure, unsigned=dtype == pl.UInt64)
-    if measure.step_exponent == 0 and dtype != pl.UInt64:
-        return Contribution(measure, native, column, "integers")
+    if is_wide(dtype):
+        largest = max(abs(measure.lower), abs(measure.upper)) * 2.0**measure.step_exponent
+        if largest >= _FAR:
+            # Of integers beyond 128 bits there are none; what float64 rounds is far finer than these steps.
+            far = largest >= _FARTHEST and dtype.is_integer()
+            native = _sum_floats(column, measure) if far else _sum_wide(column, measure, dtype)
+            return _ready(measure, native)
+    native = _sum_integers(narrowed(column, dtype).to_physical(), measure, unsigned=dtype == pl.UInt64)
+    if measure.step_exponent <= _MOST_SHIFT and dtype != pl.UInt64:
+        return Contribution(measure, native, as_read(column, dtype), "integers")
     return _ready(measure, native)
 
 
-def _matches(measure: Measure, dtype: pl.DataType) -> Contribution:
+def _fill_integers(
+    values: np.ndarray, valid: np.ndarray, exponent: int, lower: int, upper: int, centre: int, out: np.ndarray
+) -> None:
+    """Write the contributions of int64 values."""
+    if exponent == 0:
+        clip_integers(values, valid, lower, upper, centre, out)
+    elif exponent > 0:
+        round_integers(values, valid, np.int64(exponent), lower, upper, centre, out)
+    else:
+        scale_integers(values, valid, np.int64(min(-exponent, _MOST_SHIFT)), lower, upper, centre, out)
+
+
+def _listed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column whose values are to be shown, where these are of a dtype that keys may have."""
+    try:
+        (column,) = plan_keys((name,), pl.Schema({name: dtype}))
+    except ColumnError:
+        raise ColumnError(
+            f"cannot list the values of the column {name!r} of dtype {dtype_name(dtype)}; cast it to a string, an "
+            "integer, a Boolean, a date or a categorical"
+        ) from None
+    return column.native
+
+
+def _matches(measure: Measure, schema: pl.Schema) -> Contribution:
     """Return how contributions to a proportion are found: of numbers that float64 holds, by their limits."""
-    native = native_matches(measure, dtype)
+    native = native_matches(measure, schema)
     assert measure.condition is not None
-    if measure.condition.among or not (dtype.is_float() or dtype in _SMALL_INTEGERS):
+    dtype = schema[str(measure.column)]
+    limits = range_of(measure.condition, schema) if dtype.is_float() or dtype in _SMALL_INTEGERS else None
+    if limits is None:
         return _ready(measure, native)
-    least, most = measure.condition.floats()
+    least, most = limits
     if not (least <= most and least < math.inf and most not in (-math.inf, sys.float_info.max)):
         return _ready(measure, native)
     return Contribution(
@@ -196,10 +245,6 @@ def _ready(measure: Measure, native: pl.Expr) -> Contribution:
     return Contribution(measure, native, native, "ready")
 
 
-def _are_present(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
-    return pl.all_horizontal(is_present(pl.col(name), schema[name]) for name in columns)
-
-
 def _product(measure: Measure, schema: pl.Schema) -> pl.Expr:
     """Return the contributions of products: of numbers below 2**24, and so below 2**48 before they are shortened."""
     _check_bounds(measure)
@@ -209,7 +254,7 @@ def _product(measure: Measure, schema: pl.Schema) -> pl.Expr:
     shift = measure.shift
     half = (1 << shift) >> 1
     shortened = (first * second + half) // (1 << shift) if shift else first * second
-    present = _are_present(measure.columns, schema)
+    present = are_present(measure.needed, schema)
     return pl.when(present).then(shortened - measure.centre).otherwise(0)
 
 
@@ -283,3 +328,18 @@ def _sum_integers(column: pl.Expr, measure: Measure, *, unsigned: bool) -> pl.Ex
     up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
     # Clipped before the rounding, since (2**64 - 1) / 2 rounds to 2**63, which Int64 lacks.
     return _clipped(floor.cast(pl.Int64).clip(upper_bound=_FAR) + up.cast(pl.Int64), measure)
+
+
+def _sum_wide(column: pl.Expr, measure: Measure, dtype: pl.DataType) -> pl.Expr:
+    """Return the contribution of integers of 128 bits, between bounds that int64 does not hold: steps are above 1."""
+    x = column.to_physical() if isinstance(dtype, pl.Decimal) else column
+    if dtype == pl.UInt128:
+        x = x.clip(upper_bound=pl.lit(2**127 - 1, pl.UInt128)).cast(pl.Int128)
+    step = 1 << measure.step_exponent
+    # What is far beyond the bounds is taken for a step beyond, which its rounding cannot make too large.
+    x = x.clip(pl.lit((measure.lower - 1) * step, pl.Int128), pl.lit((measure.upper + 1) * step, pl.Int128))
+    floor = x // pl.lit(step, pl.Int128)
+    rest = x - floor * pl.lit(step, pl.Int128)
+    tie = pl.lit(step >> 1, pl.Int128)
+    up = (rest > tie) | ((rest == tie) & (floor % 2 != 0))
+    return _clipped(floor.cast(pl.Int64) + up.cast(pl.Int64), measure)

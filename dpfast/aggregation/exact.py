@@ -20,9 +20,11 @@ import polars as pl
 from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
+from dpfast.aggregation.filtering import native_filter
+from dpfast.aggregation.found_values import FoundValues, with_values
 from dpfast.aggregation.grouping import Aggregates, Columns, Grouping, Words, find_columns
 from dpfast.aggregation.guarding import check_rows, read_guarded
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, label_keys, name_of
+from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, column_of, label_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
 from dpfast.aggregation.private import Private
@@ -91,8 +93,11 @@ def prepare(
         raise ParameterError("source", source, "what open_source gives")
     schema = source.schema()
     measured = [name for measure in measures for name in measure.columns]
-    source.require([*map(name_of, grouping.by), *measured, grouping.privacy_unit])
+    source.require([*map(column_of, grouping.by), *measured, grouping.privacy_unit])
+    source.require(() if grouping.where is None else grouping.where.columns)
     columns = find_columns(schema, grouping, measures)
+    if grouping.where is not None:
+        source = source.filtered(native_filter(grouping.where, schema))
     public = columns.public
     coder = None if public is None else _code(public)
     if public is not None and coder is None:
@@ -166,7 +171,7 @@ class Aggregation(Private):
         cells = (contribution.measure for contribution in self.contributions)
         tables = groups * (8 * sum(one.points if one.kind == "bins" else 1 for one in cells) + 48) + 4 * slots
         check_memory(tables)
-        lists = sum(contribution.measure.kind in ("points", "distinct") for contribution in self.contributions)
+        lists = sum(contribution.measure.kind in ("points", "distinct", "found") for contribution in self.contributions)
         if lists:
             check_memory(tables + _BYTES_PER_POINT * lists * self._most_rows_kept(), "points of quantiles")
         size = sum(pin.size for pin in self.source.pins)
@@ -179,9 +184,8 @@ class Aggregation(Private):
         """Return how many rows of files units keep at most; 0 for data in memory, which are as large themselves."""
         if not self.source.pins:
             return 0
-        if self.source.counted:
-            rows = int(self.source.frame.lazy().select(pl.len()).collect().item())
-        else:
+        rows = self.source.count_known_rows()
+        if rows is None:
             rows = sum(pin.size for pin in self.source.pins) // _LEAST_BYTES_PER_ROW
         asked = self.grouping
         if asked.population is None or asked.max_groups is None or asked.max_rows_per_group is None:
@@ -209,7 +213,7 @@ class Aggregation(Private):
         """Return the aggregates of rows that may be read once only."""
         if self.source.repeatable or not self._reads_twice:
             return self._run(words)
-        named = [*map(name_of, self.grouping.by), self.grouping.privacy_unit]
+        named = [*map(column_of, self.grouping.by), self.grouping.privacy_unit]
         named += [name for contribution in self.contributions for name in contribution.measure.columns]
         assert self.source.blocks is not None
         with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:
@@ -220,9 +224,18 @@ class Aggregation(Private):
     def _reads_twice(self) -> bool:
         """Whether rows are read a second time, or may be: to find their keys, or where they outgrow memory."""
         lists = any(contribution.measure.has_cells for contribution in self.contributions)
-        return self.unit is not None or (self.public is None and lists)
+        found = any(contribution.measure.kind == "found" for contribution in self.contributions)
+        return self.unit is not None or found or (self.public is None and lists)
 
     def _run(self, words: Words) -> Aggregates:
+        contributions, values = with_values(self.source.frame, self.contributions)
+        exact = replace(self, contributions=contributions)._run_known(words)
+        for place, known in values.items():
+            exact.measures[place] = FoundValues(known, exact.measures[place])
+        return exact
+
+    def _run_known(self, words: Words) -> Aggregates:
+        """Return the aggregates, contributions knowing the values that they count."""
         if self.grouping.by_unit:
             return self._sum_by_unit()
         if self.unit is not None:
@@ -244,8 +257,13 @@ class Aggregation(Private):
 
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
         """Return the measures of these keys."""
+        exprs = [*keys.coded_exprs, *value_exprs(contributions)]
+        if not exprs and self.source.unfiltered is not None and self.source.blocks is None:
+            # Rows that pass are only counted: the engine needs no column of them.
+            rows = self.source.frame.lazy().select(pl.len()).collect(engine="streaming").item()
+            return [np.full(1, rows, np.int64) for _ in contributions]
         scatter = Scatter(coder.slots, coder.slots_of, contributions)
-        check_rows(self.source, feed(self.source, [*keys.coded_exprs, *value_exprs(contributions)], scatter.add))
+        check_rows(self.source, feed(self.source, exprs, scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
 
     def _run_natively(self) -> Aggregates:

@@ -145,14 +145,20 @@ def common_dtype(dtypes: Iterable[pl.DataType]) -> pl.DataType | None:
     """Return the dtype that holds all values of these dtypes without loss, or None.
 
     Integers widen to integers of at most 64 bits, floats to floats, and integers to floats with enough digits;
-    strings, categoricals and enums become strings; a column without values (Null) fits all. Dates do not become
-    moments, nor moments ones of another unit or zone: Polars' own casts between these may overflow.
+    decimals become decimals of up to 38 digits; strings, categoricals and enums become strings; a column without values
+    (Null) fits all. Dates do not become moments, nor moments ones of another unit or zone: Polars' own casts between
+    these may overflow.
     """
     found = {dtype for dtype in dtypes if dtype != pl.Null}
     if len(found) < 2:
         return next(iter(found), pl.Null())
     if all(isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)) for dtype in found):
         return pl.String()
+    decimals = [dtype for dtype in found if isinstance(dtype, pl.Decimal)]
+    if len(decimals) == len(found):
+        scale = max(dtype.scale for dtype in decimals)
+        digits = scale + max((dtype.precision or 38) - dtype.scale for dtype in decimals)
+        return pl.Decimal(digits, scale) if digits <= 38 else None
     widths = [_width(dtype) for dtype in found]
     signed = max((bits for kind, bits in filter(None, widths) if kind == "signed"), default=0)
     unsigned = max((bits for kind, bits in filter(None, widths) if kind == "unsigned"), default=0)

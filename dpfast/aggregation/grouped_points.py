@@ -13,7 +13,7 @@ from dpfast.aggregation.private import Private
 from dpfast.kernels.grouping.by_group import STAGED, narrow_points, release_staged, sort_points, sort_staged
 from dpfast.threads import in_stretches, thread_count
 
-__all__ = ["Collector", "GroupedPoints", "count_different", "point_dtype"]
+__all__ = ["Collector", "GroupedPoints", "count_different", "point_dtype", "sorted_points"]
 
 #: Groups whose waiting points fit into the second-level cache.
 _MOST_STAGED = 8192
@@ -80,6 +80,34 @@ def count_different(points: GroupedPoints) -> NDArray[np.int64]:
 
     in_stretches(count, len(points), thread_count(None, points.points.size))
     return counts
+
+
+def sorted_points(points: GroupedPoints) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
+    """Return each point's group and the points, sorted by both.
+
+    Examples
+    --------
+    >>> found = sorted_points(GroupedPoints(np.array([5, 7, 5, 1]), np.array([3, 0]), np.array([4, 3])))
+    >>> [column.tolist() for column in found]
+    [[0, 1, 1, 1], [1, 5, 5, 7]]
+
+    """
+    lengths = points.stops - points.starts
+    owners, ends = np.repeat(np.arange(lengths.size), lengths), np.cumsum(lengths)
+    # Groups that were chosen may stand in any order.
+    moves = np.repeat(points.starts - (ends - lengths), lengths)
+    moves += np.arange(owners.size)
+    own = points.points[moves]
+    if lengths.size > _MOST_STAGED:
+        order = np.lexsort((own, owners))
+        return owners, own[order]
+
+    def sort(first: int, last: int) -> None:
+        for group in range(first, last):
+            own[ends[group] - lengths[group] : ends[group]].sort()
+
+    in_stretches(sort, lengths.size, thread_count(None, own.size))
+    return owners, own
 
 
 class Collector:

@@ -11,8 +11,9 @@ import polars as pl
 
 from dpfast.accounting.privacy_unit import BOUND
 from dpfast.aggregation.contributions import Contribution, plan_contributions
+from dpfast.aggregation.filtering import check_filter
 from dpfast.aggregation.kept_groups import KeptGroups
-from dpfast.aggregation.keys import KeyColumn, PublicKeys, label_keys, plan_keys, prepare_keys
+from dpfast.aggregation.keys import KeyColumn, KeyEntry, PublicKeys, label_keys, plan_keys, prepare_keys
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.unit_sums import UnitSums
@@ -20,6 +21,8 @@ from dpfast.aggregation.units import express_unit
 from dpfast.columns.tables import rows_alone
 from dpfast.errors import ColumnError
 from dpfast.queries import Bins, Measure
+from dpfast.rows.calendars import Calendar
+from dpfast.rows.filters import Filter
 
 __all__ = ["Aggregates", "Columns", "Grouping", "Words", "find_columns"]
 
@@ -34,7 +37,7 @@ class Grouping:
     Parameters
     ----------
     by
-        The key columns: a name, or ``Bins`` of a numeric column. None at all is one group of all rows.
+        The key columns: a name, ``Bins`` of a numeric column, or a part of dates. None at all is one group of all rows.
     keys
         The public keys, one column per entry of ``by``; None for the keys that the data holds. Keys may have
         another dtype of the same kind than the data: strings and categoricals, integers of any width.
@@ -47,6 +50,8 @@ class Grouping:
     by_unit
         Whether figures of every pair of a unit and a group are wanted, of all rows, in place of bounds: for
         mechanisms that bound a unit as a whole.
+    where
+        Which rows count: all others are dropped before anything else. None for all.
 
     Raises
     ------
@@ -55,16 +60,17 @@ class Grouping:
 
     """
 
-    by: tuple[str | Bins, ...]
+    by: tuple[KeyEntry, ...]
     keys: pl.DataFrame | None = None
     privacy_unit: str | None = None
     max_groups: int | None = None
     max_rows_per_group: int | None = None
     population: int | None = None
     by_unit: bool = False
+    where: Filter | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.by, (str, Bins)):
+        if isinstance(self.by, (str, Bins, Calendar)):
             object.__setattr__(self, "by", (self.by,))
         object.__setattr__(self, "by", tuple(self.by))
         if self.privacy_unit is None or self.by_unit:
@@ -147,6 +153,8 @@ def find_columns(schema: pl.Schema, grouping: Grouping, measures: Sequence[Measu
     """
     if not schema:
         raise ColumnError("the data has no columns")
+    if grouping.where is not None:
+        check_filter(grouping.where, schema)
     keys = plan_keys(grouping.by, schema)
     contributions = plan_contributions(measures, schema)
     unit = None

@@ -104,13 +104,12 @@ def _damaged(path: str) -> DpfastError:
 def check_rows(source: Source, seen: int) -> None:
     """Refuse to go on if batches are missing, where the number of rows is known without reading them."""
     frame = source.frame
+    rows: int | None
     if isinstance(frame, pl.DataFrame):
         rows = frame.height
-    elif source.counted:
-        rows = frame.select(pl.len()).collect(engine="streaming").item()
     else:
-        return
-    if seen != rows:
+        rows = None if source.unfiltered is not None else source.count_known_rows()
+    if rows is not None and seen != rows:
         raise DpfastError(_UNREADABLE)
 
 

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.calendars import calendar_key
 from dpfast.aggregation.coding import CodedKeys, duplicate_keys
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.strings import StringNumbers
+from dpfast.columns.comparable import as_read, comparable, has_room, is_integer, is_wide, narrowed
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.edges import are_times, floats_of
+from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Bins
+from dpfast.rows.calendars import Calendar
 
 __all__ = [
     "KeyColumn",
+    "KeyEntry",
     "PublicKeys",
     "adopt_keys",
     "code_keys",
+    "column_of",
     "fit_keys",
-    "has_room",
-    "is_integer",
     "label_keys",
     "name_of",
     "plan_keys",
     "prepare_keys",
 ]
+
+#: What rows are grouped by: a column, or what is made of one.
+KeyEntry: TypeAlias = str | Bins | Calendar
 
 _MOST_LONG_STRINGS = 1 << 16
 """With more distinct strings of over 12 bytes, looking each row up costs more than Polars' own group_by."""
@@ -46,9 +55,12 @@ class KeyColumn:
     dtype
         That expression's dtype.
     values
-        The column itself (a null column as one of floats where it is binned).
+        The column itself (a null column as one of floats where it is binned), or the numbers of bins of a column that
+        is not compared as float64.
     bins
         The bins, if it has any.
+    edges
+        What ``values`` are compared with, if it has bins.
 
     """
 
@@ -57,6 +69,7 @@ class KeyColumn:
     dtype: pl.DataType
     values: pl.Expr
     bins: Bins | None = None
+    edges: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,12 +105,17 @@ class PublicKeys:
             raise duplicate_keys()
 
 
-def name_of(entry: str | Bins) -> str:
+def name_of(entry: KeyEntry) -> str:
     """Return the name of a key column."""
-    return entry.column if isinstance(entry, Bins) else entry
+    return entry.name if isinstance(entry, Calendar) else column_of(entry)
 
 
-def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
+def column_of(entry: KeyEntry) -> str:
+    """Return the name of the data's column that a key is made of."""
+    return entry if isinstance(entry, str) else entry.column
+
+
+def plan_keys(by: Sequence[KeyEntry], schema: pl.Schema) -> list[KeyColumn]:
     """Return the key columns of data of this schema.
 
     Null is a key like any other. A value outside the bins has the null key.
@@ -117,23 +135,32 @@ def plan_keys(by: Sequence[str | Bins], schema: pl.Schema) -> list[KeyColumn]:
     return columns
 
 
-def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
-    name = name_of(entry)
+def _plan_key(entry: KeyEntry, schema: pl.Schema) -> KeyColumn:
+    name = column_of(entry)
     if not isinstance(name, str) or name not in schema:
         raise missing_column(name, schema.names(), "by")
     refuse_pattern(name)
     dtype = schema[name]
+    if isinstance(entry, Calendar):
+        native, made = calendar_key(entry, dtype)
+        return KeyColumn(entry.name, native, made, native)
     if isinstance(entry, Bins):
-        if not (dtype.is_float() or dtype == pl.Null or is_integer(dtype)):
+        if not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Null):
             raise ColumnError(
-                f"cannot bin the column {name!r} of dtype {dtype_name(dtype)}; bins need integers or floats"
+                f"cannot bin the column {name!r} of dtype {dtype_name(dtype)}; bins need numbers, dates or times"
             )
-        edges = pl.Series(entry.edges, dtype=pl.Float64)
-        values = pl.col(name).cast(pl.Float64) if dtype == pl.Null else pl.col(name)
-        place = pl.lit(edges).search_sorted(pl.col(name).cast(pl.Float64).fill_nan(None), side="right")
-        inside = (place > 0) & (place < len(edges))
+        ticks = whole_edges(values_of(dtype), entry.edges, name)
+        edges = pl.Series(entry.edges, dtype=pl.Float64) if ticks is None else pl.Series(ticks, dtype=pl.Int128)
+        values = pl.col(name).cast(pl.Float64) if dtype == pl.Null or is_wide(dtype) else pl.col(name)
+        compared = values.cast(pl.Float64).fill_nan(None)
+        if ticks is not None:
+            compared = pl.col(name).to_physical().cast(pl.Int128)
+        place = pl.lit(edges).search_sorted(compared, side="right")
+        inside = (place > 0) & (place < len(edges)) & compared.is_not_null()
         number = pl.when(inside).then(place - 1).otherwise(None).cast(pl.UInt32)
-        return KeyColumn(name, number, pl.UInt32(), values, entry)
+        if ticks is not None:
+            return KeyColumn(name, number, pl.UInt32(), number.cast(pl.Float64), entry, tuple(range(len(entry.edges))))
+        return KeyColumn(name, number, pl.UInt32(), values, entry, floats_of(entry.edges))
     if dtype.is_float():
         raise ColumnError(
             f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key: write dpf.bins({name!r}, edges) in its "
@@ -141,10 +168,10 @@ def _plan_key(entry: str | Bins, schema: pl.Schema) -> KeyColumn:
         )
     if dtype == pl.Null:
         return KeyColumn(name, pl.col(name).cast(pl.Boolean), dtype, pl.col(name))
-    if _kind(dtype) is None:
+    if comparable(dtype) is None:
         raise ColumnError(
-            f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key: cast it to a string, an integer, a "
-            "Boolean, a date or a categorical"
+            f"the column {name!r} of dtype {dtype_name(dtype)} cannot be a key, as numbers, decimals, strings, bytes, "
+            "Booleans, dates, times and durations can; cast it, for example to a string"
         )
     return KeyColumn(name, pl.col(name), dtype, pl.col(name))
 
@@ -195,12 +222,12 @@ def _code_columns(
     coded_exprs = []
     for column, series, native in zip(columns, cast, natives, strict=True):
         if column.bins is not None:
-            edges = np.array(column.bins.edges, np.float64)
+            edges = np.array(column.edges, np.float64)
             coded.append(CodedKeys(series, edges=edges))
             coded_exprs.append(column.values)
         else:
             coded.append(code_keys(series))
-            coded_exprs.append(native)
+            coded_exprs.append(as_read(native, series.dtype))
     complete = [codes for codes in coded if codes is not None]
     return PublicKeys(
         given,
@@ -212,7 +239,17 @@ def _code_columns(
 
 
 def code_keys(series: pl.Series) -> CodedKeys | None:
-    """Return a column of keys as integers; None for too many long strings."""
+    """Return a column of keys as integers; None for too many long strings, bytes, and integers beyond int64.
+
+    Of a wide dtype they are for the data's column as it is `narrowed`.
+    """
+    if series.dtype == pl.Binary:
+        return None
+    if is_wide(series.dtype):
+        codes = series.to_frame("key").select(narrowed(pl.col("key"), series.dtype)).to_series()
+        # The ends stand for all that is beyond them.
+        inside = codes.is_between(-(2**63), 2**63 - 1, closed="none") | series.is_null()
+        return CodedKeys(codes) if inside.all() else None
     if series.dtype != pl.String:
         return CodedKeys(series.to_physical())
     numbered = StringNumbers.of_keys(series, _MOST_LONG_STRINGS)
@@ -226,12 +263,12 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
     if column.dtype == pl.Null:
         if series.dtype == pl.Null:
             return series.cast(pl.Boolean), column.native
-        if _kind(series.dtype) is None:
+        if comparable(series.dtype) is None:
             raise ColumnError(f"the keys' column {column.name!r} of dtype {dtype_name(series.dtype)} cannot be a key")
         return series, column.values.cast(series.dtype)
     if series.dtype == column.dtype:
         return series, column.native
-    if series.dtype != pl.Null and _kind(series.dtype) != _kind(column.dtype):
+    if series.dtype != pl.Null and comparable(series.dtype) != comparable(column.dtype):
         raise ColumnError(
             f"the keys' column {column.name!r} is of dtype {dtype_name(series.dtype)}, the data's of dtype "
             f"{dtype_name(column.dtype)}: cast one of them"
@@ -252,6 +289,8 @@ def fit_keys(series: pl.Series, column: KeyColumn) -> tuple[pl.Series, pl.Expr]:
 
 def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     """Return the numbers of the bins whose labels are given."""
+    if are_times(bins.edges):
+        return _cast_times(series, bins)
     if not (series.dtype == pl.Null or series.dtype.is_float() or is_integer(series.dtype)):
         raise ColumnError(f"the keys' column {bins.column!r} of dtype {dtype_name(series.dtype)} must hold left edges")
     floats = series.cast(pl.Float64)
@@ -263,22 +302,15 @@ def _cast_bins(series: pl.Series, bins: Bins) -> pl.Series:
     return pl.select(pl.when(series.is_not_null()).then(numbers.cast(pl.UInt32))).to_series()
 
 
-def is_integer(dtype: pl.DataType) -> bool:
-    """Return whether a dtype is an integer of at most 64 bits."""
-    return dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)
-
-
-def _kind(dtype: pl.DataType) -> object:
-    """Return a mark shared by the dtypes whose values may be compared; None for those that are no keys."""
-    if is_integer(dtype):
-        return "integer"
-    if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
-        return "string"
-    if isinstance(dtype, pl.Datetime):
-        return ("datetime", dtype.time_zone)
-    return {pl.Boolean: "boolean", pl.Date: "date"}.get(type(dtype))
-
-
-def has_room(dtype: pl.Categorical) -> bool:
-    """Return whether new categories may be added without filling a small category space."""
-    return dtype.categories.physical() == pl.UInt32
+def _cast_times(series: pl.Series, bins: Bins) -> pl.Series:
+    """Return the numbers of the bins whose labels, dates or times, are given."""
+    labels = pl.Series(bins.labels)
+    if series.dtype != pl.Null and comparable(series.dtype) != comparable(labels.dtype):
+        raise ColumnError(f"the keys' column {bins.column!r} of dtype {dtype_name(series.dtype)} must hold left edges")
+    cast = series.cast(labels.dtype, strict=False)
+    numbers = pl.Series(range(len(labels)), dtype=pl.UInt32)
+    found = cast.replace_strict(labels, numbers, default=None, return_dtype=pl.UInt32)
+    kept = cast.cast(series.dtype, strict=False).eq_missing(series) & (found.is_not_null() | series.is_null())
+    if not kept.all():
+        raise ParameterError("keys", series.dtype, f"left edges of the bins of {bins.column!r}, or null")
+    return found

@@ -49,7 +49,7 @@ def bin_keys(
     for i, column in enumerate(columns):
         if column.bins is not None:
             name = f"{''.join(source.columns)}{i}"  # longer than any column's name
-            edges = np.array(column.bins.edges, np.float64)
+            edges = np.array(column.edges, np.float64)
             binned.append(code_bins(source.select(column.values).to_series(), edges).alias(name))
             exprs[i] = pl.col(name).alias(f"key{i}")
     return source.with_columns(binned), exprs

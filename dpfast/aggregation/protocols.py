@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeGuard
 import polars as pl
 
 from dpfast.queries import Bins, Measure
+from dpfast.rows.calendars import Calendar
+from dpfast.rows.filters import Filter
 
 __all__ = ["Database", "Engine", "GroupQuery", "Rows", "is_database", "is_engine", "is_rows"]
 
@@ -53,7 +55,7 @@ class GroupQuery:
     ``measure1``, ..., in any order of rows. No two rows have the same keys.
 
     - ``key{i}``: the column's value, null being a key like any other; of bins the number of the bin, from 0, null for
-      values outside, NaN and null.
+      values outside, NaN and null; of calendars the part, null for what they do not show.
     - ``units`` (int64): the distinct units that kept rows in the group; where each row is a unit, its rows.
     - ``measure{i}`` (int64): the sum over the kept rows of what `dpfast.queries.Measure` says that a row contributes,
       bit for bit.
@@ -77,16 +79,19 @@ class GroupQuery:
         before anything is chosen. None if all may. Without a unit always None: others are dropped from the result.
     salt
         32 fresh random bytes.
+    where
+        Which rows count: all others are dropped before anything else. None for all.
 
     """
 
-    keys: tuple[str | Bins, ...]
+    keys: tuple[str | Bins | Calendar, ...]
     measures: tuple[Measure, ...]
     unit: str | None = None
     max_groups: int = 1
     max_rows_per_group: int = 1
     public: pl.DataFrame | None = None
     salt: bytes = b""
+    where: Filter | None = None
 
 
 class Engine(Protocol):

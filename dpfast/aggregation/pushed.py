@@ -31,7 +31,10 @@ def push_down(engine: Engine, grouping: Grouping, measures: Sequence[Measure]) -
     mend = 'ask for counts, sums and means, or let rows be read: engine="rows"'
     if any(measure.selects for measure in measures):
         raise ParameterError(
-            "queries", Shown("with quantiles or modes"), f"none that {engine.name} cannot compute", mend
+            "queries",
+            Shown("with quantiles, modes or values found in the data"),
+            f"none that {engine.name} cannot compute",
+            mend,
         )
     if any(measure.kind == "distinct" for measure in measures):
         raise ParameterError(
@@ -101,7 +104,7 @@ class PushedAggregation(Private):
 
     def _query(self, salt: bytes) -> GroupQuery:
         if self.grouping.privacy_unit is None:
-            return GroupQuery(self.grouping.by, tuple(expanded(self.measures)))
+            return GroupQuery(self.grouping.by, tuple(expanded(self.measures)), where=self.grouping.where)
         public = self.columns.public
         return GroupQuery(
             self.grouping.by,
@@ -111,6 +114,7 @@ class PushedAggregation(Private):
             BOUND.read("max_rows_per_group", self.grouping.max_rows_per_group),
             None if public is None or not self.columns.keys else public.native,
             salt,
+            self.grouping.where,
         )
 
     def _read(self, table: Any) -> Aggregates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,8 @@ import polars as pl
 
 from dpfast.aggregation.addresses import shown_path
 from dpfast.aggregation.avro import scan_avro
-from dpfast.aggregation.csv_fields import CsvFields, Declared, parse_text
+from dpfast.aggregation.casting import cast_column, cast_text, read_cast, with_casts
+from dpfast.aggregation.csv_fields import CsvFields, Declared
 from dpfast.aggregation.footers import CommonColumns, find_partition, group_files, read_schemas
 from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
@@ -49,6 +50,8 @@ class Source(Private):
         What reads the rows of the frame block by block, where that is no library's frame and no file.
     rows
         What supplies those, to be checked before the charge.
+    unfiltered
+        The frame with all rows, where ``frame`` and ``blocks`` have those that pass a filter.
 
     """
 
@@ -59,6 +62,7 @@ class Source(Private):
     scan_one: Callable[[str], pl.LazyFrame] | None = field(default=None, repr=False)
     blocks: Blocks | None = field(default=None, repr=False)
     rows: Rows | None = field(default=None, repr=False)
+    unfiltered: pl.DataFrame | pl.LazyFrame | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, rows: Rows, pins: tuple[FilePin, ...] = ()) -> Source:
@@ -71,6 +75,46 @@ class Source(Private):
     def repeatable(self) -> bool:
         """Whether the frame can be read more than once."""
         return self.rows is None or self.rows.repeatable
+
+    def filtered(self, passes: pl.Expr) -> Source:
+        """Return the rows for which a total expression is true; none is read before these are."""
+        if self.blocks is None:
+            return replace(self, frame=self.frame.lazy().filter(passes), unfiltered=self.frame)
+        blocks = partial(_read_passing, self.blocks, passes)
+        frame = frame_of_blocks(blocks, self.schema())
+        return replace(self, frame=frame, blocks=blocks, unfiltered=self.frame)
+
+    def cast(self, dtypes: Declared) -> Source:
+        """Return the same rows with columns of other dtypes; a value that does not fit becomes null, and none fails.
+
+        Text becomes a number, a Boolean, a date or a moment where it is written as one (see `open_source`); a float
+        loses its fraction in a column of integers; a number beyond the dtype's range is null.
+
+        Raises
+        ------
+        ColumnError
+            A column is missing, or cannot become the dtype.
+
+        """
+        if not dtypes:
+            return self
+        self.require(dtypes)
+        schema = self.schema()
+        casts = {
+            name: cast_column(name, schema, pl.Series(dtype=dtype).dtype).alias(name) for name, dtype in dtypes.items()
+        }
+        if self.blocks is None:
+            return replace(self, frame=with_casts(self.frame.lazy(), casts))
+        after = with_casts(self.frame.lazy(), casts).collect_schema()
+        blocks = partial(read_cast, self.blocks, casts)
+        return replace(self, frame=frame_of_blocks(blocks, after), blocks=blocks)
+
+    def count_known_rows(self) -> int | None:
+        """Return how many rows there are before a filter, where the engine knows it without reading them."""
+        if not self.counted:
+            return None
+        frame = self.frame if self.unfiltered is None else self.unfiltered
+        return int(frame.lazy().select(pl.len()).collect(engine="streaming").item())
 
     def schema(self) -> pl.Schema:
         """Return the names and dtypes of the columns."""
@@ -122,6 +166,13 @@ class Source(Private):
         for name in names:
             if isinstance(name, str) and name in self.refused:
                 raise ColumnError(self.refused[name])
+
+
+def _read_passing(blocks: Blocks, passes: pl.Expr, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield these columns of the rows that pass."""
+    needed = list(dict.fromkeys([*columns, *passes.meta.root_names()]))
+    for block in blocks(needed):
+        yield block.filter(passes).select(columns)
 
 
 def scan_files(files: list[NamedFile], schema: Declared | None) -> Source:
@@ -177,7 +228,7 @@ def _scan_typed(
     common = CommonColumns.of(files, schemas)
     if partition:
         options = options | {"hive_partitioning": True, "hive_schema": placed, "try_parse_hive_dates": False}
-    parsing = [_parse_folder(name, schema.get(name, common.dtypes.get(name))) for name in partition]
+    parsing = [cast_text(name, schema.get(name, common.dtypes.get(name))) for name in partition]
     own = {name: dtype for name, dtype in common.dtypes.items() if name not in placed}
     scans = []
     for paths, held in group_files(files, schemas, own, strict=kind != "parquet"):
@@ -198,18 +249,6 @@ def _widen(name: str, held: pl.DataType, dtype: pl.DataType) -> pl.Expr:
 
 def _together(scans: list[pl.LazyFrame]) -> pl.LazyFrame:
     return scans[0] if len(scans) == 1 else pl.concat(scans, how="vertical")
-
-
-def _parse_folder(name: str, dtype: pl.DataType | type[pl.DataType] | None) -> pl.Expr:
-    """Return the text of a folder's name as a dtype; null where it does not parse."""
-    wanted = pl.String() if dtype is None else pl.Series(dtype=dtype).dtype
-    parsed = parse_text(name, wanted)
-    if parsed is not None:
-        return parsed
-    if wanted == pl.Boolean:
-        text = pl.col(name).str.to_lowercase()
-        return pl.when(text.is_in(["true", "false"])).then(text == "true").alias(name)
-    return pl.col(name).cast(wanted, strict=False)
 
 
 def _scan_csv(files: list[NamedFile], schema: Declared | None) -> tuple[pl.LazyFrame, Callable[[str], pl.LazyFrame]]:

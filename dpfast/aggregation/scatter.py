@@ -23,9 +23,14 @@ _CACHE_BYTES = 1 << 22
 
 _STRETCH_ROWS = 1 << 21
 
+_TABLES = ("choices", "found", "bins")
+"""What is counted in a row of numbers for each slot."""
+
 _MOST_CODES = 1 << 62
-_MOST_CELLS = 1 << 27
-"""With more cells of (slot, candidate) the rows themselves are kept, which take 8 bytes each, and sorted by slot."""
+_MOST_CELLS, _MOST_FOUND = 1 << 27, 1 << 24
+"""With more cells of (slot, candidate) the rows themselves are kept, which take 8 bytes each, and sorted by slot.
+
+Of values that are found in the data nobody knows beforehand how many there are, so that their tables stay small."""
 
 
 def value_exprs(contributions: Sequence[Contribution]) -> list[pl.Expr]:
@@ -127,7 +132,7 @@ class Scatter:
         self._slots = slots
         self._slots_of = slots_of
         self._contributions = contributions
-        self._bytes = 8 * sum(_width(contribution.measure) * slots + 1 for contribution in contributions)
+        self._bytes = 8 * sum(_width(contribution.measure, slots) * slots + 1 for contribution in contributions)
         self._free = [self._new_tables()]
         self._blocks: list[Block] = []
         fitting = max(1, _CACHE_BYTES // max(1, self._bytes))
@@ -147,7 +152,7 @@ class Scatter:
             count_different(table)
             if contribution.measure.kind == "distinct" and isinstance(table, GroupedPoints)
             else table[:-1].reshape(self._slots, contribution.measure.points)
-            if contribution.measure.kind in ("choices", "bins") and isinstance(table, np.ndarray)
+            if contribution.measure.kind in _TABLES and isinstance(table, np.ndarray)
             else table
             for table, contribution in zip(joined, self._contributions, strict=True)
         ]
@@ -156,10 +161,11 @@ class Scatter:
         return [self._new_table(contribution.measure) for contribution in self._contributions]
 
     def _new_table(self, measure: Measure) -> Table:
-        cells = _width(measure) * self._slots
+        cells = _width(measure, self._slots) * self._slots
         if measure.kind == "distinct":
             return Collector(self._slots, _MOST_CODES)
-        if measure.kind == "points" or (measure.kind == "choices" and cells > _MOST_CELLS):
+        lists = measure.kind == "found" and measure.points * self._slots > _MOST_FOUND
+        if lists or measure.kind == "points" or (measure.kind == "choices" and cells > _MOST_CELLS):
             return Collector(self._slots, measure.points)
         return np.zeros(cells + 1, np.int64)
 
@@ -204,15 +210,17 @@ class Scatter:
             contribution.fill(block, f"value{place}", filled)
             if isinstance(table, Collector):
                 table.add(slots, filled)
-            elif contribution.measure.kind in ("choices", "bins"):
+            elif contribution.measure.kind in _TABLES:
                 count_choices(slots, filled, np.uint64(contribution.measure.points), table)
             else:
                 add_to_slots(slots, filled, table)
 
 
-def _width(measure: Measure) -> int:
+def _width(measure: Measure, slots: int) -> int:
     """Return how many numbers a measure counts for each slot."""
-    return measure.points if measure.kind in ("choices", "bins") else 1
+    if measure.kind == "found" and measure.points * slots > _MOST_FOUND:
+        return 1
+    return measure.points if measure.kind in _TABLES else 1
 
 
 def _join(tables: Sequence[Table]) -> np.ndarray | GroupedPoints:

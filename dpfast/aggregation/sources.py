@@ -12,7 +12,7 @@ import polars as pl
 
 from dpfast.aggregation.addresses import shown_path
 from dpfast.aggregation.arrow_datasets import find_dataset
-from dpfast.aggregation.arrow_streams import ArrowStream
+from dpfast.aggregation.arrow_streams import ArrowStream, polars_schema
 from dpfast.aggregation.finding import find_database
 from dpfast.aggregation.lake_tables import open_table
 from dpfast.aggregation.lost_threads import refuse_lost_threads
@@ -75,8 +75,8 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
     ----------
     data
         A Polars DataFrame (what is added to it later does not count) or LazyFrame, a pyarrow Table or
-        RecordBatch, a pandas DataFrame of columns whose dtype says what they hold (no ``object``; its index is
-        left out), a path, a glob pattern, a folder, or a list of these: ``.parquet``, ``.csv`` (also ``.csv.gz``,
+        RecordBatch, a pandas DataFrame (without its index, and without columns of ``object``, whose dtype does not say
+        what they hold), a path, a glob pattern, a folder, or a list of these: ``.parquet``, ``.csv`` (also ``.csv.gz``,
         ``.csv.zst``), ``.avro``, or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together
         are of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment
         says of its store; their changes are not noticed, and no error, plan or ledger shows a user, password or
@@ -143,6 +143,8 @@ def open_data(data: Data, *, schema: Schema = None, engine: AskedEngine = "auto"
 
     """
     refuse_lost_threads()
+    if isinstance(data, Source):
+        return data
     source: Source | Engine | None = open_table(data)
     files = None if source is not None else name_files(data)
     if source is not None:
@@ -191,10 +193,12 @@ def _in_memory(data: object) -> Source:
     if isinstance(data, pl.DataFrame):
         return Source(data.clone())
     if _is_from("pyarrow", data, "Table", "RecordBatch"):
-        return Source(frame_of_table(data))
+        table: Any = data
+        held, refused = polars_schema(table.schema, type(table).__name__)
+        return Source(frame_of_table(table.select(list(held)) if refused else table), refused=refused)
     if _is_from("pandas", data, "DataFrame"):
-        _refuse_objects(data)
-        return Source(frame_of_table(data))
+        frame, refused = _without_objects(data)
+        return Source(frame_of_table(frame), refused=refused)
     dataset = sys.modules.get("pyarrow.dataset")
     rows = None if dataset is None else find_dataset(data, dataset)
     if rows is not None:
@@ -233,14 +237,16 @@ def _is_from(package: str, data: object, *names: str) -> bool:
     return module is not None and isinstance(data, tuple(getattr(module, name) for name in names))
 
 
-def _refuse_objects(frame: Any) -> None:
-    """Refuse a pandas frame with a column whose dtype does not say what its values are."""
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        if not _says_its_values(dtype):
-            raise ColumnError(
-                f"the column {str(name)[:60]!r} of the pandas DataFrame is of dtype {str(dtype)[:60]}, which may hold "
-                "anything; cast it, or convert the frame first: polars.from_pandas(data)"
-            )
+def _without_objects(frame: Any) -> tuple[Any, dict[str, str]]:
+    """Return a pandas frame of the columns whose dtypes say what they hold, and a line for each of the others."""
+    says = [_says_its_values(dtype) for dtype in frame.dtypes]
+    refused = {
+        str(name): f"the column {str(name)[:60]!r} of the pandas DataFrame is of dtype {str(dtype)[:60]}, which may "
+        "hold anything; cast it, or convert the frame first: polars.from_pandas(data)"
+        for name, dtype, said in zip(frame.columns, frame.dtypes, says, strict=True)
+        if not said
+    }
+    return (frame.loc[:, says] if refused else frame), refused
 
 
 def _says_its_values(dtype: Any) -> bool:

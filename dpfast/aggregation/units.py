@@ -19,6 +19,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.strings import StringNumbers
+from dpfast.columns.comparable import comparable, is_wide
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_by_unit
@@ -50,22 +51,25 @@ class BoundedRows:
 
 
 def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return the expression of the unit column, of a dtype that can name units.
+    """Return the expression of the unit column, of a dtype that can name units: an integer of 64 bits, or a string.
 
     Raises
     ------
     ColumnError
-        If it is of another dtype: strings, integers, Booleans, dates and categoricals can name units.
+        If it is of another dtype: what can be a key can name units.
 
     """
+    column = pl.col(name)
     if dtype == pl.Null:
-        return pl.col(name).cast(pl.Int64)
-    named = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Categorical, pl.Enum)
-    if isinstance(dtype, named) or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
-        return pl.col(name)
-    raise ColumnError(
-        f"the column {name!r} of dtype {dtype_name(dtype)} cannot name privacy units; cast it to a string"
-    )
+        return column.cast(pl.Int64)
+    if comparable(dtype) is None:
+        raise ColumnError(
+            f"the column {name!r} of dtype {dtype_name(dtype)} cannot name privacy units; cast it to a string"
+        )
+    if dtype == pl.Binary:
+        return column.bin.encode("hex")
+    # Two units must not become one: numbers that int64 does not hold are told apart as text.
+    return column.to_physical().cast(pl.String) if is_wide(dtype) else column
 
 
 class UnitNumbers:

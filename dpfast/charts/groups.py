@@ -84,6 +84,7 @@ def draw_groups(
         frame, places_of = _place_candidates(frame.head(top), name, candidates)
     scale, lower, upper = f"{name}_scale", f"{name}_lower", f"{name}_upper"
     known = scale in frame.columns
+    frame, unit = _as_numbers(frame, [column for column in (name, scale, lower, upper) if column in frame.columns])
     if not known:
         value = pl.col(name)
         frame = frame.with_columns(pl.lit(0.0).alias(scale), value.alias(lower), value.alias(upper))
@@ -106,11 +107,17 @@ def draw_groups(
     else:
         axes.errorbar(values, places, fmt="o", color=DOT, markersize=5, elinewidth=1.2, **whiskers)
     dress(axes, [group_label(shown, by, row) for row in range(shown.height)])
-    if places_of is None:
+    if unit == "days":
+        _date(axes)
+        if values.size and not reach.any() and values.min() == values.max():
+            # Around one moment there would be years.
+            axes.set_xlim(values[0] - 1, values[0] + 1)
+    elif places_of is None:
         axes.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
     else:
         _name_places(axes, places_of)
-    axes.set_xlabel(name.replace("_", " "), color=INK, fontsize=10, parse_math=False)
+    said = f"{name.replace('_', ' ')} (hours)" if unit == "hours" else name.replace("_", " ")
+    axes.set_xlabel(said, color=INK, fontsize=10, parse_math=False)
     if not shown.height:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No group was large enough to be shown.", ha="center", transform=axes.transAxes)
@@ -120,6 +127,37 @@ def draw_groups(
     footnote(figure, _drawn_from(which, shown, scale if known else None, drawn))
     save(figure, path)
     return figure
+
+
+def _as_numbers(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, str]:
+    """Return the frame with numbers in these columns, the first of which has the values, and what times are told in.
+
+    That is ``"days"`` since 1970 of dates and moments, ``"hours"`` of durations and times of day, else ``""``.
+    """
+    dtype = frame.schema[columns[0]]
+    if isinstance(dtype, pl.Decimal):
+        return frame.with_columns(pl.col(*columns).cast(pl.Float64)), ""
+    if not dtype.is_temporal():
+        return frame, ""
+    unit = "days" if isinstance(dtype, (pl.Date, pl.Datetime)) else "hours"
+    a_unit = 86_400e6 if unit == "days" else 3600e6
+    numbers = {}
+    for column in columns:
+        held = frame[column]
+        if isinstance(held.dtype, (pl.Date, pl.Datetime)):
+            numbers[column] = held.dt.epoch("us") / a_unit
+        elif held.dtype.is_temporal():
+            numbers[column] = held.cast(pl.Duration("us")).dt.total_microseconds() / a_unit
+    return frame.with_columns(**numbers), unit
+
+
+def _date(axes: Axes) -> None:
+    """Let the axis show dates."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def _place_candidates(frame: pl.DataFrame, name: str, candidates: Sequence[Any]) -> tuple[pl.DataFrame, list[str]]:

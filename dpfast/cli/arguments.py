@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, shortened, tell
 from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
+from dpfast.cli.filters import read_filters
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
 from dpfast.cli.wishes import WISH_MEND, read_budget_limit, read_errors
 from dpfast.errors import ParameterError, PrivacyUnitWarning
 
 if TYPE_CHECKING:
+    from dpfast.aggregation.keys import KeyEntry
     from dpfast.queries import Bins
     from dpfast.releases.plan import Plan
     from dpfast.releases.splitting import Splitting
@@ -37,19 +39,23 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
         Something on the command line does not serve.
 
     """
+    from dpfast.aggregation.sources import open_source
+
     if given["epsilon"] is None and given["rho"] is None and not given["errors"]:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1, or --error count=50")
     schema = read_schema(given["schema"])
+    casts = read_schema(",".join(given["cast"]) or None, "--cast") or {}
     by = _read_by(given["by"], given["bins"])
     dataset = dataset_name(given["files"], given["dataset"])
-    queries = read_queries(given, schema)
-    asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | queries
-    asked |= {"error": read_errors(given["errors"], queries), "budget": read_budget_limit(given["budget"])}
+    where = read_filters(given["where"])
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
     keys_use_schema = keys is not None and is_csv(given["keys"])
     declared = None if keys_use_schema and not any(map(is_csv, given["files"])) else schema
     try:
-        data, declared = take_data(given["files"], declared)
+        data, declared = take_data(given["files"], declared, casts)
+        queries = read_queries(given, lambda: open_source(data, schema=declared).schema())
+        asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | queries
+        asked |= {"error": read_errors(given["errors"], queries), "budget": read_budget_limit(given["budget"])}
         plan = _plan(
             data,
             by,
@@ -57,6 +63,7 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
             keys=keys,
             dataset=dataset,
             schema=declared,
+            where=where,
             **asked,
         )
     except ParameterError as error:
@@ -114,7 +121,10 @@ def _read_split(text: str) -> Splitting:
     return ("optimal", weights) if optimal else weights
 
 
-def _read_by(by: tuple[str, ...], bins: tuple[str, ...]) -> list[str | Bins] | None:
+def _read_by(by: tuple[str, ...], bins: tuple[str, ...]) -> list[KeyEntry] | None:
+    """Read ``COLUMN,...`` and ``COLUMN:PART``; what follows another colon is a part of the column's name."""
+    from dpfast.rows.calendars import PARTS, Calendar
+
     names = [name.strip() for text in by for name in text.split(",")]
     if not all(names):
         raise CommandError("--by holds an empty name; write columns with commas between, for example --by carrier,dest")
@@ -132,4 +142,9 @@ def _read_by(by: tuple[str, ...], bins: tuple[str, ...]) -> list[str | Bins] | N
         if column in binned:
             raise CommandError(f"--bins names {column!r} twice; give all its edges at once")
         binned[column] = read
-    return [binned.get(name, name) for name in names] or None
+    entries: list[KeyEntry] = []
+    for name in names:
+        column, colon, part = name.rpartition(":")
+        is_calendar = colon and column and part in PARTS and name not in binned
+        entries.append(Calendar(column, part) if is_calendar else binned.get(name, name))
+    return entries or None

@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
-    metavar = f"[NAME=]COLUMN:{form}".removesuffix(":")
+    metavar = "[NAME=]CONDITION" if form == "CONDITION" else f"[NAME=]COLUMN:{form}".removesuffix(":")
     return click.option(
         f"--{kind}", f"{kind.replace('-', '_')}s", multiple=True, metavar=metavar, help=f"Ask for {asked}; repeatable."
     )
@@ -101,7 +101,25 @@ def _query(kind: str, form: str, asked: str) -> Callable[[Any], Any]:
 
 _release_options = combined(
     FILES,
-    click.option("--by", multiple=True, metavar="COLUMN,...", help="Group by these columns; none for one group."),
+    click.option(
+        "--by",
+        multiple=True,
+        metavar="COLUMN,...",
+        help="Group by these columns; none for one group. Of dates, COLUMN:month and other parts: year, quarter, week, "
+        "weekday, day, hour, date.",
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="CONDITION",
+        help='Count only rows that pass, as in \'delay > 15 and carrier in ("AA", "UA")\'; repeatable.',
+    ),
+    click.option(
+        "--cast",
+        multiple=True,
+        metavar="COLUMN=DTYPE,...",
+        help="Read columns as other dtypes; what does not fit is null.",
+    ),
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
@@ -109,14 +127,10 @@ _release_options = combined(
     _query("variance", "LOW:HIGH", "a variance"),
     _query("std", "LOW:HIGH", "a standard deviation"),
     _query("covariance", "LOW:HIGH:OTHER:LOW:HIGH", "a covariance of two columns"),
-    _query(
-        "proportion",
-        "TEST:VALUE",
-        "the part of values for which the test above, at_least, below, at_most, equal or among holds; of a column of "
-        "Booleans, COLUMN alone asks for those that are true",
-    ),
+    _query("proportion", "CONDITION", "the part of rows in which a condition as that of --where holds"),
+    _query("count-where", "CONDITION", "the number of rows in which a condition as that of --where holds"),
     _query("count-distinct", "", "the number of different values"),
-    _query("top-k", "K:CANDIDATE,...", "the K most common of public candidates, in order"),
+    _query("top-k", "K[:CANDIDATE,...]", "the K most common values, or public candidates, in order"),
     _query("histogram", "EDGE,...", "the number of values in each bin; a list in .csv is text such as [3, 5]"),
     _query("cdf", "POINT,...", "the part of values at or below each point"),
     _query("minimum", "LOW:HIGH", "a low quantile in place of the minimum, which cannot be private"),
@@ -124,7 +138,10 @@ _release_options = combined(
     _query("quantile", "LOW:HIGH:Q,...", "quantiles, numbers from 0 to 1"),
     _query("mode", "CANDIDATE,...", "the most common of public candidates, quoted as in CSV files if they hold commas"),
     click.option(
-        "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Cut a numeric --by column into bins; repeatable."
+        "--bins",
+        multiple=True,
+        metavar="COLUMN:EDGE,...",
+        help="Cut a --by column of numbers, dates or times into bins; repeatable.",
     ),
     click.option(
         "--unit", "privacy_unit", metavar="COLUMN|row", help="Whose privacy is kept; row where each row is a unit."
@@ -145,7 +162,7 @@ _release_options = combined(
     EPSILON,
     RHO,
     wish_options,
-    click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),
+    click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys or values."),
     click.option("--keys", metavar="FILE", help="Public keys, all shown; by default, keys are selected privately."),
     NEIGHBORS,
     choice("--mechanism", "auto", "laplace", "gaussian", text="The noise; auto takes the smaller."),

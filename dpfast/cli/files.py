@@ -34,8 +34,15 @@ def is_csv(path: str) -> bool:
     return path == STANDARD_INPUT or path.lower().endswith(CSV_SUFFIXES)
 
 
-def take_data(files: Sequence[str], schema: dict[str, Any] | None) -> tuple[Any, dict[str, Any] | None]:
-    """Return the data that FILES name, and the dtypes that must be given beside them."""
+def take_data(
+    files: Sequence[str], schema: dict[str, Any] | None, casts: dict[str, Any] | None = None
+) -> tuple[Any, dict[str, Any] | None]:
+    """Return the data that FILES name, with columns cast, and the dtypes that must be given beside them."""
+    if casts:
+        from dpfast.aggregation.sources import open_source
+
+        data, declared = take_data(files, schema)
+        return open_source(data, schema=declared).cast(casts), None
     if STANDARD_INPUT not in files:
         return list(files), schema
     if len(files) > 1:
@@ -88,7 +95,7 @@ def read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
         raise FileTroubleError(f"the keys in {path!r} cannot be read ({reason}); mend the file or --schema") from None
 
 
-def read_schema(text: str | None) -> dict[str, Any] | None:
+def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | None:
     """Read ``COLUMN=DTYPE,...``."""
     if text is None:
         return None
@@ -109,8 +116,8 @@ def read_schema(text: str | None) -> dict[str, Any] | None:
     for entry in text.split(","):
         name, equals, dtype = entry.strip().rpartition("=")
         if not equals or not name or dtype.strip().lower() not in dtypes:
-            raise CommandError(f"--schema {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(dtypes)}")
+            raise CommandError(f"{option} {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(dtypes)}")
         if name in schema:
-            raise CommandError(f"--schema names {name!r} twice; leave one out")
+            raise CommandError(f"{option} names {name!r} twice; leave one out")
         schema[name] = dtypes[dtype.strip().lower()]
     return schema

@@ -203,15 +203,31 @@ def chart_target(plot: str | None, *, overwrite: bool, keep: Sequence[str]) -> T
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the format that the suffix names."""
     suffix = path.suffix.lower()
-    getattr(_flat(frame) if suffix == ".csv" else frame, _WRITERS.get(suffix, "write_ipc"))(path)
+    written = _flat(frame) if suffix == ".csv" else _as_text(frame) if suffix in (".json", ".ndjson") else frame
+    getattr(written, _WRITERS.get(suffix, "write_ipc"))(path)
+
+
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame that text can hold: durations as in ISO 8601, bytes in hexadecimal digits; in lists too."""
+    import polars as pl
+
+    def written(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+        if isinstance(dtype, pl.List):
+            inner = pl.Series(dtype=dtype.inner).dtype
+            return column.list.eval(written(pl.element(), inner))
+        if isinstance(dtype, pl.Duration):
+            return column.dt.to_string("iso")
+        return column.bin.encode("hex") if dtype == pl.Binary else column
+
+    return frame.with_columns(written(pl.col(name), dtype).alias(name) for name, dtype in frame.schema.items())
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with lists, which CSV does not have, as text that JSON reads: ``[3, 5]``."""
+    """Return such a frame with lists, which CSV does not have, as text that JSON reads: ``[3, 5]``."""
     import polars as pl
 
     lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
-    return frame.with_columns(
+    return _as_text(frame).with_columns(
         pl.format("[{}]", pl.col(name).cast(pl.List(pl.String)).list.join(", ")).alias(name) for name in lists
     )
 

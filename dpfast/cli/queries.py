@@ -6,27 +6,34 @@ import csv
 import datetime
 import inspect
 import math
+import re
+import zoneinfo
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import FILE_SUFFIXES
+from dpfast.cli.filters import read_filters
+from dpfast.cli.values import Plain, find_bounds, find_edges, read_plain, read_value
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpfast.queries import Bins, ModeQuery, QuantileQuery, Query
+    from dpfast.queries import Bins, QuantileQuery, Query
 
-__all__ = ["read_bins", "read_queries", "read_value", "split_values"]
+__all__ = ["read_bins", "read_queries", "split_values"]
+
+#: Returns the data's columns; files are opened if it is called.
+Columns: TypeAlias = "Callable[[], Mapping[str, pl.DataType]]"
 
 _NOTHING = (
     "nothing is asked for; add --count, --units, --sum COLUMN:LOW:HIGH or --mean COLUMN:LOW:HIGH, "
-    "--proportion COLUMN:above:NUMBER, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
+    "--proportion CONDITION, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
 )
 _MENDS = {
-    "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600",
-    "mean": "write [NAME=]COLUMN:LOW:HIGH, for example --mean dep_delay:-60:600",
+    "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600 or --sum waited:0s:90m",
+    "mean": "write [NAME=]COLUMN:LOW:HIGH, for example --mean dep_delay:-60:600 or --mean day:2024-01-01:2024-12-31",
     "variance": "write [NAME=]COLUMN:LOW:HIGH, for example --variance dep_delay:-60:600",
     "std": "write [NAME=]COLUMN:LOW:HIGH, for example --std dep_delay:-60:600",
     "covariance": "write [NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH, for example --covariance "
@@ -34,18 +41,20 @@ _MENDS = {
     "histogram": "write [NAME=]COLUMN:EDGE,EDGE,..., for example --histogram dep_delay:-60,0,15,60,600",
     "cdf": "write [NAME=]COLUMN:POINT,POINT,..., for example --cdf dep_delay:0,15,60,600",
     "count_distinct": "write [NAME=]COLUMN, for example --count-distinct dest",
-    "top_k": "write [NAME=]COLUMN:K:CANDIDATE,..., for example --top-k dest:2:ATL,IAH,MIA",
-    "proportion": "write [NAME=]COLUMN for a column of Booleans, or [NAME=]COLUMN:TEST:VALUE, TEST being above, "
-    "at_least, below, at_most, equal or among, for example --proportion dep_delay:above:15",
+    "top_k": "write [NAME=]COLUMN:K for values found in the data, or [NAME=]COLUMN:K:CANDIDATE,..., for example "
+    "--top-k dest:2:ATL,IAH,MIA",
     "minimum": "write [NAME=]COLUMN:LOW:HIGH, for example --minimum dep_delay:-60:600",
     "maximum": "write [NAME=]COLUMN:LOW:HIGH, for example --maximum dep_delay:-60:600",
     "quantile": "write [NAME=]COLUMN:LOW:HIGH:Q,Q,..., for example --quantile dep_delay:-60:600:0.5,0.9",
     "mode": "write [NAME=]COLUMN:CANDIDATE,CANDIDATE,..., for example --mode dest:IAH,MIA",
 }
 
+#: A name before a condition, which has equal signs of its own.
+_NAMED = re.compile(r"\s*([^\s=<>!\"'(),]+)\s*=(?!=)")
 
-def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Query]:
-    """Return the queries by name; of the files only schemas are read, and only for values of modes and proportions.
+
+def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]]) -> dict[str, Query]:
+    """Return the queries by name; of the data only a schema is read, and only for candidates of modes.
 
     Raises
     ------
@@ -54,7 +63,6 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
 
     """
     import dpfast as dpf
-    from dpfast.aggregation.sources import open_source
 
     queries: dict[str, Query] = {}
     for option, ask in (("count", dpf.count), ("units", dpf.units)):
@@ -66,23 +74,28 @@ def read_queries(given: Mapping[str, Any], schema: Mapping[str, Any] | None) -> 
         if name in queries:
             raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME")
         queries[name] = ask()
-    columns: Mapping[str, pl.DataType] = {}
-    if given["modes"] or given["proportions"] or given["top_ks"]:
-        columns = open_source(list(given["files"]), schema=schema).schema()
+    found: list[Mapping[str, pl.DataType]] = []
+
+    def columns() -> Mapping[str, pl.DataType]:
+        if not found:
+            found.append(read_columns())
+        return found[0]
+
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
-        "sum": lambda text: _read_measure(text, "sum"),
-        "mean": lambda text: _read_measure(text, "mean"),
-        "variance": lambda text: _read_measure(text, "variance"),
-        "std": lambda text: _read_measure(text, "std"),
+        "sum": lambda text: _read_measure(text, "sum", columns),
+        "mean": lambda text: _read_measure(text, "mean", columns),
+        "variance": lambda text: _read_measure(text, "variance", columns),
+        "std": lambda text: _read_measure(text, "std", columns),
         "covariance": _read_covariance,
-        "proportion": lambda text: _read_proportion(text, columns),
-        "histogram": lambda text: _read_distribution(text, "histogram"),
-        "cdf": lambda text: _read_distribution(text, "cdf"),
-        "quantile": _read_quantile,
-        "minimum": lambda text: _read_measure(text, "minimum"),
-        "maximum": lambda text: _read_measure(text, "maximum"),
-        "mode": lambda text: _read_mode(text, columns),
-        "top_k": lambda text: _read_mode(text, columns, ranked=True),
+        "proportion": lambda text: _read_condition(text, "proportion"),
+        "count_where": lambda text: _read_condition(text, "count_where"),
+        "histogram": lambda text: _read_distribution(text, "histogram", columns),
+        "cdf": lambda text: _read_distribution(text, "cdf", columns),
+        "quantile": lambda text: _read_quantile(text, columns),
+        "minimum": lambda text: _read_measure(text, "minimum", columns),
+        "maximum": lambda text: _read_measure(text, "maximum", columns),
+        "mode": lambda text: _read_mode(text, columns()),
+        "top_k": lambda text: _read_mode(text, columns(), ranked=True),
         "count_distinct": _read_distinct,
     }
     for kind, read in readers.items():
@@ -107,7 +120,7 @@ def _unreadable(kind: str, text: str) -> CommandError:
 def _read_name(text: str, kind: str) -> tuple[str, str]:
     """Read ``[NAME=]REST``; values may have equal signs, and so a name ends before the column's colon."""
     name, equals, rest = text.partition("=")
-    if not equals or (kind in ("mode", "proportion", "top_k") and ":" in name):
+    if not equals or (kind in ("mode", "top_k") and ":" in name):
         return "", text
     if not name:
         raise _unreadable(kind, text)
@@ -118,7 +131,9 @@ def _read_bounds(low: str, high: str, kind: str, text: str) -> tuple[float, floa
     try:
         bounds = float(low), float(high)
     except ValueError:
-        raise CommandError(f"the bounds of --{kind} {shortened(text)} are no numbers; {_MENDS[kind]}") from None
+        raise CommandError(
+            f"the bounds of --{kind} {shortened(text)} are no numbers, nor dates or times written alike; {_MENDS[kind]}"
+        ) from None
     if not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
         raise CommandError(
             f"the bounds of --{kind} {shortened(text)} must be finite, the lower one first; {_MENDS[kind]}"
@@ -126,15 +141,48 @@ def _read_bounds(low: str, high: str, kind: str, text: str) -> tuple[float, floa
     return bounds
 
 
-def _read_measure(text: str, kind: str) -> tuple[str, Query]:
+def _find_bounds(rest: str, kind: str, text: str, columns: Columns) -> tuple[str, Any]:
+    """Read ``COLUMN:LOW:HIGH``: two numbers, or two dates, moments, durations or times."""
+    found = find_bounds(rest)
+    if found is None:
+        column, *others = rest.rsplit(":", 2)
+        if len(others) != 2 or not column:
+            raise _unreadable(kind, text)
+        return column, _read_bounds(others[0], others[1], kind, text)
+    column, low, high = found
+    if all(isinstance(read_plain(bound), (int, float)) for bound in (low, high)):
+        return column, _read_bounds(low, high, kind, text)
+    return column, tuple(_placed([read_plain(low), read_plain(high)], column, columns))
+
+
+def _placed(values: list[Plain], column: str, columns: Columns) -> list[Plain]:
+    """Return values as a column holds them: of moments, a date is midnight; those without a zone are in the column's.
+
+    What does not fit is the query's to refuse.
+    """
+    import polars as pl
+
+    if not any(isinstance(value, datetime.date) for value in values):
+        return values
+    dtype = columns().get(column)
+    if not isinstance(dtype, pl.Datetime):
+        return values
+    zone = None if dtype.time_zone is None else zoneinfo.ZoneInfo(dtype.time_zone)
+    placed = [
+        datetime.datetime.combine(value, datetime.time()) if type(value) is datetime.date else value for value in values
+    ]
+    return [
+        value.replace(tzinfo=zone) if isinstance(value, datetime.datetime) and value.tzinfo is None else value
+        for value in placed
+    ]
+
+
+def _read_measure(text: str, kind: str, columns: Columns) -> tuple[str, Query]:
     """Read ``[NAME=]COLUMN:LOW:HIGH``."""
     import dpfast as dpf
 
     name, rest = _read_name(text, kind)
-    column, *bounds = rest.rsplit(":", 2)
-    if len(bounds) != 2 or not column:
-        raise _unreadable(kind, text)
-    limits = _read_bounds(bounds[0], bounds[1], kind, text)
+    column, limits = _find_bounds(rest, kind, text, columns)
     try:
         return name or f"{column}_{kind}", getattr(dpf, kind)(column, bounds=limits)
     except ParameterError as error:
@@ -158,71 +206,48 @@ def _read_covariance(text: str) -> tuple[str, Query]:
     return name or f"{column}_{other}_covariance", query
 
 
-def _read_distribution(text: str, kind: str) -> tuple[str, Query]:
+def _read_distribution(text: str, kind: str, columns: Columns) -> tuple[str, Query]:
     """Read ``[NAME=]COLUMN:EDGE,EDGE,...``."""
     import dpfast as dpf
 
     name, rest = _read_name(text, kind)
-    column, _, written = rest.rpartition(":")
-    if not column:
-        raise _unreadable(kind, text)
-    try:
-        edges = [_number(edge) for edge in written.split(",")]
-    except ValueError:
-        raise CommandError(f"the edges of --{kind} {shortened(text)} are no numbers; {_MENDS[kind]}") from None
+    found = find_edges(rest)
+    if found is None:
+        if not rest.rpartition(":")[0]:
+            raise _unreadable(kind, text)
+        raise CommandError(
+            f"the edges of --{kind} {shortened(text)} are no numbers, nor dates or times; {_MENDS[kind]}"
+        )
+    column, edges = found[0], _placed(found[1], found[0], columns)
     try:
         return name or f"{column}_{kind}", getattr(dpf, kind)(column, edges)
     except ParameterError as error:
         raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}; {_MENDS[kind]}") from None
 
 
-def _read_proportion(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, Query]:
-    """Read ``[NAME=]COLUMN``, and its tests: ``:above:5:below:9``, ``:equal:VALUE`` or ``:among:VALUE,...``."""
+def _read_condition(text: str, kind: str) -> tuple[str, Query]:
+    """Read ``[NAME=]CONDITION``, a condition as that of ``--where``."""
     import dpfast as dpf
 
-    name, rest = _read_name(text, "proportion")
-    known = [column for column in schema if rest == column or rest.startswith(f"{column}:")]
-    column = max(known, key=len, default=rest.partition(":")[0])
-    if not column:
-        raise _unreadable("proportion", text)
-    words = rest[len(column) + 1 :].split(":") if len(rest) > len(column) else []
-    if words and words[0] in ("equal", "among"):
-        words = [words[0], ":".join(words[1:])]
-    if len(words) % 2 or not all(words) or len(set(words[::2])) < len(words) // 2:
-        raise _unreadable("proportion", text)
-    dtype = schema.get(column)
-    tests: dict[str, Any] = {}
+    option = f"--{kind.replace('_', '-')}"
+    named = _NAMED.match(text)
+    name, rest = ("", text) if named is None else (named[1], text[named.end() :])
+    condition = read_filters((rest,), option)
+    assert condition is not None
     try:
-        for word, value in zip(words[::2], words[1::2], strict=True):
-            if word == "among":
-                tests[word] = [read_value(entry, dtype) for entry in next(csv.reader([value]), [])]
-            elif word == "equal":
-                is_float = dtype is not None and dtype.is_float()
-                tests[word] = _number(value) if is_float else read_value(value, dtype)
-            elif word in ("above", "at_least", "below", "at_most"):
-                tests[word] = _number(value)
-            else:
-                raise _unreadable("proportion", text)
-    except ValueError:
-        allowed = "must be numbers, or values of the column's dtype, dates as 2024-02-29, or true and false"
-        raise CommandError(f"the values of --proportion {shortened(text)} {allowed}") from None
-    try:
-        query = dpf.proportion(column, **tests)
+        query = dpf.proportion(condition) if kind == "proportion" else dpf.count(where=condition)
     except ParameterError as error:
-        raise CommandError(f"--proportion {shortened(text)} does not serve: {error}") from None
-    return name or f"{column}_proportion", query
+        raise CommandError(f"{option} {shortened(text)} does not serve: {error}") from None
+    return name or "_".join((*condition.columns, kind.removesuffix("_where"))), query
 
 
-def _read_quantile(text: str) -> tuple[str, QuantileQuery]:
+def _read_quantile(text: str, columns: Columns) -> tuple[str, QuantileQuery]:
     """Read ``[NAME=]COLUMN:LOW:HIGH:Q,Q,...``; a single Q is one number, whose column has the query's own name."""
     import dpfast as dpf
 
     name, rest = _read_name(text, "quantile")
-    column, *others = rest.rsplit(":", 3)
-    if len(others) != 3 or not column:
-        raise _unreadable("quantile", text)
-    low, high, written = others
-    bounds = _read_bounds(low, high, "quantile", text)
+    bounded, _, written = rest.rpartition(":")
+    column, bounds = _find_bounds(bounded, "quantile", text, columns)
     try:
         quantiles = [float(q) for q in written.split(",")]
         query = dpf.quantile(column, quantiles if len(quantiles) > 1 else quantiles[0], bounds=bounds)
@@ -242,10 +267,10 @@ def _read_distinct(text: str) -> tuple[str, Query]:
     return name or f"{column}_distinct", dpf.count_distinct(column)
 
 
-def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = False) -> tuple[str, ModeQuery]:
+def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = False) -> tuple[str, Query]:
     """Read ``[NAME=]COLUMN:CANDIDATE,...``, candidates by the column's dtype, quoted as in a CSV file if need be.
 
-    Of ranked ones, ``K:`` stands before the candidates.
+    Of ranked ones, ``K:`` stands before the candidates; ``K`` alone is of values that are found in the data.
     """
     import dpfast as dpf
 
@@ -256,9 +281,12 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = F
     winners = 1
     if ranked and written:
         number, colon, first = written[0].partition(":")
-        if not colon or not number.isdecimal():
+        if not number.isdecimal() or (not colon and len(written) > 1):
             raise _unreadable(kind, text)
-        winners, written = int(number), [first, *written[1:]]
+        winners = int(number)
+        if column and not colon:
+            return _read_found(name or f"{column}_top_{winners}", column, winners, text)
+        written = [first, *written[1:]]
     if not column or not all(written) or not written:
         raise _unreadable(kind, text)
     # A column that is not there is the plan's to refuse.
@@ -267,8 +295,8 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = F
         candidates = [read_value(entry, dtype) for entry in written]
     except ValueError:
         raise CommandError(
-            f"the candidates of --{option} {shortened(text)} must be values of the column's dtype {dtype}: whole "
-            "numbers, dates as 2024-02-29, or true and false"
+            f"the candidates of --{option} {shortened(text)} must be values of the column's dtype {dtype}: "
+            "numbers, dates as 2024-02-29, times as 2024-02-29T06:30, 06:30 or 90m, or true and false"
         ) from None
     try:
         if ranked:
@@ -276,6 +304,15 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = F
         return name or f"{column}_mode", dpf.mode(column, candidates=candidates)
     except ParameterError as error:
         raise CommandError(f"--{option} {shortened(text)} does not serve: {error}") from None
+
+
+def _read_found(name: str, column: str, winners: int, text: str) -> tuple[str, Query]:
+    import dpfast as dpf
+
+    try:
+        return name, dpf.top_k(column, winners)
+    except ParameterError as error:
+        raise CommandError(f"--top-k {shortened(text)} does not serve: {error}") from None
 
 
 def split_values(text: str, columns: Iterable[str]) -> tuple[str, list[str]]:
@@ -294,32 +331,10 @@ def read_bins(column: str, written: Iterable[object], what: str) -> Bins:
 
     mend = "write two edges or more, increasing, as in --bins distance:0,500,1000"
     try:
-        edges = [_number(str(edge)) for edge in written]
+        edges = [read_plain(str(edge)) for edge in written]
     except ValueError:
-        raise CommandError(f"the edges of {what} are no numbers; {mend}") from None
+        raise CommandError(f"the edges of {what} are no numbers, nor dates or times; {mend}") from None
     try:
-        return dpf.bins(column, edges)
+        return dpf.bins(column, edges)  # type: ignore[arg-type]  # of one kind, or refused
     except ParameterError:
         raise CommandError(f"{what} does not serve; {mend}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-def read_value(text: str, dtype: pl.DataType | None) -> str | int | bool | datetime.date:
-    """Read a value of a column, or raise ValueError."""
-    import polars as pl
-
-    if dtype is None or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
-        return text
-    if dtype.is_integer():
-        return int(text)
-    if dtype == pl.Boolean:
-        return ("false", "true").index(text.strip().lower()) == 1
-    if dtype == pl.Date:
-        return datetime.date.fromisoformat(text.strip())
-    return text

@@ -29,9 +29,10 @@ from dpfast.cli.options import (
     destination_options,
 )
 from dpfast.cli.output import Outputs
-from dpfast.cli.queries import read_bins, read_value, split_values
+from dpfast.cli.queries import read_bins, split_values
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
+from dpfast.cli.values import read_value
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:

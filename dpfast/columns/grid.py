@@ -23,7 +23,17 @@ from numpy.typing import NDArray
 from dpfast.arguments import Numeric, Special, is_numeric, no_numbers
 from dpfast.errors import ParameterError
 
-__all__ = ["MANTISSA", "Bounds", "Grid", "PublicGrid", "check_bounds", "public_grid", "read_grid"]
+__all__ = [
+    "LARGEST_BOUND",
+    "MANTISSA",
+    "Bounds",
+    "Grid",
+    "PublicGrid",
+    "check_bounds",
+    "no_bounds",
+    "public_grid",
+    "read_grid",
+]
 
 LARGEST_BOUND = 1e300
 #: Their numbers, and differences of these, fit into int64.
@@ -93,9 +103,9 @@ class PublicGrid:
         points: NDArray[np.float64] = np.ldexp(steps, (self.finest + doubled).astype(np.int32)) + 0.0
         return points
 
-    def describe(self) -> str:
-        """Return what the points are, in words."""
-        apart = f"{self.points} points, {self.step:g} apart"
+    def describe(self, worth: float = 1.0) -> str:
+        """Return what the points are, in words; ``worth`` is that of a distance of 1."""
+        apart = f"{self.points} points, {self.step * worth:g} apart"
         if not self.doublings:
             return apart
         return f"{apart}, near 0 closer: 2**{MANTISSA} for each doubling from {2.0 ** (self.finest + MANTISSA):g} on"
@@ -114,7 +124,8 @@ def number_of(value: Fraction, finest: int, doublings: int) -> int:
     return -steps if value < 0 else steps
 
 
-def _no_bounds() -> Iterator[object]:
+def no_bounds() -> Iterator[object]:
+    """Yield what is no pair of bounds."""
     yield from (5, "01", b"01", (), (1,), (0, 1, 2), {0: 1}, {0, 1}, object(), np.zeros(2), (5, 5), (9, 0))
     yield from ((0, other) for other in (*no_numbers(), None, 1e301))
 
@@ -123,7 +134,7 @@ def _no_grids() -> Iterator[object]:
     yield from (*no_numbers(), 0, -1, 0.3, 3, [1], np.ones(2), 2.0**-961)
 
 
-Bounds: TypeAlias = Annotated[tuple[Numeric, Numeric], Special(_no_bounds)]
+Bounds: TypeAlias = Annotated[tuple[Numeric, Numeric], Special(no_bounds)]
 #: A power of two, or None for one that suits the bounds.
 Grid: TypeAlias = Annotated[Numeric | None, Special(_no_grids, optional=True)]
 
@@ -168,19 +179,23 @@ def read_grid(grid: Grid) -> float:
     return math.ldexp(mantissa, above)
 
 
-def public_grid(bounds: tuple[float, float], grid: Grid, *, whole: bool) -> PublicGrid:
+def public_grid(
+    bounds: tuple[float, float] | tuple[Fraction, Fraction], grid: Grid, *, whole: bool, wide: bool = False
+) -> PublicGrid:
     """Return the grid between two bounds, each rounded to the nearest point.
 
     Parameters
     ----------
     bounds
-        As `check_bounds` returns them.
+        As `check_bounds` returns them, or as fractions.
     grid
         The step, a power of two; None for 2**59 to 2**60 evenly spaced points and closer ones near zero, but none
         closer than floats where zero is far; or, if ``whole``, for all whole numbers as long as there are no more than
         2**60, else every second, fourth, ... one.
     whole
         Whether values are integers.
+    wide
+        Whether these may lie beyond int64.
 
     Raises
     ------
@@ -216,7 +231,7 @@ def public_grid(bounds: tuple[float, float], grid: Grid, *, whole: bool) -> Publ
         if grid is not None:
             raise ParameterError("grid", grid, "coarser: multiples of it up to the bounds have at most 53 bits")
         exponent += 1
-    if whole and exponent >= 0 and not (low * 2**exponent >= -(2**63) and high * 2**exponent < 2**63):
+    if whole and not wide and exponent >= 0 and not (low * 2**exponent >= -(2**63) and high * 2**exponent < 2**63):
         # Points of a column of integers are released as int64.
         allowed = "such that all points are at least -2**63 and below 2**63 for a column of integers"
         raise ParameterError("bounds", bounds, allowed)

@@ -64,7 +64,7 @@ def refuse_same_names(names: Iterable[object], kind: str) -> None:
 
 
 def null_beyond_milliseconds(table: Any) -> Any:
-    """Return a PyArrow table with null for the moments in seconds that Polars would wrap into other ones.
+    """Return a PyArrow table with null for the moments and durations in seconds that Polars would wrap into others.
 
     Two units or keys that become one by wrapping would move figures by what both contribute.
 
@@ -80,7 +80,7 @@ def null_beyond_milliseconds(table: Any) -> Any:
     import pyarrow.compute as pc
 
     for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.unit == "s":
+        if (pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type)) and field.type.unit == "s":
             column = table.column(place)
             seconds = column.cast(pa.int64())
             held = pc.and_(pc.less_equal(seconds, _MOST_SECONDS), pc.greater_equal(seconds, -_MOST_SECONDS))
@@ -89,11 +89,20 @@ def null_beyond_milliseconds(table: Any) -> Any:
 
 
 def _null_beyond(table: Any) -> Any:
-    """Return a table of PyArrow or pandas without moments that would wrap."""
+    """Return a table of PyArrow or pandas without moments and durations that would wrap."""
     if hasattr(type(table), "schema"):
-        return null_beyond_milliseconds(table)
+        return null_beyond_milliseconds(_as_table(table))
     for name, dtype in zip(table.columns, table.dtypes, strict=True):
-        if getattr(dtype, "kind", "") == "M" and getattr(dtype, "unit", str(dtype)[11:-1]) == "s":
+        kind, named = getattr(dtype, "kind", ""), str(dtype).partition("[")[2][:-1]
+        unit = getattr(getattr(dtype, "pyarrow_dtype", dtype), "unit", named)
+        if kind in ("M", "m") and unit == "s":
             held = table[name].astype("int64").between(-_MOST_SECONDS, _MOST_SECONDS)
             table = table.assign(**{str(name): table[name].where(held)})
     return table
+
+
+def _as_table(table: Any) -> Any:
+    """Return a table, or a record batch as one: of a batch's decimals of 32 and 64 bits Polars reads other memory."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table

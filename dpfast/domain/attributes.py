@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast.aggregation.sources import refuse_pattern
 from dpfast.columns.candidates import as_series, read_candidates
+from dpfast.columns.edges import are_times
 from dpfast.domain.shapes import CELLS, check_size
 from dpfast.errors import ParameterError
 from dpfast.queries import Bins
@@ -72,6 +73,8 @@ def read_attribute(name: object, values: Values, *, null: bool) -> Attribute:
     refuse_pattern(name)
     argument = f"attributes[{name!r}]"
     if isinstance(values, Bins):
+        if are_times(values.edges):
+            raise ParameterError(argument, values, "bins of numbers", "list the dates, or cast them to numbers")
         count = len(values.labels)
         return Attribute(name, count, bins=replace(values, column=name), other=count if null else None)
     if isinstance(values, (int, np.integer)):
@@ -79,7 +82,7 @@ def read_attribute(name: object, values: Values, *, null: bool) -> Attribute:
         check_size(count, argument, "values")
         return Attribute(name, count, other=count if null else None)
     try:
-        series = as_series(read_candidates(values)).alias(name)
+        series = as_series(read_candidates(values, plain=True)).alias(name)
     except ParameterError:
         raise ParameterError(argument, values, _ALLOWED, f'write for example {{"{name}": ["a", "b"]}}') from None
     count = series.len()

@@ -9,7 +9,8 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.coding import KeyCoder
-from dpfast.aggregation.keys import code_keys, has_room, is_integer
+from dpfast.aggregation.keys import code_keys
+from dpfast.columns.comparable import has_room, is_integer
 from dpfast.columns.dtypes import dtype_name
 from dpfast.domain.attributes import Attribute
 from dpfast.errors import ColumnError

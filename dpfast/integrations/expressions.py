@@ -8,22 +8,20 @@ from typing import Annotated
 import polars as pl
 
 from dpfast import queries
-from dpfast.columns.candidates import Candidates
-from dpfast.columns.grid import Bounds, Grid
+from dpfast.columns.bounds import AddedBounds, NumberBounds, OrderedBounds
+from dpfast.columns.candidates import Candidates, OwnCandidates
+from dpfast.columns.grid import Grid
 from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
 from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
 from dpfast.local.categories import Categories
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.queries import (
-    Among,
     Bins,
     CovarianceQuery,
     DistributionQuery,
     Edges,
-    Equal,
     Highest,
-    Limit,
     Lowest,
     ModeQuery,
     Name,
@@ -33,6 +31,8 @@ from dpfast.queries import (
     RankedQuery,
     Winners,
 )
+from dpfast.rows.filters import OptionalValues
+from dpfast.rows.values import OptionalCompared
 
 __all__ = ["Expressions"]
 
@@ -84,7 +84,7 @@ class Expressions:
         """
         return queries.count(self._column())
 
-    def sum(self, *, bounds: Bounds) -> Query:
+    def sum(self, *, bounds: AddedBounds) -> Query:
         """Return `dpfast.sum` of the column, which has the parameter's documentation.
 
         Examples
@@ -95,7 +95,7 @@ class Expressions:
         """
         return queries.sum(self._column(), bounds=bounds)
 
-    def mean(self, *, bounds: Bounds) -> Query:
+    def mean(self, *, bounds: OrderedBounds) -> Query:
         """Return `dpfast.mean` of the column, which has the parameter's documentation.
 
         Examples
@@ -109,12 +109,12 @@ class Expressions:
     def proportion(
         self,
         *,
-        above: Limit = None,
-        at_least: Limit = None,
-        below: Limit = None,
-        at_most: Limit = None,
-        equal: Equal = None,
-        among: Among = None,
+        above: OptionalCompared = None,
+        at_least: OptionalCompared = None,
+        below: OptionalCompared = None,
+        at_most: OptionalCompared = None,
+        equal: OptionalCompared = None,
+        among: OptionalValues = None,
     ) -> ProportionQuery:
         """Return `dpfast.proportion` of the column, which has the parameters' documentation.
 
@@ -124,10 +124,10 @@ class Expressions:
         True
 
         """
-        limits = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-        return queries.proportion(self._column(), **limits, equal=equal, among=among)
+        tests = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal}
+        return queries.proportion(self._column(), **tests, among=among)
 
-    def variance(self, *, bounds: Bounds) -> Query:
+    def variance(self, *, bounds: NumberBounds) -> Query:
         """Return `dpfast.variance` of the column, which has the parameter's documentation.
 
         Examples
@@ -138,7 +138,7 @@ class Expressions:
         """
         return queries.variance(self._column(), bounds=bounds)
 
-    def std(self, *, bounds: Bounds) -> Query:
+    def std(self, *, bounds: OrderedBounds) -> Query:
         """Return `dpfast.std` of the column, which has the parameter's documentation.
 
         Examples
@@ -149,7 +149,7 @@ class Expressions:
         """
         return queries.std(self._column(), bounds=bounds)
 
-    def covariance(self, other: Name, *, bounds: Bounds, other_bounds: Bounds) -> CovarianceQuery:
+    def covariance(self, other: Name, *, bounds: NumberBounds, other_bounds: NumberBounds) -> CovarianceQuery:
         """Return `dpfast.covariance` of the column and another one, by its name; it has the parameters' documentation.
 
         Examples
@@ -160,7 +160,7 @@ class Expressions:
         """
         return queries.covariance(self._column(), other, bounds=bounds, other_bounds=other_bounds)
 
-    def minimum(self, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
+    def minimum(self, *, bounds: OrderedBounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.minimum` of the column, a low quantile; it has the parameters' documentation.
 
         Examples
@@ -171,7 +171,7 @@ class Expressions:
         """
         return queries.minimum(self._column(), bounds=bounds, q=q, grid=grid)
 
-    def maximum(self, *, bounds: Bounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
+    def maximum(self, *, bounds: OrderedBounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.maximum` of the column, a high quantile; it has the parameters' documentation.
 
         Examples
@@ -204,7 +204,7 @@ class Expressions:
         """
         return queries.cdf(self._column(), edges)
 
-    def quantile(self, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
+    def quantile(self, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
         """Return `dpfast.quantile` of the column, which has the parameters' documentation.
 
         Examples
@@ -226,7 +226,7 @@ class Expressions:
         """
         return queries.mode(self._column(), candidates=candidates)
 
-    def top_k(self, k: Winners, *, candidates: Candidates) -> RankedQuery:
+    def top_k(self, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery:
         """Return `dpfast.top_k` of the column, which has the parameters' documentation.
 
         Examples

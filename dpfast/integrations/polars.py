@@ -60,6 +60,7 @@ from dpfast.releases.request import (
 )
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes
+from dpfast.rows.filters import OwnFilter
 from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
@@ -135,6 +136,7 @@ class Frames(Generic[_Frame]):
         engine: AskedEngine = "auto",
         workload: OwnQueries = None,
         strategy: AskedStrategy = "auto",
+        where: OwnFilter = None,
         **queries: Query,
     ) -> Plan:
         """Plan a release of this frame: `dpfast.plan`, which has the parameters' documentation.
@@ -175,6 +177,7 @@ class Frames(Generic[_Frame]):
         engine: AskedEngine = "auto",
         workload: OwnQueries = None,
         strategy: AskedStrategy = "auto",
+        where: OwnFilter = None,
         **queries: Query,
     ) -> Release:
         """Release statistics of this frame: `dpfast.release`; `dpfast.plan` has the parameters' documentation.

@@ -71,7 +71,7 @@ def read_categories(categories: Categories) -> int | tuple[Any, ...]:
         if isinstance(categories, (bool, np.timedelta64)) or not 2 <= categories <= _MOST:
             raise ParameterError("categories", categories, "a whole number from 2 to 2**31, or a list", _MEND)
         return int(categories)
-    listed = read_candidates(categories, "categories")
+    listed = read_candidates(categories, "categories", plain=True)
     if len(listed) < 2:
         raise ParameterError("categories", list(listed), "at least two", _MEND)
     return listed

@@ -1,9 +1,8 @@
 """What a user may ask of rows, and what rows are measured by to answer it, with exact sensitivities."""
 
+from dpfast.columns.edges import Edges
 from dpfast.queries.basic import (
-    NAME,
     Bins,
-    Edges,
     Highest,
     Lowest,
     ModeQuery,
@@ -12,16 +11,14 @@ from dpfast.queries.basic import (
     QuantileQuery,
     Query,
     bins,
-    count,
     maximum,
     mean,
     minimum,
     mode,
     quantile,
     sum,
-    units,
 )
-from dpfast.queries.conditions import Among, Condition, Equal, Limit
+from dpfast.queries.counts import FilteredCountQuery, count, units
 from dpfast.queries.distributions import DistributionQuery, cdf, histogram
 from dpfast.queries.measures import (
     Measure,
@@ -30,24 +27,24 @@ from dpfast.queries.measures import (
     matches_measure,
     points_measure,
     product_measure,
+    ranked_measure,
     sum_measure,
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
-from dpfast.queries.proportions import ProportionQuery, proportion
+from dpfast.queries.proportions import Condition, ProportionQuery, proportion
 from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
+from dpfast.rows.values import NAME
 
 __all__ = [
     "NAME",
-    "Among",
     "Bins",
     "Condition",
     "CovarianceQuery",
     "DistinctQuery",
     "DistributionQuery",
     "Edges",
-    "Equal",
+    "FilteredCountQuery",
     "Highest",
-    "Limit",
     "Lowest",
     "Measure",
     "ModeQuery",
@@ -75,6 +72,7 @@ __all__ = [
     "product_measure",
     "proportion",
     "quantile",
+    "ranked_measure",
     "std",
     "sum",
     "sum_measure",

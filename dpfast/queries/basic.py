@@ -1,22 +1,22 @@
-"""What a user may ask: keys made of bins, counts, sums, means, quantiles, extremes and modes."""
+"""What a user may ask: keys made of bins, sums, means, quantiles, extremes and modes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from itertools import pairwise
+from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Number, Numeric, Special, Text, is_real, no_numbers
+from dpfast.arguments import Number
+from dpfast.columns.bounds import AddedBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
 from dpfast.columns.candidates import Candidates, read_candidates
-from dpfast.columns.declarations import TypedColumn
-from dpfast.columns.grid import Bounds, Grid, check_bounds, read_grid
+from dpfast.columns.edges import Edge, Edges, read_edges
+from dpfast.columns.grid import Grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
-from dpfast.errors import ParameterError
+from dpfast.columns.values import NUMBERS, ValueKind
+from dpfast.rows.values import NAME
 from dpfast.showing import shown_fields
 
 __all__ = [
@@ -26,20 +26,19 @@ __all__ = [
     "Query",
     "are_computed",
     "bins",
-    "count",
     "maximum",
     "mean",
     "minimum",
     "mode",
     "quantile",
     "sum",
-    "units",
 ]
 
 
 #: What is asked.
 Kind: TypeAlias = Literal[
     "count",
+    "filtered_count",
     "units",
     "sum",
     "mean",
@@ -57,34 +56,26 @@ Kind: TypeAlias = Literal[
     "count_distinct",
 ]
 LOWEST, HIGHEST = Number(0, 0.5), Number(0.5, 1)
-#: A table may have a column without a name.
-NAME = Text("a column's name", blank=True)
 Name: TypeAlias = Annotated[str, NAME]
 OwnName: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 
 
-def _no_edges() -> Iterator[object]:
-    yield from (5, 0.5, "01", b"01", object(), {0: 1}, [], [0], [0, 0], [1, 0], [0, "1"], [0, True], [0, 2**53 + 1])
-    yield from (np.zeros((2, 2)), ["a", "b"], *([0, number] for number in (*no_numbers(), None)))
-
-
-Edges: TypeAlias = Annotated[Sequence[Numeric] | TypedColumn, Special(_no_edges)]
-
-
 @dataclass(frozen=True)
 class Bins:
-    """A key made of a numeric column and public edges: x lies in the bin ``edges[i] <= x < edges[i + 1]``.
+    """A key made of a column and public edges: x lies in the bin ``edges[i] <= x < edges[i + 1]``.
 
     A bin is called by its left edge, in a key column of the column's name: Int64 if all edges are integers,
-    else Float64. Values below the first edge, from the last edge on, NaN and null belong to the null key.
-    Values are compared as float64.
+    else Float64; or Date, Datetime, Duration or Time. Values below the first edge, from the last edge on, NaN and null
+    belong to the null key. Integers and floats are compared as float64; decimals, dates and times exactly, where an
+    edge such as 0.1 is the decimal that is written so.
 
     Parameters
     ----------
     column
-        A column of integers or floats.
+        A column of integers, floats or decimals, or of dates, datetimes, durations or times.
     edges
-        At least two finite numbers, increasing. They are public: choose them without looking at the data.
+        At least two finite numbers, increasing; or dates, datetimes, timedeltas or times, of the column's own type.
+        They are public: choose them without looking at the data.
 
     Raises
     ------
@@ -98,29 +89,16 @@ class Bins:
     """
 
     column: str
-    edges: tuple[float, ...]
+    edges: tuple[Edge, ...]
 
     __repr__ = shown_fields
 
     def __post_init__(self) -> None:
-        allowed = "at least two finite, increasing numbers"
         NAME.read("column", self.column)
-        if isinstance(self.edges, (str, bytes)):
-            raise ParameterError("edges", self.edges, allowed)
-        try:
-            edges = tuple(self.edges)
-            exact = all(is_real(edge) and float(edge) == edge for edge in edges)
-        except (TypeError, ValueError, OverflowError):
-            exact = False
-        if not exact or len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
-            raise ParameterError("edges", self.edges, allowed)
-        if not all(left < right for left, right in pairwise(edges)):
-            raise ParameterError("edges", self.edges, allowed)
-        whole = all(float(edge).is_integer() and -(2**53) <= edge <= 2**53 for edge in edges)
-        object.__setattr__(self, "edges", tuple((int if whole else float)(edge) for edge in edges))
+        object.__setattr__(self, "edges", read_edges(self.edges))
 
     @property
-    def labels(self) -> tuple[float, ...]:
+    def labels(self) -> tuple[Edge, ...]:
         """The bins' names: each one's left edge."""
         return self.edges[:-1]
 
@@ -137,13 +115,22 @@ class Query:
         What is asked.
     computed
         Whether a bound was given as a NumPy number, as computations on arrays yield them: a plan warns of it.
+    values
+        How the column's values are measured and shown, once its dtype is known (`of_columns`).
 
     """
 
     kind: Kind
     column: str | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: ReadBounds | None = None
     computed: bool = field(default=False, repr=False, compare=False)
+    values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
+
+    def limits(self) -> tuple[Fraction, Fraction]:
+        """Return the bounds as numbers of ticks; see `dpfast.columns.values`."""
+        assert self.bounds is not None
+        lower, upper = self.values.limits(self.bounds, str(self.column))
+        return Fraction(lower), Fraction(upper)
 
     @property
     def in_words(self) -> str:
@@ -188,9 +175,8 @@ class QuantileQuery(Query):
         """What is asked of an extreme: which quantile it is read as."""
         if self.kind == "quantile" or self.bounds is None:
             return ""
-        low, high = self.bounds
         part = f"{self.parts[0] / PARTS:.7g}"
-        return f"{self.kind}, as the {part}-quantile, of {self.column}, values clipped to [{low:g}, {high:g}]"
+        return f"{self.kind}, as the {part}-quantile, of {self.column}, values clipped to {show_bounds(self.bounds)}"
 
 
 @dataclass(frozen=True)
@@ -202,50 +188,17 @@ class ModeQuery(Query):
     __repr__ = shown_fields
 
 
-def count(column: OwnName = None) -> Query:
-    """Ask for the number of rows in every group, or of a column's values.
-
-    Parameters
-    ----------
-    column
-        A column of any dtype, whose nulls and NaN are not counted. None for all rows.
-
-    Examples
-    --------
-    >>> count()
-    Query(kind='count', column=None, bounds=None)
-    >>> count("dep_delay")
-    Query(kind='count', column='dep_delay', bounds=None)
-
-    """
-    return Query("count", None if column is None else NAME.read("column", column))
-
-
-def units() -> Query:
-    """Ask for the number of distinct privacy units in every group: of those that keep a row there.
-
-    One unit adds at most 1 to each of its ``max_groups`` groups, however many rows it has, so that the noise is less
-    than that of `count`, whose rows it may be. Where each row is a unit, it is the number of rows.
-
-    Examples
-    --------
-    >>> units()
-    Query(kind='units', column=None, bounds=None)
-
-    """
-    return Query("units")
-
-
-def sum(column: Name, *, bounds: Bounds) -> Query:
+def sum(column: Name, *, bounds: AddedBounds) -> Query:
     """Ask for the sum of a column in every group, each value clipped to the bounds.
 
     Parameters
     ----------
     column
-        A column of integers, floats or Booleans. Null and NaN count as missing and add nothing; infinities
-        are clipped.
+        A column of integers, floats, decimals, Booleans or durations. Null and NaN count as missing and add nothing;
+        infinities are clipped. The sum of decimals is a decimal, that of durations a duration.
     bounds
-        The lowest and the highest value that counts in full: public, chosen without looking at the data.
+        The lowest and the highest value that counts in full: public, chosen without looking at the data. Two numbers,
+        or two timedeltas.
 
     Examples
     --------
@@ -253,10 +206,10 @@ def sum(column: Name, *, bounds: Bounds) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", NAME.read("column", column), check_bounds(bounds), are_computed(bounds))
+    return Query("sum", NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds))
 
 
-def mean(column: Name, *, bounds: Bounds) -> Query:
+def mean(column: Name, *, bounds: OrderedBounds) -> Query:
     """Ask for the mean of a column's values in every group, each value clipped to the bounds.
 
     It is made of two answers that share the query's budget: the sum of the differences to the middle of the
@@ -265,33 +218,40 @@ def mean(column: Name, *, bounds: Bounds) -> Query:
 
     Parameters
     ----------
-    column, bounds
-        As for `sum`.
+    column
+        As for `sum`, or a column of dates, datetimes or times of day: its mean is one of these, that of dates a
+        datetime, and the scale of its noise a duration.
+    bounds
+        As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one.
 
     Examples
     --------
     >>> mean("dep_delay", bounds=(-60, 600)).bounds
     (-60.0, 600.0)
+    >>> from datetime import datetime
+    >>> mean("departed", bounds=(datetime(2013, 1, 1), datetime(2014, 1, 1))).column
+    'departed'
 
     """
-    return Query("mean", NAME.read("column", column), check_bounds(bounds), are_computed(bounds))
+    return Query("mean", NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds))
 
 
-def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -> QuantileQuery:
+def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
     """Ask for quantiles of a column's values in every group.
 
     Parameters
     ----------
     column
-        A column of integers, floats or Booleans. Null and NaN count as missing and are dropped; infinities are
-        clipped.
+        A column of numbers, as for `sum`, or of dates, datetimes, durations or times. Null and NaN count as missing
+        and are dropped; infinities are clipped.
     q
         A number from 0 to 1, or several different ones; read to seven decimals.
     bounds
-        The lowest and the highest value that can be drawn; values beyond are clipped. Public, chosen without
-        looking at the data.
+        The lowest and the highest value that can be drawn, as for `mean`; values beyond are clipped. Public, chosen
+        without looking at the data.
     grid
-        The distance between the points that can be drawn, a power of two; see `dpf.quantiles`.
+        The distance between the points that can be drawn, a power of two; see `dpf.quantiles`. For columns of integers
+        and floats only.
 
     Notes
     -----
@@ -308,8 +268,9 @@ def quantile(column: Name, q: Quantiles, *, bounds: Bounds, grid: Grid = None) -
 
     """
     parts, order, single = read_quantiles(q)
-    checked = NAME.read("column", column), check_bounds(bounds), are_computed(bounds)
-    return QuantileQuery("quantile", *checked, parts, tuple(order), single, None if grid is None else read_grid(grid))
+    checked = NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds)
+    step = None if grid is None else read_grid(grid)
+    return QuantileQuery("quantile", *checked, parts=parts, order=tuple(order), single=single, grid=step)
 
 
 #: What a minimum and a maximum are read as.
@@ -317,7 +278,7 @@ Lowest: TypeAlias = Annotated[float, LOWEST]
 Highest: TypeAlias = Annotated[float, HIGHEST]
 
 
-def minimum(column: Name, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
+def minimum(column: Name, *, bounds: OrderedBounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
     """Ask for a low quantile of a column's values in every group, in place of the minimum.
 
     A minimum itself cannot be private: it is one row's value, and what it is with that row and without may lie as far
@@ -341,7 +302,7 @@ def minimum(column: Name, *, bounds: Bounds, q: Lowest = 0.01, grid: Grid = None
     return replace(query, kind="minimum")
 
 
-def maximum(column: Name, *, bounds: Bounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
+def maximum(column: Name, *, bounds: OrderedBounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
     """Ask for a high quantile of a column's values in every group, in place of the maximum.
 
     A maximum itself cannot be private, as `minimum` says.
@@ -370,18 +331,20 @@ def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
     Parameters
     ----------
     column
-        A column of strings, categories, integers, Booleans or dates. Rows of other values than the candidates
-        count for none of them, and so do nulls, unless None is a candidate.
+        A column that can be a key: strings, bytes, categories, integers, decimals, Booleans, dates, datetimes, times or
+        durations. Rows of other values than the candidates count for none of them, and so do nulls, unless None is a
+        candidate.
     candidates
-        The values that may be answered, at least one: a list of different strings, integers, Booleans or dates,
-        and None if null is to count as a value. Public, chosen without looking at the data.
+        The values that may be answered, at least one: a list of different values of one kind, and None if null is to
+        count as a value. Public, chosen without looking at the data.
 
     Notes
     -----
-    A release has a column of the query's name (String, Int64, UInt64 beyond it, Boolean or Date) with one of the
-    candidates for each group, and a column ``name_rows``: with probability 0.95 the answer has at most so many rows
-    fewer than the most common candidate (`Plan.error`), of those kept of each privacy unit. In a group without
-    rows all candidates are as likely. How many rows the answer has is not shown; a count by the column tells.
+    A release has a column of the query's name (String, Binary, Int64, UInt64 beyond it, Decimal of 38 digits, Boolean,
+    Date, Datetime or Duration of microseconds, or Time) with one of the candidates for each group, and a column
+    ``name_rows``: with probability 0.95 the answer has at most so many rows fewer than the most common candidate
+    (`Plan.error`), of those kept of each privacy unit. In a group without rows all candidates are as likely. How many
+    rows the answer has is not shown; a count by the column tells.
 
     Examples
     --------
@@ -393,7 +356,7 @@ def mode(column: Name, *, candidates: Candidates) -> ModeQuery:
 
 
 def bins(column: Name, edges: Edges) -> Bins:
-    """Group by the bins of a numeric column; see `Bins`.
+    """Group by the bins of a column of numbers, dates or times; see `Bins`.
 
     Examples
     --------

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dpfast.columns.edges import Edge, Edges, floats_of, show_edges
 from dpfast.columns.grid import LARGEST_BOUND
+from dpfast.columns.values import LARGEST_TICK, whole_edges, within
 from dpfast.errors import ParameterError, Words
-from dpfast.queries.basic import NAME, Bins, Edges, Name, Query
+from dpfast.queries.basic import Bins, Name, Query
+from dpfast.rows.values import NAME
 
 __all__ = ["DistributionQuery", "cdf", "histogram"]
 
@@ -19,28 +22,35 @@ MOST_BINS = 1000
 class DistributionQuery(Query):
     """Figures for public edges, in every group: what `histogram` and `cdf` return."""
 
-    edges: tuple[float, ...] = ()
+    edges: tuple[Edge, ...] = ()
 
     @property
     def in_words(self) -> str:
         """What is asked."""
-        first, last = f"{self.edges[0]:g}", f"{self.edges[-1]:g}"
+        first, last = show_edges(self.edges[0], self.edges[-1])
         if self.kind == "histogram":
             return f"histogram of {self.column}, {len(self.edges) - 1} bins from {first} to below {last}"
         return f"distribution function of {self.column} at {len(self.edges)} points from {first} to {last}"
 
     @property
-    def shown(self) -> tuple[float, ...]:
+    def shown(self) -> tuple[Edge, ...]:
         """What every figure stands for: the left edge of its bin, or the point."""
         return self.edges[:-1] if self.kind == "histogram" else self.edges
 
     @property
     def cells(self) -> tuple[float, ...]:
-        """The edges, as float64, of the disjoint intervals that are counted, each closed on the left."""
+        """The edges of the disjoint intervals that are counted, each closed on the left: as float64, or in ticks."""
+        name = str(self.column)
+        ticks = self.values.edges(self.edges, name)
+        if ticks is not None:
+            if self.kind == "histogram":
+                return whole_edges(self.values, self.edges, name) or ()
+            return -LARGEST_TICK, *(within(math.floor(edge) + 1) for edge in ticks), LARGEST_TICK
+        floats = floats_of(self.edges)
         if self.kind == "histogram":
-            return tuple(map(float, self.edges))
+            return floats
         # Up to an edge and with it is below the next float; what is beyond all edges has an interval too.
-        return -math.inf, *(math.nextafter(edge, math.inf) for edge in self.edges), math.inf
+        return -math.inf, *(math.nextafter(edge, math.inf) for edge in floats), math.inf
 
 
 def histogram(column: Name, edges: Edges) -> DistributionQuery:
@@ -51,11 +61,11 @@ def histogram(column: Name, edges: Edges) -> DistributionQuery:
     Parameters
     ----------
     column
-        A column of integers, floats or Booleans. Nulls and NaN are in no bin, and neither are values below the first
-        edge or from the last edge on.
+        A column of integers, floats, decimals or Booleans, or of dates, datetimes, durations or times. Nulls and NaN
+        are in no bin, and neither are values below the first edge or from the last edge on.
     edges
-        At least two finite numbers, increasing, 1,001 at most; x is in the bin ``edges[i] <= x < edges[i + 1]``, as for
-        `bins`. They are public: choose them without looking at the data.
+        At least two finite numbers, increasing, 1,001 at most, or dates, datetimes, timedeltas or times; x is in the
+        bin ``edges[i] <= x < edges[i + 1]``, as for `bins`. They are public: choose them without looking at the data.
 
     Notes
     -----
@@ -82,10 +92,10 @@ def cdf(column: Name, edges: Edges) -> DistributionQuery:
     Parameters
     ----------
     column
-        A column of integers, floats or Booleans. Nulls and NaN are missing and left out.
+        A column as for `histogram`. Nulls and NaN are missing and left out.
     edges
-        The points: at least two finite numbers, increasing, 999 at most. They are public: choose them without looking
-        at the data.
+        The points: at least two finite numbers, increasing, 999 at most, or dates or times as for `histogram`. They are
+        public: choose them without looking at the data.
 
     Notes
     -----
@@ -104,7 +114,7 @@ def cdf(column: Name, edges: Edges) -> DistributionQuery:
 
 def _distribution(kind: str, column: Name, edges: Edges, *, least: int) -> DistributionQuery:
     read = Bins(NAME.read("column", column), edges).edges  # type: ignore[arg-type]  # which become a tuple there
-    if max(map(abs, read)) > LARGEST_BOUND:
+    if any(isinstance(edge, (int, float)) and abs(edge) > LARGEST_BOUND for edge in read):
         raise ParameterError("edges", edges, "of magnitude up to 1e300")
     if len(read) > MOST_BINS - 1 + (kind == "histogram") * 2:
         mend = "for more, group by dpf.bins(column, edges)"

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
-from dpfast.columns.grid import PublicGrid, check_bounds, public_grid
+from dpfast.columns.grid import PublicGrid, public_grid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import ModeQuery, QuantileQuery, Query
-from dpfast.queries.conditions import Condition
+from dpfast.queries.values import RankedQuery
+from dpfast.rows.filters import Filter
 
 __all__ = [
     "Measure",
@@ -23,6 +24,7 @@ __all__ = [
     "matches_measure",
     "points_measure",
     "product_measure",
+    "ranked_measure",
     "sum_measure",
 ]
 
@@ -38,26 +40,41 @@ class Measure:
     - ``"sum"``: ``clip(round_half_even(x / 2**step_exponent), lower, upper) - centre``, 0 where x is null or
       NaN;
     - ``"units"``: its privacy unit, so that each unit with rows in a group adds 1; its row where each row is a unit;
-    - ``"matches"``: ``upper - centre`` where ``column`` fulfils ``condition``, ``lower - centre`` where it fails it,
-      0 where x is null or NaN;
+    - ``"matches"``: ``upper - centre`` where ``condition`` holds, ``lower - centre`` where it does not, 0 where
+      ``column`` is null or NaN; ``"passes"``: 1 where ``condition`` holds, else 0;
     - ``"product"``: ``floor((a * b + 2**shift / 2) / 2**shift) - centre``, a and b what the row contributes to the two
       ``factors``, which are sums of ``step_exponent - shift`` steps together; 0 where either value is missing;
-    - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64; these numbers of a
-      group are side by side, and those of blocks of neighbouring bins beside them, as ``blocks`` says: for each level
-      how many bins make a block, the last of which may be smaller, and the whole number that its counts are times;
+    - ``"bins"``: 1 to the number of the bin that x lies in, of those between ``edges``, as float64, or as whole numbers
+      where ``ticks`` says so; these numbers of a group are side by side, and those of blocks of neighbouring bins
+      beside them, as ``blocks`` says: for each level how many bins make a block, the last of which may be smaller, and
+      the whole number that its counts are times;
     - ``"distinct"``: its value, of which each different one of a group adds 1; null and NaN are none;
     - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
-    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them.
+    - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them;
+    - ``"found"``: the same, candidates being all values of the column of ``dtype``, which are found in the data.
 
-    Of values, sums and products, rows contribute 0 too where a column of ``given`` is null or NaN.
+    Of values, sums, products and matches, rows contribute 0 too where a column of ``given`` is null or NaN.
 
     ``lower``, ``upper`` and ``centre`` count steps of ``2**step_exponent``; infinities are clipped like any
-    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62.
+    other value. The largest magnitude of a sum's contribution times 2**38 rows stays below 2**62. Of decimals and times
+    x is a whole number (`dpfast.columns.values`), of which one is worth ``tick`` where figures are told.
     """
 
     kind: Literal[
-        "rows", "units", "values", "missing", "sum", "matches", "product", "bins", "distinct", "points", "choices"
+        "rows",
+        "units",
+        "values",
+        "missing",
+        "sum",
+        "matches",
+        "passes",
+        "product",
+        "bins",
+        "distinct",
+        "points",
+        "choices",
+        "found",
     ]
     column: str | None = None
     step_exponent: int = 0
@@ -66,15 +83,32 @@ class Measure:
     centre: int = 0
     candidates: tuple[Any, ...] = ()
     doublings: int = 0
-    condition: Condition | None = None
+    condition: Filter | None = None
     factors: tuple[Measure, ...] = ()
     given: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
     blocks: tuple[tuple[int, int], ...] = ((1, 1),)
+    dtype: Any = None
+    tick: Fraction = Fraction(1)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step is worth where figures are told."""
+        return Fraction(2) ** self.step_exponent * self.tick
+
+    @property
+    def ticks(self) -> bool:
+        """Whether edges are whole numbers, of decimals' last places or of what times are held as."""
+        return self.kind == "bins" and all(isinstance(edge, int) for edge in self.edges)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that it reads."""
+        return tuple(dict.fromkeys((*self.needed, *(() if self.condition is None else self.condition.columns))))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that have a value wherever a row contributes anything."""
         named = (self.column, *self.given, *(factor.column for factor in self.factors))
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
@@ -85,6 +119,7 @@ class Measure:
             column=None if self.column is None else names[self.column],
             factors=tuple(factor.renamed(names) for factor in self.factors),
             given=tuple(names[name] for name in self.given),
+            condition=None if self.condition is None else self.condition.renamed(names),
         )
 
     @property
@@ -101,8 +136,8 @@ class Measure:
 
     @property
     def selects(self) -> bool:
-        """Whether answers are selected, by the exponential mechanism, and not sums with noise."""
-        return self.kind in ("points", "choices")
+        """Whether one query has it for itself, and which answers are shown is drawn; else it is a sum with noise."""
+        return self.kind in ("points", "choices", "found")
 
     @property
     def has_cells(self) -> bool:
@@ -142,7 +177,7 @@ class Measure:
             return self._sensitivity_of_bins(unit)
         # A unit is counted once in a group, whatever rows it has there.
         groups, rows = unit.max_groups, 1 if self.kind == "units" else unit.max_rows_per_group
-        step = float(Fraction(2) ** self.step_exponent)
+        step = float(self.step)
         rows_reason = [f"{rows} rows"] * (rows > 1)
         row_reason = "1 a unit" if self.kind == "units" else f"{largest * step:g} a row"
         l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
@@ -183,24 +218,17 @@ _LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
 _FINEST_EXPONENT = -960
 
 
-def sum_measure(query: Query, *, whole: bool) -> Measure:
+def sum_measure(query: Query) -> Measure:
     """Return the measure of a sum or of a mean's numerator: the finest step that its bounds allow.
 
-    Parameters
-    ----------
-    query
-        A sum or mean.
-    whole
-        Whether the column holds integers; then a sum's step is at least 1.
-
+    Of whole numbers a sum's step is at least 1.
     """
-    assert query.bounds is not None
-    lower, upper = (Fraction(bound) for bound in query.bounds)
+    lower, upper = query.limits()
     centred = query.kind != "sum"
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
     exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
-    if whole and not centred:
+    if query.values.whole and not centred:
         exponent = max(exponent, 0)
     while True:
         step = Fraction(2) ** exponent
@@ -212,26 +240,42 @@ def sum_measure(query: Query, *, whole: bool) -> Measure:
         exponent += 1
     if low == high:
         raise ParameterError("bounds", query.bounds, "further apart in relation to their size")
-    return Measure("sum", query.column, exponent, low, high, centre)
+    return Measure("sum", query.column, exponent, low, high, centre, tick=query.values.tick)
 
 
-def points_measure(query: QuantileQuery, *, whole: bool) -> Measure:
+def points_measure(query: QuantileQuery) -> Measure:
     """Return the measure of a quantile, whose points are numbered from 1."""
-    grid = public_grid(check_bounds(query.bounds), query.grid, whole=whole)
-    return Measure("points", query.column, grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings)
+    values = query.values
+    grid = public_grid(query.limits(), query.grid, whole=values.whole, wide=values.is_wide)
+    placed = grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings
+    return Measure("points", query.column, *placed, tick=values.tick)
 
 
-def choices_measure(query: ModeQuery) -> Measure:
-    """Return the measure of a mode."""
+def choices_measure(query: ModeQuery | RankedQuery) -> Measure:
+    """Return the measure of a mode, or of the most common of public candidates."""
     return Measure("choices", query.column, lower=1, upper=len(query.candidates), candidates=query.candidates)
 
 
-def matches_measure(column: str, condition: Condition) -> Measure:
-    """Return the measure of a proportion: half of how many more values fulfil a condition than fail it.
+def ranked_measure(query: RankedQuery) -> Measure:
+    """Return the measure of the most common values, of public candidates or of the column's.
 
-    It is the sum of differences to 1/2 of a column that is 1 where the condition is fulfilled and 0 where it fails.
+    One row adds 1 to one value of its group, and so a unit's rows move the counts of all values of a group together no
+    further than they could move one: `Measure.sensitivity` is that of a count, whose entries of replaced units are at
+    most orthogonal too.
     """
-    return Measure("matches", column, -1, 0, 2, 1, condition=condition)
+    if query.candidates:
+        return choices_measure(query)
+    return Measure("found", query.column, lower=1, dtype=query.dtype)
+
+
+def matches_measure(condition: Filter) -> Measure:
+    """Return the measure of a proportion: half of how many more rows fulfil a condition than fail it.
+
+    It is the sum of differences to 1/2 of a column that is 1 where the condition holds and 0 where it does not. Rows
+    are left out where a compared column has no value.
+    """
+    column, *others = condition.compared
+    return Measure("matches", column, -1, 0, 2, 1, given=tuple(others), condition=condition)
 
 
 def product_measure(first: Measure, second: Measure) -> Measure:
@@ -257,8 +301,8 @@ def product_measure(first: Measure, second: Measure) -> Measure:
         if max(abs(least - centre), abs(largest - centre)) <= _LARGEST_CONTRIBUTION:
             break
         shift += 1
-    exponent = first.step_exponent + second.step_exponent + shift
-    return Measure("product", first.column, exponent, least, largest, centre, factors=(first, second))
+    exponent, tick = first.step_exponent + second.step_exponent + shift, first.tick * second.tick
+    return Measure("product", first.column, exponent, least, largest, centre, factors=(first, second), tick=tick)
 
 
 def bins_measure(column: str, edges: tuple[float, ...], blocks: tuple[tuple[int, int], ...] = ((1, 1),)) -> Measure:

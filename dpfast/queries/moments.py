@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from dataclasses import dataclass, field
+from fractions import Fraction
 
-from dpfast.columns.grid import Bounds, check_bounds
+from dpfast.columns.bounds import NumberBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
+from dpfast.columns.values import NUMBERS, ValueKind
 from dpfast.errors import ParameterError
-from dpfast.queries.basic import NAME, Name, Query, are_computed
+from dpfast.queries.basic import Name, Query, are_computed
+from dpfast.rows.values import NAME
 
-__all__ = ["CovarianceQuery", "covariance", "std", "variance"]
+__all__ = ["CovarianceQuery", "covariance", "half_widths", "std", "variance"]
 
 #: Squares of larger bounds, and of bounds that are closer to each other, are no floats.
 _LARGEST_BOUND, _LEAST_WIDTH = 1e150, 1e-130
@@ -19,18 +23,24 @@ class CovarianceQuery(Query):
     """The covariance of two columns in every group: what `covariance` returns."""
 
     other: str = ""
-    other_bounds: tuple[float, float] = (0.0, 1.0)
+    other_bounds: ReadBounds = (0.0, 1.0)
+    other_values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
+
+    def other_limits(self) -> tuple[Fraction, Fraction]:
+        """Return the other column's bounds as numbers of ticks."""
+        lower, upper = self.other_values.limits(self.other_bounds, self.other)
+        return Fraction(lower), Fraction(upper)
 
     @property
     def in_words(self) -> str:
         """What is asked."""
         assert self.bounds is not None
         columns = ((self.column, self.bounds), (self.other, self.other_bounds))
-        clipped = " and ".join(f"{column} clipped to [{low:g}, {high:g}]" for column, (low, high) in columns)
+        clipped = " and ".join(f"{column} clipped to {show_bounds(bounds)}" for column, bounds in columns)
         return f"covariance of {clipped}, of rows where neither is missing"
 
 
-def variance(column: Name, *, bounds: Bounds) -> Query:
+def variance(column: Name, *, bounds: NumberBounds) -> Query:
     """Ask for the variance of a column's values in every group, each value clipped to the bounds.
 
     It is the sample variance, as of Polars' ``var``: the sum of squared differences to the mean, divided by the number
@@ -40,8 +50,10 @@ def variance(column: Name, *, bounds: Bounds) -> Query:
 
     Parameters
     ----------
-    column, bounds
-        As for `sum`; of magnitude up to 1e150.
+    column
+        A column of integers, floats, decimals or Booleans. Null and NaN count as missing; infinities are clipped.
+    bounds
+        Two numbers, as for `sum`; of magnitude up to 1e150.
 
     Examples
     --------
@@ -52,13 +64,13 @@ def variance(column: Name, *, bounds: Bounds) -> Query:
     return Query("variance", NAME.read("column", column), _read_bounds(bounds, "bounds"), are_computed(bounds))
 
 
-def std(column: Name, *, bounds: Bounds) -> Query:
+def std(column: Name, *, bounds: OrderedBounds) -> Query:
     """Ask for the standard deviation of a column's values in every group: the root of `variance`.
 
     Parameters
     ----------
     column, bounds
-        As for `variance`.
+        As for `variance`, or of dates, datetimes, durations or times: their standard deviation is a duration.
 
     Examples
     --------
@@ -66,10 +78,11 @@ def std(column: Name, *, bounds: Bounds) -> Query:
     'std'
 
     """
-    return Query("std", NAME.read("column", column), _read_bounds(bounds, "bounds"), are_computed(bounds))
+    checked = _read_bounds(bounds, "bounds", times=True)
+    return Query("std", NAME.read("column", column), checked, are_computed(bounds))
 
 
-def covariance(column: Name, other: Name, *, bounds: Bounds, other_bounds: Bounds) -> CovarianceQuery:
+def covariance(column: Name, other: Name, *, bounds: NumberBounds, other_bounds: NumberBounds) -> CovarianceQuery:
     """Ask for the covariance of two columns in every group, each value clipped to its column's bounds.
 
     It is the sample covariance, as Polars' ``pl.cov``, of the rows in which neither value is missing; of fewer than two
@@ -79,7 +92,7 @@ def covariance(column: Name, other: Name, *, bounds: Bounds, other_bounds: Bound
     Parameters
     ----------
     column, other
-        Two columns of integers, floats or Booleans. Null and NaN count as missing; infinities are clipped.
+        Two columns of integers, floats, decimals or Booleans. Null and NaN count as missing; infinities are clipped.
     bounds, other_bounds
         The lowest and the highest value of ``column``, and of ``other``, that counts in full: public, chosen without
         looking at the data; of magnitude up to 1e150.
@@ -93,11 +106,35 @@ def covariance(column: Name, other: Name, *, bounds: Bounds, other_bounds: Bound
     checked = _read_bounds(bounds, "bounds"), _read_bounds(other_bounds, "other_bounds")
     computed = are_computed(bounds) or are_computed(other_bounds)
     first, second = NAME.read("column", column), NAME.read("other", other)
-    return CovarianceQuery("covariance", first, checked[0], computed, second, checked[1])
+    return CovarianceQuery("covariance", first, checked[0], computed, other=second, other_bounds=checked[1])
 
 
-def _read_bounds(bounds: Bounds, argument: str) -> tuple[float, float]:
-    lower, upper = check_bounds(bounds, argument)
+def _read_bounds(bounds: object, argument: str, *, times: bool = False) -> ReadBounds:
+    """Return bounds of numbers, of which squares are floats; with ``times`` maybe of dates or times."""
+    read = ordered_bounds(bounds, argument)
+    if isinstance(read[0], (datetime.date, datetime.time, datetime.timedelta)):
+        if times:
+            return read
+        mend = "ask for the standard deviation, dpf.std, which is a duration"
+        raise ParameterError(argument, bounds, "two numbers: a product of times has no unit", mend)
+    lower, upper = map(float, read)
     if max(abs(lower), abs(upper)) > _LARGEST_BOUND or upper - lower < _LEAST_WIDTH:
         raise ParameterError(argument, bounds, "of magnitude up to 1e150, and 1e-130 apart or more", "scale the column")
-    return lower, upper
+    return read
+
+
+def half_widths(query: Query) -> tuple[Fraction, Fraction]:
+    """Return half of the widths of a query's bounds, of both columns or twice that of the one, where figures are told.
+
+    Examples
+    --------
+    >>> half_widths(std("dep_delay", bounds=(-60, 600)))
+    (Fraction(330, 1), Fraction(330, 1))
+
+    """
+    lower, upper = query.limits()
+    first = (upper - lower) * query.values.tick / 2
+    if not isinstance(query, CovarianceQuery):
+        return first, first
+    lower, upper = query.other_limits()
+    return first, (upper - lower) * query.other_values.tick / 2

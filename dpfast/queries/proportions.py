@@ -1,69 +1,100 @@
-"""How many of a column's values fulfil a public condition."""
+"""In how many rows a public condition holds: proportions, and counts of some rows beside others."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
-from dpfast.queries.basic import NAME, Name, Query
-from dpfast.queries.conditions import Among, Condition, Equal, Limit, read_condition
+from dpfast.arguments import Special
+from dpfast.errors import ParameterError, Words
+from dpfast.queries.basic import Query
+from dpfast.rows.filters import Column, Every, Filter, OptionalValues, read_filter
+from dpfast.rows.values import OptionalCompared
 
-__all__ = ["ProportionQuery", "proportion"]
+__all__ = ["Condition", "ProportionQuery", "proportion"]
 
 
-@dataclass(frozen=True)
+def _no_conditions() -> Iterable[object]:
+    return (None, 5, True, b"a", object(), [Column("a") > 1], "\ud800", lambda row: True, Column("a").is_null())
+
+
+#: A filter, or a column of Booleans.
+Condition: TypeAlias = Annotated[Filter | Column | str, Special(_no_conditions)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProportionQuery(Query):
-    """The part of a column's values that fulfil a condition, in every group: what `proportion` returns."""
+    """The part of the rows in which a condition holds, in every group: what `proportion` returns."""
 
-    condition: Condition = field(default_factory=Condition)
+    condition: Filter
 
     @property
     def in_words(self) -> str:
         """What is asked."""
-        return f"proportion of {self.column} that is {self.condition.words}, of values that are not missing"
+        return f"proportion of {self.condition.described()}, of values that are not missing"
 
 
 def proportion(
-    column: Name,
+    of: Condition,
     *,
-    above: Limit = None,
-    at_least: Limit = None,
-    below: Limit = None,
-    at_most: Limit = None,
-    equal: Equal = None,
-    among: Among = None,
+    above: OptionalCompared = None,
+    at_least: OptionalCompared = None,
+    below: OptionalCompared = None,
+    at_most: OptionalCompared = None,
+    equal: OptionalCompared = None,
+    among: OptionalValues = None,
 ) -> ProportionQuery:
-    """Ask what part of a column's values in every group fulfils a condition, from 0 to 1.
+    """Ask in what part of the rows of every group a condition holds, from 0 to 1.
 
-    Null and NaN are missing: they are counted neither as fulfilling it nor as failing it, as in the mean of a Boolean
-    column. It is made of two answers that share the query's budget: how many more values fulfil it than fail it, and
-    how many there are.
+    Rows in which a compared column is null or NaN are left out: they count neither as fulfilling it nor as failing it,
+    as in the mean of a Boolean column. It is made of two answers that share the query's budget: how many more rows
+    fulfil it than fail it, and how many there are.
 
     Parameters
     ----------
-    column
-        A column of integers, floats, strings, categories, Booleans or dates.
-    above, at_least, below, at_most
-        Numbers that values of a numeric column are compared with, exactly: one, or a lower and an upper one.
-    equal
-        The value that fulfils it: a number, a string, a date, True or False.
-    among
-        The values that fulfil it: a list of strings, integers, Booleans or dates.
-
-    All of them are public: chosen without looking at the data. Without any, the column is one of Booleans, and the
-    proportion is of those that are true.
+    of
+        What holds: comparisons of columns with public values (`dpfast.column`), chosen without looking at the data; or
+        the name of a column of Booleans, which are to be true.
+    above, at_least, below, at_most, equal, among
+        In short, all comparisons of one column, given by its name: ``proportion("delay", above=15)`` is
+        ``proportion(dpf.column("delay") > 15)``.
 
     Raises
     ------
     ParameterError
-        If limits and values are given at once, or no number lies between the limits.
+        If it is no condition, compares no values, or a comparison in short is given beside one that is no name.
 
     Examples
     --------
-    >>> proportion("dep_delay", above=15).in_words
-    'proportion of dep_delay that is above 15, of values that are not missing'
-    >>> proportion("status", equal="paid").condition.among
-    ('paid',)
+    >>> from dpfast import column
+    >>> proportion((column("delay") > 15) & (column("carrier") == "AA")).in_words
+    "proportion of delay > 15 and carrier == 'AA', of values that are not missing"
+    >>> proportion("delay", above=15) == proportion(column("delay") > 15)
+    True
 
     """
-    condition = read_condition(above, at_least, below, at_most, equal, among)
-    return ProportionQuery("proportion", NAME.read("column", column), (0.0, 1.0), condition=condition)
+    column = Column(of) if isinstance(of, str) else of
+    given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal, "among": among}
+    found = [_tested(of, name, value) for name, value in given.items() if value is not None]
+    condition = read_filter(column, "of") if not found else found[0] if len(found) == 1 else Every(tuple(found))
+    if not condition.compared:
+        mend = 'for the part of missing values ask count() and count("a")'
+        raise ParameterError("of", Words("a condition that compares no value"), "one that does", mend)
+    return ProportionQuery("proportion", condition.compared[0], (0.0, 1.0), condition=condition)
+
+
+def _tested(of: object, name: str, value: object) -> Filter:
+    """Return a comparison that is given in short."""
+    if not isinstance(of, str):
+        raise ParameterError(name, value, "left out where a condition is given", "join conditions by &")
+    column = Column(of)
+    tests: dict[str, Callable[[Any], Filter]] = {
+        "above": column.__gt__,
+        "at_least": column.__ge__,
+        "below": column.__lt__,
+        "at_most": column.__le__,
+        "equal": column.__eq__,
+        "among": column.is_in,
+    }
+    return tests[name](value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
-from dpfast.queries import DistributionQuery, QuantileQuery, RankedQuery
-from dpfast.releases.distribution_answers import answer_distribution, as_lists
+from dpfast.queries import DistributionQuery, QuantileQuery
+from dpfast.releases.distribution_answers import answer_distribution
 from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import (
     Combined,
@@ -21,6 +22,7 @@ from dpfast.releases.planned_queries import (
     NoisyMeasure,
     PlannedQuery,
 )
+from dpfast.releases.ranked_values import DrawnValues, ShownValues
 
 __all__ = ["answer"]
 
@@ -28,22 +30,20 @@ __all__ = ["answer"]
 _MISS = 0.05
 
 
-def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl.Series]:
+def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
     """Return a query's value, scale and interval columns: post-processing of the noisy measures."""
     part, total = planned.parts[0], noisy[0]
     columns: tuple[pl.Series | NDArray[Any], ...]
-    if isinstance(part, DrawnModes):
-        winners = as_series(part.measure.candidates).gather(total.ravel())
-        ranked = isinstance(planned.query, RankedQuery)
-        columns = as_lists(winners, part.winners) if ranked else winners, np.full(len(total), part.reach(_MISS))
+    if isinstance(part, DrawnValues):
+        columns = _values(part, total)
+    elif isinstance(part, DrawnModes):
+        winners = as_series(part.measure.candidates).gather(total)
+        columns = winners, np.full(len(total), part.reach(_MISS))
     elif isinstance(part, (DrawnQuantiles, DrawnTogether)):
         assert isinstance(planned.query, QuantileQuery)
-        whole = planned.whole and part.measure.step_exponent >= 0
-        values = total * int(part.step) if whole else part.measure.grid.values(total)
-        columns = (
-            *(values[:, place] for place in planned.query.order),
-            np.full(len(total), part.reach(_MISS)),
-        )
+        grid = part.measure.grid
+        points = (planned.query.values.points(total[:, place], grid) for place in planned.query.order)
+        columns = (*points, np.full(len(total), part.reach(_MISS)))
     elif isinstance(planned.query, DistributionQuery):
         assert isinstance(part, NoisyMeasure)
         columns = answer_distribution(part, planned.query, total, _MISS)
@@ -53,12 +53,20 @@ def answer(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]]) -> list[pl
         columns = answer_spread(planned, noisy, _MISS)
     else:
         reach = part.steps(_MISS)
-        step = 1 if planned.whole and part.measure.step_exponent == 0 else part.step
-        scale = np.full(total.size, part.scale * part.step)
-        columns = (total * step, scale, _saturating(total, -reach) * step, _saturating(total, reach) * step)
+        values, exponent = planned.query.values, part.measure.step_exponent
+        scale = values.distances(np.full(total.size, part.scale * part.step))
+        lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
+        columns = values.sums(total, exponent), scale, lower, upper
     if planned.sampled is not None:
         columns = *columns, *planned.sampled.interval(planned.query, planned.parts, noisy)
     return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
+
+
+def _values(part: DrawnValues, shown: ShownValues) -> tuple[pl.Series | NDArray[Any], ...]:
+    """Return lists of values, of their noisy numbers of rows, the scale, and lists of both ends of intervals."""
+    reach, rows = part.steps(_MISS), shown.rows
+    counts, low, high = (shown.lists(pl.Series(_saturating(rows, move))) for move in (0, -reach, reach))
+    return shown.lists(shown.values), counts, np.full(shown.groups, part.scale), low, high
 
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
@@ -70,7 +78,9 @@ def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     return np.maximum(values, limits.min - move) + move
 
 
-def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _mean(
+    planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int64]
+) -> tuple[pl.Series | NDArray[Any], ...]:
     """Return a mean and its interval from the noisy sum of differences to the middle and the noisy count.
 
     Where the noise leaves nothing of a group, because two of its standard deviations reach half the width of the
@@ -82,17 +92,19 @@ def _mean(planned: PlannedQuery, total: NDArray[np.int64], count: NDArray[np.int
     summed, counted = planned.parts
     assert isinstance(summed, NoisyMeasure)
     assert isinstance(counted, (NoisyMeasure, Combined))
-    assert planned.query.bounds is not None
-    low, high = planned.query.bounds
-    middle = summed.measure.centre * summed.step
-    reach, reach_of_count = summed.reach(_MISS / 2), counted.reach(_MISS / 2)
-    sums = total * summed.step
+    # All of it from the middle of the bounds on, in the whole numbers that the values are.
+    values, (low, high) = planned.query.values, planned.query.limits()
+    step = 2.0**summed.measure.step_exponent
+    middle = summed.measure.centre * Fraction(step)
+    reach, reach_of_count = summed.steps(_MISS / 2) * step, counted.reach(_MISS / 2)
+    sums = total * step
     rows = np.maximum(count, 1).astype(np.float64)
     fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
     together = sums.sum() / max(float(count.sum(dtype=np.float64)), 1.0)
-    noise = np.hypot(summed.deviation * summed.step, together * counted.deviation) / rows
-    value = np.clip(middle + np.where(2 * noise < (high - low) / 2, sums / rows, together), low, high)
-    lower = middle + np.minimum((sums - reach) / fewest, (sums - reach) / most)
-    upper = middle + np.maximum((sums + reach) / fewest, (sums + reach) / most)
-    lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
-    return np.clip(value, lower, upper), summed.scale * summed.step / rows, lower, upper
+    noise = np.hypot(summed.deviation * step, together * counted.deviation) / rows
+    value = np.where(2 * noise < float(high - low) / 2, sums / rows, together)
+    lower = np.minimum((sums - reach) / fewest, (sums - reach) / most)
+    upper = np.maximum((sums + reach) / fewest, (sums + reach) / most)
+    shown = (values.near(middle, beyond, low, high) for beyond in (np.clip(value, lower, upper), lower, upper))
+    value_shown, lower_shown, upper_shown = shown
+    return value_shown, values.distances(summed.scale * summed.step / rows), lower_shown, upper_shown

@@ -126,10 +126,12 @@ class Blueprint(ABC):
 
     def explain(self, *, measures: bool = True) -> str:
         """Return what will be done and why, as text; ``measures=False`` leaves out the lines of single measures."""
+        where = self.aggregation.grouping.where
         return "\n".join(
             [
                 f"One privacy unit is {self.explain_unit()}",
                 f"Release of {self.about}",
+                *([] if where is None else [f"  rows          where {where.described()}"]),
                 *self.explain_noise(measures=measures),
                 f"  charge        {_explain_charge(self.budget)}, before any data is read",
                 "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "

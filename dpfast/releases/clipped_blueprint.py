@@ -45,7 +45,7 @@ class ClippedBlueprint(Blueprint):
     Attributes
     ----------
     asked
-        The queries by name, each with its measures and whether it is of whole numbers.
+        The queries by name, each with its measures.
     clipping
         How units are clipped, and by which noise.
     charge
@@ -55,7 +55,7 @@ class ClippedBlueprint(Blueprint):
 
     """
 
-    asked: tuple[tuple[str, Query, tuple[Measure, ...], bool], ...]
+    asked: tuple[tuple[str, Query, tuple[Measure, ...]], ...]
     clipping: Clipping
     charge: Charge
     split: str
@@ -83,7 +83,7 @@ class ClippedBlueprint(Blueprint):
             f"the centre and the spread of sums, with {float(self.clipping.surveyed):.1%} of the budget",
             f"  split         {self.split}",
         ]
-        for name, query, _, _ in self.asked:
+        for name, query, _ in self.asked:
             lines.append(f"  {name:<13} {describe(query)}")
         if measures:
             times = self.clipping.noise_per_norm
@@ -116,7 +116,7 @@ class ClippedBlueprint(Blueprint):
         drawn = self.clipping.draw(exact.by_unit, exact.keys.height)
         planned = self._planned(drawn.figures)
         columns = list(exact.keys.get_columns())
-        for query, (_, _, measures, _) in zip(planned, self.asked, strict=True):
+        for query, (_, _, measures) in zip(planned, self.asked, strict=True):
             columns.extend(answer(query, [_taken(measure, drawn) for measure in measures]))
         frame = pl.DataFrame({column.name: column for column in columns})
         return released_by_group(self, planned, frame.clone, entry, _notes(drawn))
@@ -134,8 +134,8 @@ class ClippedBlueprint(Blueprint):
             return Combined(measure, noisy(ROWS), noisy(Measure("missing", measure.column)), -1)
 
         return tuple(
-            PlannedQuery(name, query, tuple(part(measure) for measure in measures), whole)
-            for name, query, measures, whole in self.asked
+            PlannedQuery(name, query, tuple(part(measure) for measure in measures))
+            for name, query, measures in self.asked
         )
 
 

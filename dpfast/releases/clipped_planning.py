@@ -18,9 +18,10 @@ from dpfast.releases.group_planning import check_names
 from dpfast.releases.measure_noise import noise_of
 from dpfast.releases.measurements import ROWS
 from dpfast.releases.planned_queries import exact_measures
-from dpfast.releases.query_measures import is_whole, measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
+from dpfast.rows.filters import in_short
 
 __all__ = ["draw_up_clipped"]
 
@@ -55,20 +56,22 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
         allowed = f'"rows" with {_AUTO}'
         raise ParameterError("engine", request.engine, allowed, "or give numbers for max_groups and max_rows_per_group")
     columns = source.schema()
-    measures = {name: tuple(measures_of(query, columns)) for name, query in queries.items()}
+    queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    measures = {name: tuple(measures_of(query)) for name, query in queries.items()}
     coordinates = _coordinates(measures, {name: split.weights.get(name, Fraction(1)) for name in queries})
     assert request.privacy_unit is not None
     unit = PrivacyUnit(request.privacy_unit, max(1 if keys is None else keys.height, 1), 1, request.neighbors)
-    grouping = Grouping(entries, keys, unit.column, population=request.population, by_unit=True)
+    where = request.read_where()
+    grouping = Grouping(entries, keys, unit.column, population=request.population, by_unit=True, where=where)
     exact = exact_measures(coordinate.measure for coordinate in coordinates)
-    by = ", ".join(map(name_of, entries)) or "nothing"
+    by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     noise, charge = noise_of(budget, "gaussian", 1, 1, f"{', '.join(queries)} by {by}: limits and measures together")
     blueprint = ClippedBlueprint(
         aggregation=prepare(source, grouping, exact),
         unit=unit,
         dataset=request.known_as,
         concentrated=budget.kind == "rho",
-        asked=tuple((name, query, measures[name], is_whole(query, columns)) for name, query in queries.items()),
+        asked=tuple((name, query, measures[name]) for name, query in queries.items()),
         clipping=Clipping(tuple(exact), coordinates, noise, 2 if unit.neighbors == "replace" else 1),
         charge=charge,
         split=str(split),
@@ -86,7 +89,9 @@ def _refuse_what_needs_limits(request: Request) -> None:
         raise ParameterError("keys", None, f"a frame of public keys with {_AUTO}", f"give keys=, or {mend}")
     for name, query in request.queries.items():
         if getattr(query, "kind", "count") not in _KINDS:
-            raise ParameterError(name, Words(f"a {query.kind}"), f"a count, a sum or a mean with {_AUTO}", mend)
+            raise ParameterError(
+                name, Words(f"a {query.kind.replace('_', ' ')}"), f"a count, a sum or a mean with {_AUTO}", mend
+            )
     if request.key_selection != "auto":
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
 

@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.columns.edges import Edge
 from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.queries import DistributionQuery
 from dpfast.releases.planned_queries import NoisyMeasure
 
-__all__ = ["answer_distribution", "as_lists", "best_blocks", "block_sums"]
+__all__ = ["answer_distribution", "as_lists", "best_blocks", "block_sums", "spread_of"]
 
 #: For each level how many bins make a block, and what its counts are times.
 Blocks: TypeAlias = tuple[tuple[int, int], ...]
@@ -61,18 +62,27 @@ def best_blocks(bins: int, *, gaussian: bool) -> Blocks:
     (((1, 1),), ((1, 1), (8, 1), (64, 1)))
 
     """
-    asked = np.tril(np.ones((bins, bins)))[:-1] - np.arange(1, bins)[:, None] / bins
     options: list[Blocks] = [((1, 1),)]
     for fan_out in _FAN_OUTS:
         sizes = [size for size in (fan_out, fan_out**2) if size < bins]
         options += [tuple((size, 1) for size in (1, *sizes[: depth + 1])) for depth in range(len(sizes))]
 
-    def error(blocks: Blocks) -> float:
-        matrix = _matrix(bins, blocks)
-        spread = float(((asked @ np.linalg.inv(matrix.T @ matrix)) * asked).sum())
-        return spread * len(blocks) ** (1 if gaussian else 2)
+    return min(options, key=lambda blocks: spread_of(bins, blocks) * len(blocks) ** (1 if gaussian else 2))
 
-    return min(options, key=error)
+
+@lru_cache(maxsize=1024)
+def spread_of(bins: int, blocks: Blocks) -> float:
+    """Return the error of `best_blocks`, summed over edges, for noise of variance 1 on every count.
+
+    Examples
+    --------
+    >>> round(spread_of(2, ((1, 1),)), 12)
+    0.5
+
+    """
+    asked = np.tril(np.ones((bins, bins)))[:-1] - np.arange(1, bins)[:, None] / bins
+    matrix = _matrix(bins, blocks)
+    return float(((asked @ np.linalg.inv(matrix.T @ matrix)) * asked).sum())
 
 
 @lru_cache(maxsize=64)
@@ -145,7 +155,7 @@ def as_lists(values: pl.Series, width: int) -> pl.Series:
     return values.reshape((len(values) // width, width)).arr.to_list()
 
 
-def _same_list(values: Sequence[float], rows: int) -> pl.Series:
+def _same_list(values: Sequence[Edge], rows: int) -> pl.Series:
     """Return the same list for every group."""
-    dtype = pl.Int64() if all(isinstance(value, int) for value in values) else pl.Float64()
+    dtype = pl.Series(values).dtype
     return pl.Series([list(values)], dtype=pl.List(dtype)).new_from_index(0, rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import ParameterError
-from dpfast.queries import Measure, QuantileQuery, Query
+from dpfast.queries import Measure, QuantileQuery, Query, RankedQuery
 from dpfast.releases.choosing_keys import best_apart, divided_delta, tested_count
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.measure_noise import gaussian_blocks, laplace_block, modes_of, quantiles_of
@@ -25,8 +25,16 @@ from dpfast.releases.planned_queries import Combined, DrawnPart, Mechanism, Nois
 from dpfast.releases.query_measures import importance_of, said_of
 from dpfast.releases.request import AskedMechanism
 from dpfast.releases.splitting import Split, Stake, portions, weights_of
+from dpfast.releases.value_planning import values_of
 
 __all__ = ["Asked", "Draft", "Given", "counts_rows", "draft_with", "plan_noise", "possible_kinds", "select_apart"]
+
+#: The noise that may be used.
+NOISES: dict[AskedMechanism, tuple[Mechanism, ...]] = {
+    "auto": ("laplace", "gaussian"),
+    "laplace": ("laplace",),
+    "gaussian": ("gaussian",),
+}
 
 #: A selection apart from the count is taken where it needs fewer than this part of the units.
 _WORTH = 2 / 3
@@ -63,6 +71,8 @@ class Asked:
     budget: Budget
     split: Split
     lists_groups: bool
+    #: What each query for the most common values gets of delta; the budget's is without it.
+    delta_of_values: int = 0
 
     @property
     def count(self) -> str | None:
@@ -137,6 +147,7 @@ def counts_rows(query: Query) -> bool:
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
     """Return what every query is answered from with the least noise, and the selection of keys of the fewest units."""
     kinds = possible_kinds(asked)
+    asked = _apart_from_values(asked)
     ways = layouts(asked.measures)
     draft = _least(asked, ways, kinds)
     if draft.selection is None:
@@ -180,6 +191,25 @@ def possible_kinds(asked: Asked) -> list[Mechanism]:
         raise ParameterError("delta", budget.delta_units / 10**18, allowed, "write for example delta=1e-6")
     possible: tuple[Mechanism, ...] = ("laplace", "gaussian") if is_split else ("laplace",)
     return [kind for kind in possible if mechanism in ("auto", kind)]
+
+
+def _apart_from_values(asked: Asked) -> Asked:
+    """Return what is asked with delta divided: an equal part for each query that ranks values, and one for the rest.
+
+    Public candidates need one for Gaussian noise by epsilon alone.
+    """
+    may_be_gaussian = asked.budget.kind == "epsilon" and asked.mechanism != "laplace"
+    found = [
+        name
+        for name, query in asked.queries.items()
+        if isinstance(query, RankedQuery) and (may_be_gaussian or not query.candidates)
+    ]
+    if not found or not asked.budget.delta_units:
+        return asked
+    needs_more = asked.selects or any(not some[0].selects for some in asked.measures.values())
+    each = asked.budget.delta_units // (len(found) + needs_more)
+    rest = asked.budget.delta_units - each * len(found) if needs_more else 0
+    return replace(asked, budget=replace(asked.budget, delta_units=rest), delta_of_values=each)
 
 
 def _least(asked: Asked, ways: Sequence[Layout], kinds: Sequence[Mechanism]) -> Draft:
@@ -234,10 +264,13 @@ def draft_with(
     selected: dict[str, DrawnPart] = {}
     for (name, measure), units in zip(selecting, given.selected, strict=True):
         query, share, description = asked.queries[name], Budget(budget.kind, units), asked.described(name)
-        if isinstance(query, QuantileQuery):
+        if isinstance(query, RankedQuery):
+            own, allowed = replace(share, delta_units=asked.delta_of_values), asked.mechanism
+            selected[name] = values_of(measure, asked.unit, own, NOISES[allowed], description, query.winners)
+        elif isinstance(query, QuantileQuery):
             selected[name] = quantiles_of(query, measure, asked.unit, asked.groups, share, description)
         else:
-            selected[name] = modes_of(measure, asked.unit, share, description, getattr(query, "winners", 1))
+            selected[name] = modes_of(measure, asked.unit, share, description)
     answers: dict[str, tuple[Part, ...]] = {
         name: (selected[name],) if name in selected else tuple(_part(figure, drawn) for figure in layout.figures[name])
         for name in asked.queries
@@ -327,8 +360,8 @@ def _stake(asked: Asked, use: Use, mechanism: Mechanism) -> Stake:
     """Return a query's stake in a measure, for the noise that is planned."""
     sensitivity = use.measured.sensitivity(asked.unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
-    step = Fraction(2) ** use.measured.step_exponent
-    return Stake(use.query, use.part, size_squared * step**2, importance_of(asked.queries[use.query], use.asked))
+    told = size_squared * use.measured.step**2
+    return Stake(use.query, use.part, told, importance_of(asked.queries[use.query], use.asked))
 
 
 def _error(asked: Asked, layout: Layout, answers: Mapping[str, tuple[Part, ...]]) -> float:

@@ -21,7 +21,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
-from dpfast.mechanisms.selection.modes import draw_modes, draw_ranked
+from dpfast.mechanisms.selection.modes import draw_modes
 from dpfast.queries import Measure
 from dpfast.randomness import RandomSource, SystemRandom
 from dpfast.releases.answers import answer
@@ -39,6 +39,8 @@ from dpfast.releases.planned_queries import (
     exact_measures,
     exact_of,
 )
+from dpfast.releases.ranked_values import DrawnValues, largest_values, no_values
+from dpfast.releases.rebuilding import as_shown, rebuilt
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
 
@@ -76,7 +78,7 @@ def draw(
     """
     parts = drawn_parts(planned.parts for planned in queries)
     figures = dict(zip(exact_measures(part.measure for part in parts), exact.measures, strict=True))
-    keys, drawn = exact.keys, dict[int, NDArray[np.int64]]()
+    keys, drawn = exact.keys, dict[int, Any]()
     if key_share is not None:
         tested = str(key_share.rule.place) if isinstance(key_share.rule, ReleasedCount) else "keys"
         shown, drawn = _selected(key_share, parts, figures, exact, sources(tested))
@@ -93,7 +95,7 @@ def draw(
     return pl.DataFrame({column.name: column for column in columns})
 
 
-def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, Any]) -> Any:
     """Return what a query takes of what was drawn."""
     if isinstance(part, Combined):
         first, second = (np.clip(_taken(one, parts, drawn), -_FAR, _FAR) for one in (part.first, part.second))
@@ -114,21 +116,21 @@ def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, s
         Whether keys are selected, and so written anew.
 
     """
-    columns = (_as_shown(keys) if selected else keys).get_columns()
+    columns = (as_shown(keys) if selected else keys).get_columns()
     for planned in queries:
         columns.extend(answer(planned, [_no_figures(part) for part in planned.parts]))
     return pl.DataFrame({column.name: column for column in columns})
 
 
-def _no_figures(part: Part) -> NDArray[np.int64]:
+def _no_figures(part: Part) -> Any:
+    if isinstance(part, DrawnValues):
+        return no_values(part)
     if isinstance(part, DrawnQuantiles):
         return np.empty((0, len(part.tree.parts)), np.int64)
     if isinstance(part, DrawnTogether):
         return np.empty((0, len(part.calibration.parts)), np.int64)
     if part.measure.kind == "bins":
         return np.empty((0, part.measure.figures), np.int64)
-    if isinstance(part, DrawnModes) and part.winners > 1:
-        return np.empty((0, part.winners), np.int64)
     return np.empty(0, np.int64)
 
 
@@ -169,7 +171,7 @@ def _ranks(keys: pl.DataFrame) -> NDArray[np.int32]:
 
     The codes of categoricals are numbered as the data happen to come, so that these are compared as strings.
     """
-    places = _sorted_places(_as_shown(keys))
+    places = _sorted_places(as_shown(keys))
     ranks = np.empty(places.size, np.int32)
     ranks[places] = np.arange(places.size, dtype=np.int32)
     return ranks
@@ -182,38 +184,19 @@ def _sorted_places(keys: pl.DataFrame) -> NDArray[np.uint32]:
 
 
 def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    """Return the selected keys, sorted, in buffers that hold nothing else, and their rows.
-
-    Filtering and sorting share string buffers and categories with the rows that were dropped (Soundness rule
-    20); writing the values into fresh Arrow buffers leaves them behind. Categoricals and enums become strings:
-    the numbering of the one and the dtype of the other tell of keys that were not selected.
-    """
+    """Return the selected keys, sorted, in buffers that hold nothing else, and their rows."""
     rows = np.flatnonzero(shown)
-    chosen = _as_shown(keys[rows])
+    chosen = as_shown(keys[rows])
     places = _sorted_places(chosen)
     chosen = chosen[places]
-    return pl.DataFrame({series.name: _fresh(series) for series in chosen.get_columns()}), rows[places]
+    return pl.DataFrame({series.name: rebuilt(series) for series in chosen.get_columns()}), rows[places]
 
 
-def _as_shown(keys: pl.DataFrame) -> pl.DataFrame:
-    """Return keys that were found in the data in the dtypes that are released."""
-    return keys.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-
-
-def _fresh(series: pl.Series) -> pl.Series:
-    """Return an equal series on buffers of its own."""
-    if series.dtype != pl.String:
-        return series.rechunk()
-    # Arrow's older layout has one buffer of exactly the strings in it.
-    array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    return pl.Series(series.name, array, dtype=pl.String)
-
-
-def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> NDArray[np.int64]:
-    """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or selected candidate."""
+def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> Any:
+    """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or what is selected."""
+    if isinstance(part, DrawnValues):
+        return largest_values(exact, part, lambda rows: _noisy(rows, part.mechanism, part.scale, source))
     if isinstance(part, DrawnModes):
-        if part.winners > 1:
-            return draw_ranked(exact, part.measure.points, part.slope, part.winners, source)
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
         drawn = draw_quantiles(exact, part.measure.points, part.calibration, source)

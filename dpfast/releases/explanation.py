@@ -26,6 +26,7 @@ from dpfast.releases.planned_queries import (
     drawn_parts,
 )
 from dpfast.releases.query_measures import explain_measure
+from dpfast.releases.ranked_values import DrawnValues
 
 __all__ = ["ALPHA", "MEASURE_SCHEMA", "error_frame", "explain_queries", "measure_frame"]
 
@@ -59,7 +60,7 @@ ALPHA = Number(1e-12, 1, below=True, mend="write for example {name}=0.05")
 
 def _measure(part: Part) -> str:
     if isinstance(part, (DrawnQuantiles, DrawnTogether)):
-        return part.measure.grid.describe()
+        return part.measure.grid.describe(float(part.measure.tick))
     if isinstance(part, DrawnModes):
         return f"rows of {part.measure.points} candidates"
     return explain_measure(part.measure)
@@ -88,7 +89,7 @@ def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
 
 def _row(query: str, part: DrawnPart) -> tuple[Any, ...]:
     mechanism, unit = "exponential", 1.0
-    if isinstance(part, NoisyMeasure):
+    if isinstance(part, (NoisyMeasure, DrawnValues)):
         mechanism, unit = part.mechanism, part.step
         norm, steps, reason = part.sensitivity.of_noise(part.mechanism)
     else:
@@ -136,11 +137,14 @@ def error_frame(queries: Sequence[PlannedQuery], groups: int | None, alpha: floa
     rows = []
     for planned in queries:
         for part in planned.parts:
-            together = (groups or 0) * part.measure.figures
+            figures = part.measure.points if isinstance(part, DrawnValues) else part.measure.figures
+            together = (groups or 0) * figures
             miss = alpha if not together else -math.expm1(math.log1p(-alpha) / together)
             if miss < ALPHA.least:
                 raise ParameterError("alpha", alpha, f"at least {ALPHA.least * together:g} for {groups} keys")
-            all_of_them = None if groups is None else part.reach(miss)
+            # How many values are found is private.
+            private = groups is None or (isinstance(part, DrawnValues) and part.threshold is not None)
+            all_of_them = None if private else part.reach(miss)
             rows.append((planned.name, _measure(part), part.reach(alpha), groups, all_of_them))
     return pl.DataFrame(rows, schema=_ERROR_SCHEMA, orient="row")
 
@@ -180,6 +184,12 @@ def _explain_charge(part: DrawnPart) -> str:
 
 def _explain_part(part: DrawnPart) -> str:
     row = dict(zip(MEASURE_SCHEMA, _row("", part), strict=False))
+    noise = (
+        f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "
+        f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}"
+    )
+    if isinstance(part, DrawnValues):
+        return noise if part.threshold is None else f"{noise}; {part.explain()}"
     if not isinstance(part, NoisyMeasure):
         what = "rows" if isinstance(part, DrawnModes) else "ranks"
         return (
@@ -187,7 +197,4 @@ def _explain_part(part: DrawnPart) -> str:
             f"exponential mechanism at epsilon {part.epsilon:.6g} a draw, a factor e every {row['scale']:g} {what}, "
             f"95% within {row['error95']:g} {what}"
         )
-    return (
-        f"{row['measure']}: {row['norm']} sensitivity {row['sensitivity']:g} = {row['reason']}; {row['mechanism']} "
-        f"noise of scale {row['scale']:g}, 95% within {row['error95']:g}"
-    )
+    return noise

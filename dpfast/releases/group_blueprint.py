@@ -14,12 +14,12 @@ from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.queries import ModeQuery, QuantileQuery
+from dpfast.queries import ModeQuery, QuantileQuery, RankedQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
 from dpfast.releases.key_share import KeyShare
-from dpfast.releases.planned_queries import DrawnPart, PlannedQuery, charges_of, drawn_parts
+from dpfast.releases.planned_queries import COUNT, SUFFIXES, DrawnPart, PlannedQuery, charges_of, drawn_parts
 from dpfast.releases.release import Release
 from dpfast.threads import thread_count
 
@@ -147,6 +147,8 @@ def released_by_group(
     for planned in queries:
         if isinstance(planned.query, ModeQuery):
             candidates[planned.name] = planned.query.candidates
+        if isinstance(planned.query, RankedQuery):
+            values[planned.name] = planned.name + COUNT
         if isinstance(planned.query, QuantileQuery):
             *columns, _ = planned.columns
             values |= {planned.name: columns[0]} | {column: column for column in columns}
@@ -174,12 +176,16 @@ def _draw_query(
     name = next(iter(values)) if query is None else query
     if name not in list(values):
         raise ParameterError("query", query, f"one of {list(values)}")
-    if isinstance(frame.schema[values[name]], pl.List):
+    column = values[name]
+    if isinstance(frame.schema[column], pl.List):
         # A row of a chart for every bin, or every value.
-        beside = [column for column in (f"{name}_bin", f"{name}_edge") if column in frame.columns]
+        labels = (f"{name}_bin", f"{name}_edge") if column == name else (name,)
+        beside = [label for label in labels if label in frame.columns]
         ends = [f"{name}_lower", f"{name}_upper"] if beside else []
-        frame = frame.explode(name, *beside, *ends)
+        frame = frame.explode(column, *beside, *ends)
         by = (*by, *beside)
-    return charts.draw_groups(
-        frame, by, values[name], 30 if top is None else top, path, candidates=candidates.get(name)
-    )
+        if column != name:
+            # A group in which no value is shown has none.
+            frame = frame.filter(pl.col(column).is_not_null())
+            frame = frame.rename({f"{name}{end}": f"{column}{end}" for end in SUFFIXES[1:]})
+    return charts.draw_groups(frame, by, column, 30 if top is None else top, path, candidates=candidates.get(name))

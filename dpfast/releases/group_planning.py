@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dpfast.accounting.budget import Budget
 from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError
-from dpfast.queries import ModeQuery, QuantileQuery, Query
+from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.caveats import caveats
+from dpfast.releases.distribution_answers import spread_of
 from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import Policy, Weights
-from dpfast.releases.planned_queries import PlannedQuery, columns_of, drawn_parts, exact_measures
-from dpfast.releases.population_intervals import has_population_interval, read_sampled
-from dpfast.releases.query_measures import is_whole, measures_of
-from dpfast.releases.request import Request
+from dpfast.releases.planned_queries import (
+    Combined,
+    NoisyMeasure,
+    Part,
+    PlannedQuery,
+    columns_of,
+    drawn_parts,
+    exact_measures,
+)
+from dpfast.releases.population_intervals import has_population_interval, read_sampled, refuse_other_figures
+from dpfast.releases.query_measures import measures_of, of_columns
+from dpfast.releases.request import AskedMechanism, Request
 from dpfast.releases.splitting import read_split
 from dpfast.releases.wished_planning import fulfil
 from dpfast.releases.wishes import read_limit, read_wishes
+from dpfast.rows.filters import in_short
 
 __all__ = ["check_names", "draw_up_groups"]
 
@@ -43,11 +55,12 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     selects = groups is None
     sampled = read_sampled(request.interval, queries, unit.max_rows_per_group)
     check_names(queries, list(map(name_of, entries)), population=sampled is not None)
-    budget = request.read_budget(selects_keys=selects)
-    wishes = None if request.error is None else read_wishes(request.error, queries)
+    finds = any(isinstance(query, RankedQuery) and not query.candidates for query in queries.values())
+    budget = request.read_budget(selects_keys=selects or finds)
     split = read_split(request.split, list(queries), selects=selects)
-    if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
-        allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
+    drawn_alone = (QuantileQuery, ModeQuery, RankedQuery)
+    if split.rule == "optimal" and any(isinstance(query, drawn_alone) for query in queries.values()):
+        allowed = '"even" or weights where there are quantiles, modes or values, whose error is not known beforehand'
         raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
     counts = any(isinstance(query, Query) and counts_rows(query) for query in queries.values())
     if request.key_selection != "auto" and not selects:
@@ -58,28 +71,32 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
     source = request.open()
     columns = source.schema()
-    gaussian = budget.kind == "rho" or mechanism == "gaussian"
-    measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
-    by = ", ".join(map(name_of, entries)) or "nothing"
+    queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    if sampled is not None:
+        refuse_other_figures(request.interval, queries)
+    wishes = None if request.error is None else read_wishes(request.error, queries)
+    ways = _measures_by_noise(queries, mechanism, budget)
+    where = request.read_where()
+    by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     lists = not is_engine(source)
-    asked = Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
+    known = unit, groups, by, mechanism, request.key_selection, budget, split, lists
+    ways_asked = [Asked(queries, measures, *known) for measures in ways]
     wished = ""
     if wishes is None:
-        planned, key_share = plan_noise(asked)
+        drafts = [plan_noise(asked) for asked in ways_asked]
+        planned, key_share = min(drafts, key=lambda draft: _predicted(draft[0])) if len(drafts) > 1 else drafts[0]
     else:
-        met = fulfil(asked, wishes, read_limit(request.budget)[1])
+        met = fulfil(ways_asked, wishes, read_limit(request.budget)[1])
         budget, planned, key_share = met.budget, met.parts, met.key_share
         wished = ", ".join(wish.said(planned[name]) for name, wish in wishes.items())
-    grouping = Grouping(entries, keys, unit.column, *request.limits, request.population)
+    grouping = Grouping(entries, keys, unit.column, *request.limits, request.population, where=where)
     drawn = drawn_parts(planned.values())
     aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
     answers = tuple(
-        PlannedQuery(
-            name, query, planned[name], is_whole(query, columns), sampled if has_population_interval(query) else None
-        )
+        PlannedQuery(name, query, planned[name], sampled if has_population_interval(query) else None)
         for name, query in queries.items()
     )
     blueprint = GroupBlueprint(
@@ -93,6 +110,31 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         wished=wished,
     )
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
+
+
+def _measures_by_noise(
+    queries: Mapping[str, Query], mechanism: AskedMechanism, budget: Budget
+) -> list[dict[str, list[Measure]]]:
+    """Return what queries are answered from, for each kind of noise that they may get, where that is another.
+
+    Which blocks of bins are best depends on the noise.
+    """
+    both = [False, True] if budget.kind == "rho" or budget.delta_units else [False]
+    likely = {"laplace": [False], "gaussian": [True]}.get(mechanism, both)
+    ways = [{name: measures_of(query, gaussian=gaussian) for name, query in queries.items()} for gaussian in likely]
+    return ways[:1] if ways[0] == ways[-1] else ways
+
+
+def _predicted(planned: Mapping[str, Sequence[Part]]) -> float:
+    """Return what plans that differ in blocks of bins are chosen by: the product of variances, as a logarithm."""
+    logs = []
+    for parts in planned.values():
+        for part in parts:
+            if isinstance(part, (NoisyMeasure, Combined)):
+                logs.append(2 * math.log(part.deviation))
+            if part.measure.kind == "bins" and part.measure.points > 1:
+                logs.append(math.log(spread_of(part.measure.points, part.measure.blocks)))
+    return math.fsum(logs)
 
 
 def check_names(queries: Mapping[str, Query], by: Sequence[str], *, population: bool = False) -> None:

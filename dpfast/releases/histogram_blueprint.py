@@ -24,6 +24,7 @@ from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.caveats import caveats
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
+from dpfast.rows.filters import in_short
 from dpfast.synthesis.estimate import Estimate
 from dpfast.workloads import Workload
 
@@ -169,9 +170,10 @@ def read_cells(request: Request) -> Cells:
     _check_order(keys, names, workload)
     unit = replace(unit, max_groups=min(unit.max_groups, workload.cells))
     budget = request.read_budget()
-    grouping = Grouping(entries, keys, unit.column, *request.limits)
+    where = request.read_where()
+    grouping = Grouping(entries, keys, unit.column, *request.limits, where=where)
     aggregation = prepare(request.open(), grouping, [Measure("rows")])
-    return Cells(workload, ", ".join(names), unit, budget, aggregation)
+    return Cells(workload, ", ".join(names) + in_short(where), unit, budget, aggregation)
 
 
 def _check_order(keys: pl.DataFrame, by: list[str], workload: Workload) -> None:

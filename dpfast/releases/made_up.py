@@ -7,13 +7,16 @@ asked of their column, and units over the rows, by multiples of the golden ratio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.columns.values import LARGEST_TICK, Decimals, Moments
 from dpfast.queries import Bins, Measure, ModeQuery, Query
+from dpfast.rows.filters import Comparison, Test
 
 __all__ = ["made_up", "zipf_sizes"]
 
@@ -73,10 +76,9 @@ def made_up(
     for entry in by:
         name = entry.column if isinstance(entry, Bins) else entry
         if isinstance(entry, Bins):
-            middles = [(low + high) / 2 for low, high in zip(entry.edges, entry.edges[1:], strict=False)]
+            # A bin's name is its left edge, which lies in it.
             labels = list(entry.labels)
-            known = None if keys is None else keys[name].to_list()
-            of = [middles[labels.index(one)] if one in labels else None for one in known] if known else middles
+            of = (None if keys is None else keys[name].to_list()) or labels
             columns[name] = pl.Series([of[i % len(of)] for i in range(len(sizes))]).gather(group)
         elif keys is not None:
             columns[name] = keys[name].gather(group)
@@ -109,24 +111,40 @@ def _values(
     if isinstance(query, ModeQuery):
         places = (spread**2 * len(query.candidates)).astype(np.int64)
         return pl.Series(query.candidates).gather(places)
-    if measure.condition is not None and measure.condition.among:
-        listed = [*measure.condition.among, None]
-        return pl.Series(listed).gather((spread * len(listed)).astype(np.int64))
-    ends: Sequence[float] = [edge for edge in measure.edges if np.isfinite(edge)] or query.bounds or ()
+    if measure.condition is not None:
+        return _around([test for test in measure.condition.tests() if test.column == measure.column], spread, column)
+    if isinstance(query.values, (Decimals, Moments)):
+        # In last places, or in what times are held as.
+        edges = [Fraction(edge) for edge in measure.edges if abs(edge) < LARGEST_TICK]
+        low, high = (edges[0], edges[-1]) if edges else query.limits()
+        ticks = np.rint(float(low) + spread * float(high - low)).astype(np.int64)
+        return pl.Series(query.values.sums(ticks, 0))
+    ends: Sequence[Any] = [edge for edge in measure.edges if np.isfinite(edge)] or query.bounds or ()
     if len(ends) == 1:
         ends = (ends[0] - 1, ends[0] + 1)
-    if measure.condition is not None:
-        limits = [float(limit) for limit in (measure.condition.least, measure.condition.most) if limit is not None]
-        ends = (min(limits) - 1, max(limits) + 1) if limits else ()
     if not ends or not (dtype.is_numeric() or dtype == pl.Boolean):
         return column
-    low, high = float(ends[0]), float(ends[-1])
     if measure.column != query.column and hasattr(query, "other_bounds"):
-        low, high = query.other_bounds
-    numbers: Any = low + spread * (high - low)
+        ends = query.other_bounds
+    first, last = float(ends[0]), float(ends[-1])
+    numbers: Any = first + spread * (last - first)
     if dtype == pl.Boolean:
-        return pl.Series(numbers > (low + high) / 2)
+        return pl.Series(numbers > (first + last) / 2)
     return pl.Series(np.rint(numbers) if dtype.is_integer() else numbers)
+
+
+def _around(tests: Sequence[Test], spread: NDArray[np.floating[Any]], column: pl.Series) -> pl.Series:
+    """Return the values that tests compare with, and of numbers the next ones; else the column as it is."""
+    values: list[Any] = []
+    for test in tests:
+        for value in (test.value,) if isinstance(test, Comparison) else getattr(test, "values", ()):
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                values += [value - 1, value, value + 1]
+            else:
+                values.append(value)
+    if not values:
+        return column
+    return pl.Series([*values, None], strict=False).gather((spread * (len(values) + 1)).astype(np.int64))
 
 
 def _cast(column: pl.Series, dtype: pl.DataType) -> pl.Series:

@@ -206,24 +206,21 @@ def quantiles_of(
     return DrawnQuantiles(measure, each, unit, charge, calibration)
 
 
-def modes_of(measure: Measure, unit: PrivacyUnit, share: Budget, description: str, winners: int = 1) -> DrawnModes:
-    """Return modes at a share of the budget, or so many most common candidates.
+def modes_of(measure: Measure, unit: PrivacyUnit, share: Budget, description: str) -> DrawnModes:
+    """Return modes at a share of the budget.
 
     Guarantee
-        Every group's is selected at the share divided by max_groups, and by the number of those that are selected in
-        order, each after the others were, for replaced units too: what such a unit takes
+        Every group's is selected at the share divided by max_groups, for replaced units too: what such a unit takes
         from one group and brings to another costs half each (`dpfast.mechanisms.selection.modes`).
 
     Parameters
     ----------
     measure, unit, share, description
         As for `quantiles_of`.
-    winners
-        How many candidates are selected of every group.
 
     """
-    each, charge = _draws(share, unit.max_groups * winners, description)
-    return DrawnModes(measure, each, unit, charge, winners)
+    each, charge = _draws(share, unit.max_groups, description)
+    return DrawnModes(measure, each, unit, charge)
 
 
 def _draws(share: Budget, draws: int, description: str) -> tuple[float, Charge]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.queries.moments import half_widths
 from dpfast.releases.planned_queries import Combined, NoisyMeasure, PlannedQuery
 
 __all__ = ["answer_spread"]
@@ -36,7 +38,9 @@ class _Noisy:
 
 
 @np.errstate(all="ignore")
-def answer_spread(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]], miss: float) -> tuple[NDArray[Any], ...]:
+def answer_spread(
+    planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]], miss: float
+) -> tuple[pl.Series | NDArray[Any], ...]:
     """Return a variance, a standard deviation or a covariance, its scale, and both ends of its interval.
 
     The interval holds the exact value of the rows that were kept, clipped to the bounds, with probability at least
@@ -46,10 +50,7 @@ def answer_spread(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]], mis
     Figures are in halves of the bounds' widths, so that their squares stay far from the ends of float64.
     """
     query = planned.query
-    assert query.bounds is not None
-    first = (query.bounds[1] - query.bounds[0]) / 2
-    other = getattr(query, "other_bounds", query.bounds)
-    second = (other[1] - other[0]) / 2
+    first, second = map(float, half_widths(query))
     sums, numbers, products = _by_kind(planned, noisy, miss)
     (count,) = numbers
     alike = len(sums) == 1
@@ -77,7 +78,13 @@ def answer_spread(planned: PlannedQuery, noisy: Sequence[NDArray[np.int64]], mis
         # The scale of a root, by its slope, but not beyond the root of the scale.
         steep = np.sqrt(scale)
         scale = np.where(2 * root * steep > scale, scale / np.maximum(2 * root, 1e-300), steep)
-        return root * first, scale * first, np.sqrt(least) * first, np.sqrt(most) * first
+        widths = query.values.distances
+        return (
+            widths(root * first, np.rint),
+            widths(scale * first),
+            widths(np.sqrt(least) * first, np.floor),
+            widths(np.sqrt(most) * first),
+        )
     return value * unit, scale * unit, least * unit, most * unit
 
 

@@ -84,8 +84,9 @@ class Plan:
         ``norm``, ``sensitivity`` and the ``reason`` for it; ``mechanism``, ``kernel``, ``scale``, and ``error95``,
         which the noise exceeds with probability 0.05; ``epsilon`` and ``delta``, its charge; ``event``, the fact that
         the ledger keeps; ``charge``, a number: rows with the same are charged once, together. Sensitivity, scale and
-        error are in the unit of the column, or rows, and of quantiles in ranks; the event counts steps, of which the
-        column's unit has a power of two. A mode's error is how many rows fewer its answer may have than the most
+        error are in the unit of the column, which is a second for dates and times, or rows, and of quantiles in ranks;
+        the event counts steps, of which that unit, or the last place of a decimal, has a power of two. A mode's error
+        is how many rows fewer its answer may have than the most
         common candidate.
 
         Of a workload, one row for every strategy considered, that of the least predicted error first. Columns:

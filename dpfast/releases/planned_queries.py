@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.accounting.sensitivity import Sensitivity
+from dpfast.columns.bounds import show_bounds
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
@@ -19,10 +20,13 @@ from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
 from dpfast.mechanisms.selection.modes import count_error, count_slope
-from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query
+from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery, Query, RankedQuery
+from dpfast.releases.charged import Charged
 from dpfast.releases.population_intervals import POPULATION, Sampled, has_population_interval
+from dpfast.releases.ranked_values import DrawnValues
 
 __all__ = [
+    "COUNT",
     "RANKS",
     "ROWS",
     "SUFFIXES",
@@ -54,36 +58,12 @@ RANKS = "_ranks"
 #: What the name of a mode is followed by where its error in rows stands.
 ROWS = "_rows"
 
-
-class _Charged:
-    """A measure with a charge of its own."""
-
-    measure: Measure
-    charge: Charge
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs, in the order in which it is drawn."""
-        return (self.charge,)
-
-    @property
-    def step(self) -> float:
-        """What one step, or the distance between two points, is worth in the column's unit."""
-        return 2.0**self.measure.step_exponent
-
-    @property
-    def epsilon_units(self) -> int:
-        """Its share of epsilon."""
-        return sum(charge.epsilon_units * charge.count for charge in self.charges)
-
-    @property
-    def delta_units(self) -> int:
-        """Its share of delta."""
-        return self.charge.delta_units
+#: What the name of ranked values is followed by where their numbers of rows stand.
+COUNT = "_count"
 
 
 @dataclass(frozen=True)
-class NoisyMeasure(_Charged):
+class NoisyMeasure(Charged):
     """One measure with its noise: everything in steps of the measure.
 
     Attributes
@@ -184,7 +164,7 @@ class Combined:
 
 
 @dataclass(frozen=True)
-class Drawn(_Charged):
+class Drawn(Charged):
     """What the exponential mechanism selects in every group.
 
     Attributes
@@ -213,16 +193,7 @@ class Drawn(_Charged):
 
 @dataclass(frozen=True)
 class DrawnModes(Drawn):
-    """Counts of rows by candidate, of which the most common is selected, or so many in order.
-
-    Attributes
-    ----------
-    winners
-        How many are selected, each of those that are left.
-
-    """
-
-    winners: int = 1
+    """Counts of rows by candidate, of which the most common is selected."""
 
     @property
     def kernel(self) -> str:
@@ -250,8 +221,7 @@ class DrawnModes(Drawn):
         The bound holds with probability at least 1 - ``miss``.
         """
         unit = self.unit
-        each = miss / self.winners
-        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, each)
+        return count_error(self.measure.points, self.epsilon, unit.max_rows_per_group, unit.neighbors, miss)
 
 
 @dataclass(frozen=True)
@@ -350,7 +320,7 @@ class DrawnTogether(Drawn):
 
 
 #: What is drawn once for every group.
-DrawnPart: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes
+DrawnPart: TypeAlias = NoisyMeasure | DrawnQuantiles | DrawnTogether | DrawnModes | DrawnValues
 
 #: What a query is answered from.
 Part: TypeAlias = DrawnPart | Combined
@@ -366,7 +336,6 @@ class PlannedQuery:
     name: str
     query: Query
     parts: tuple[Part, ...]
-    whole: bool
     sampled: Sampled | None = None
 
     @property
@@ -420,6 +389,8 @@ def columns_of(name: str, query: Query, *, population: bool = False) -> tuple[st
         return (*(name + label for label in query.labels), name + RANKS)
     if isinstance(query, ModeQuery):
         return (name, name + ROWS)
+    if isinstance(query, RankedQuery):
+        return (name, name + COUNT, *(name + suffix for suffix in SUFFIXES[1:]))
     if isinstance(query, DistributionQuery):
         return (name + ("_bin" if query.kind == "histogram" else "_edge"), *(name + suffix for suffix in SUFFIXES))
     more = POPULATION if population and has_population_interval(query) else ()
@@ -438,4 +409,4 @@ def describe(query: Query) -> str:
     if isinstance(query, QuantileQuery):
         listed = ", ".join(f"{query.parts[place] / PARTS:.7g}" for place in query.order)
         what = f"quantile {listed}" if len(query.parts) == 1 else f"quantiles {listed}"
-    return f"{what} of {query.column}, values clipped to [{query.bounds[0]:g}, {query.bounds[1]:g}]"
+    return f"{what} of {query.column}, values clipped to {show_bounds(query.bounds)}"

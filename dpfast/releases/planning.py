@@ -32,6 +32,7 @@ from dpfast.releases.request import (
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
+from dpfast.rows.filters import OwnFilter
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["draw_up", "plan", "release"]
@@ -61,6 +62,7 @@ def plan(
     engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
+    where: OwnFilter = None,
     **queries: Query,
 ) -> Plan:
     """Plan a release of statistics by group, without looking at the data.
@@ -74,10 +76,10 @@ def plan(
     Parameters
     ----------
     data
-        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame without object
-        columns, a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path, glob,
-        folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and
-        must not change until the plan is run. The footers or headers of all files are read here: columns may come in
+        A Polars DataFrame or LazyFrame, a PyArrow table or record batch, a pandas DataFrame (its columns of ``object``
+        cannot be used), a relation of DuckDB, `dpfast.sql`, any other Arrow stream (which is read once), or a path,
+        glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must not change until
+        the plan is run. The footers or headers of all files are read here: columns may come in
         any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
         by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
         unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
@@ -85,22 +87,24 @@ def plan(
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own
         expressions must not fail on any value (no strict casts): a run that fails tells one bit about the data.
     by
-        The grouping columns: strings, categoricals, integers, Booleans, dates; numbers by way of `dpf.bins`.
-        Null is a key like any other. None for one group of all rows.
+        The grouping columns: strings, bytes, categoricals, integers, decimals, Booleans, dates, datetimes, times and
+        durations; floats by way of `dpf.bins`; months, weekdays, hours and other parts of dates by way of
+        `dpf.calendar`. Null is a key like any other. None for one group of all rows.
     epsilon, delta
-        The budget of the whole release; delta is needed to select keys and for Gaussian noise.
+        The budget of the whole release; delta is needed to select keys, for values that `dpf.top_k` finds in the data,
+        and for Gaussian noise.
     rho
         The budget in zero-concentrated privacy, in place of epsilon, for ledgers with the accountant "zcdp" or
-        "rdp". Gaussian noise needs no delta then: it is for the selection of keys alone.
+        "rdp". Gaussian noise needs no delta then: it is for the selection of keys and of values alone.
     error
-        In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it,
-        by which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`.
-        A mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes
-        (in ranks, and in rows) a number; for a mean or a proportion, whose error depends on the size of the group,
-        such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What clipping and bounds on a
-        unit's rows lose is not in it. The selection of keys gets as much as a query does on average, and nothing but
-        delta where a count is the test. With a workload a number: the root mean square error over all queries, ``rmse``
-        in `Plan.to_frame`.
+        In place of epsilon and rho: how far answers may be off. The plan has the least budget, and division of it, by
+        which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`. A
+        mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes (in
+        ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on
+        the size of the group, such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What
+        clipping and bounds on a unit's rows lose is not in it. The selection of keys gets as much as a query does on
+        average, and nothing but delta where a count is the test. With a workload a number: the root mean square error
+        over all queries, ``rmse`` in `Plan.to_frame`.
     budget
         What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
         epsilon without limit, and for `release` what its ledger adds up.
@@ -111,7 +115,8 @@ def plan(
         ``("optimal", {"n": 1, "late": 1e-4})`` says how much a squared error of each counts. A mean counts as the
         sum that it is made of. What several queries need is measured once, with the shares of all of them. The
         selection of keys gets an even share, or its weight under the name ``"keys"`` in a mapping. delta is divided
-        between the selection of keys and all Gaussian noise together, not by queries.
+        between the selection of keys and all Gaussian noise together, not by queries; but each `dpf.top_k` has an equal
+        part first.
     interval
         ``"population"`` adds columns ``q_population_lower`` and ``q_population_upper`` to counts, sums, means and
         proportions: 95% intervals of noise and sample together, where the privacy units are drawn from a larger
@@ -167,11 +172,19 @@ def plan(
         `dpf.strategies`. ``mechanism`` is chosen with it, and may be ``"laplace"`` alone. ``"adaptive"`` for
         `dpf.estimate_histogram`: where records are few for the budget its errors are several times smaller. It has no
         intervals.
+    where
+        Which rows count, such as ``(dpf.column("delay") > 15) & dpf.column("carrier").is_in(["AA", "UA"])``
+        (`dpf.column`): all others are dropped before anything else, and so before what is kept of a unit is chosen.
+        No sensitivity changes by it. Comparisons with null or NaN are false, and none fails on a value, as
+        expressions of an engine may; frames may be filtered by these beforehand: ``frame.filter(...)``.
     **queries
         `dpf.count`, `dpf.units`, `dpf.sum`, `dpf.mean`, `dpf.proportion`, `dpf.variance`, `dpf.std`, `dpf.covariance`,
         `dpf.histogram`, `dpf.cdf`, `dpf.quantile`, `dpf.minimum`, `dpf.maximum`, `dpf.mode`, `dpf.top_k` and
         `dpf.count_distinct` by the name that they get in the release; the names of the other parameters are taken. A
-        sum of integers is Int64 as long as the bounds stay below 2**24, and Float64 beyond, like every other sum.
+        sum of integers is Int64 as long as the bounds stay below 2**24, and Float64 beyond, like every other sum of
+        numbers; one of decimals is a decimal, and one of durations a duration. What a sum or mean is made of is rounded
+        to steps, of which the bounds have 2**23 to 2**24: of a decimal's last places, or of the units of times, a power
+        of two.
 
     Returns
     -------
@@ -253,6 +266,7 @@ def release(
     engine: AskedEngine = "auto",
     workload: OwnQueries = None,
     strategy: AskedStrategy = "auto",
+    where: OwnFilter = None,
     **queries: Query,
 ) -> Release:
     """Plan a release and run it: `plan` and `Plan.run` in one call.

@@ -36,7 +36,15 @@ from dpfast.arguments import Choice
 from dpfast.errors import ParameterError
 from dpfast.queries import Measure, Query
 
-__all__ = ["POPULATION", "AskedInterval", "Sampled", "has_population_interval", "read_sampled", "refuse_population"]
+__all__ = [
+    "POPULATION",
+    "AskedInterval",
+    "Sampled",
+    "has_population_interval",
+    "read_sampled",
+    "refuse_other_figures",
+    "refuse_population",
+]
 
 #: What a query's name is followed by in the columns of these intervals.
 POPULATION = ("_population_lower", "_population_upper")
@@ -99,7 +107,7 @@ class Sampled:
     ) -> tuple[_Floats, _Floats]:
         """Return the interval of a mean: four events have a fourth of the probability to miss each."""
         summed, counted = parts
-        assert query.bounds is not None
+        lowest, highest = query.limits()
         miss = _MISS / 4
         # Of differences to the centre that the sum is of.
         low, high = _row_bounds(summed.measure)
@@ -124,7 +132,7 @@ class Sampled:
             # Where the line meets the bound before the root does, nothing is refuted.
             end = np.where(side * q >= 1.0, side, end)
             mean = end * (1 + _WIDER) * (width / 2) + middle + summed.measure.centre * summed.step
-            ends.append(np.clip(mean + side * _WIDER * width, *query.bounds))
+            ends.append(np.clip(mean + side * _WIDER * width, float(lowest), float(highest)))
         return ends[0], ends[1]
 
 
@@ -139,9 +147,16 @@ def read_sampled(interval: str, queries: Mapping[str, Query], rows: int) -> Samp
         return None
     if not any(map(has_population_interval, queries.values())):
         raise ParameterError("interval", interval, '"noise" where no count, sum, mean or proportion is asked')
+    return Sampled(rows)
+
+
+def refuse_other_figures(interval: str, queries: Mapping[str, Query]) -> None:
+    """Refuse these intervals for figures of decimals, dates and times, and of sums whose terms may cancel."""
     for name, query in queries.items():
         _refuse_both_signs(interval, name, query)
-    return Sampled(rows)
+        if query.values.tick != 1 and has_population_interval(query) and query.kind not in _COUNTS:
+            allowed = f'"noise" for the column {query.column!r} of decimals, dates or times'
+            raise ParameterError("interval", interval, allowed, "cast it to a number")
 
 
 def refuse_population(interval: str, why: str) -> None:
@@ -152,7 +167,7 @@ def refuse_population(interval: str, why: str) -> None:
 
 def _refuse_both_signs(interval: str, name: str, query: Query) -> None:
     """Refuse a sum of which terms may cancel each other: how many there are would have to be known."""
-    if query.kind == "sum" and query.bounds is not None and query.bounds[0] < 0 < query.bounds[1]:
+    if query.kind == "sum" and query.limits()[0] < 0 < query.limits()[1]:
         allowed = '"noise" for a sum with bounds on both sides of 0'
         raise ParameterError("interval", interval, allowed, f"ask for a mean and a count in place of {name}")
 

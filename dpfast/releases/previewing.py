@@ -14,8 +14,9 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_data
 from dpfast.arguments import Instance, Special, Whole
+from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
-from dpfast.queries import Measure, Query
+from dpfast.queries import Measure, Query, RankedQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.group_blueprint import GroupBlueprint
@@ -24,8 +25,9 @@ from dpfast.releases.plan import Plan, bounding_words
 from dpfast.releases.planned_queries import RANKS, columns_of
 from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
-from dpfast.releases.query_measures import measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
+from dpfast.rows.calendars import Calendar
 
 __all__ = ["preview"]
 
@@ -121,6 +123,8 @@ def preview(
         rows_of = f"a public sample of {frame.height:,} rows"
     else:
         frame, rows_of = _made_up(blueprint, request, shape, listed)
+        # Rows are made up of those that count.
+        request = replace(request, where=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyUnitWarning)  # the plan has told of it
         return _drawn(blueprint, request, frame, rows_of, repeats)
@@ -166,7 +170,10 @@ def _made_up(
 ) -> tuple[pl.DataFrame, str]:
     aggregation: Any = blueprint.aggregation
     schema: pl.Schema = (aggregation.engine if hasattr(aggregation, "engine") else aggregation.source).schema()
-    entries = request.read_by()
+    entries = [entry for entry in request.read_by() if not isinstance(entry, Calendar)]
+    if len(entries) < len(request.read_by()):
+        allowed = "a frame of public rows where keys are parts of dates"
+        raise ParameterError("sample", None, allowed, "give the dates of some public rows")
     keys = request.keys if entries else None
     known = 1 if not entries else None if keys is None else keys.height
     rows, groups = shape["rows"], shape["groups"]
@@ -184,7 +191,8 @@ def _made_up(
     total = sum(sizes)
     units = shape["units"] or max(total // _ROWS_PER_UNIT, 1)
     unit = blueprint.unit.column
-    asked = [(query, measures_of(query, schema)) for query in request.queries.values()]
+    queries = [of_columns(query, schema) for query in request.queries.values()]
+    asked = [(query, measures_of(query)) for query in queries]
     frame = made_up(schema, entries, keys, unit, asked, sizes, units)
     whose = "" if unit is None else f" of {units:,} units"
     return frame, f"{total:,} made-up rows{whose} in {len(sizes):,} groups"
@@ -203,7 +211,7 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
         released = shown.draw(shown.aggregation.run(bounding_words), 0).frame
         draws.append(_comparable(released).with_columns(pl.lit(number).alias("\0draw")))
     found = [
-        _compared(truth, pl.concat(draws), by, column, repeats)
+        _compared(truth, pl.concat(draws), by, column, repeats, ranked=isinstance(query, RankedQuery))
         for name, query in request.queries.items()
         for column in _figures(name, query)
     ]
@@ -233,19 +241,21 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
 def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
     """Return the exact figures of all groups, beside their rows and the share of these that is cut; and that of all."""
     source, entries = open_data(frame), request.read_by()
-    rows = Measure("rows")
+    rows, where = Measure("rows"), request.read_where()
     keys = request.keys if entries else None
-    whole = prepare(source, Grouping(entries, keys), [rows]).run(bounding_words)
+    whole = prepare(source, Grouping(entries, keys, where=where), [rows]).run(bounding_words)
     totals = whole.measures[0]
     if not totals.size:
         allowed = "public rows of at least one group, as keys are selected among those of the data"
         raise ParameterError("sample", Words("rows of no group"), allowed)
+    found = whole.keys if entries else None
     widened = {name: _widened(query, frame) for name, query in request.queries.items()}
+    finds = any(isinstance(query, RankedQuery) and not query.candidates for query in request.queries.values())
     # Without noise worth the name, bounds, clipping or units: what is exact.
     asked = replace(
-        request, keys=whole.keys if entries else None, privacy_unit=None, max_groups=None, max_rows_per_group=None,
-        neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT, delta=0, rho=None,
-        error=None, budget=None, split="even", queries=widened,
+        request, keys=found, privacy_unit=None, max_groups=None, max_rows_per_group=None,
+        neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT,
+        delta=1e-6 if finds else 0, rho=None, error=None, budget=None, split="even", queries=widened,
     )  # fmt: skip
     blueprint = draw_up(asked)
     truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame
@@ -253,13 +263,13 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
     counted = [name for name, query in request.queries.items() if query.kind == "units"]
     cut, share = np.zeros(totals.size), None
     if unit is not None:
-        everyone = Grouping(entries, whole.keys if entries else None, unit, _MOST_BOUND, _MOST_BOUND)
+        everyone = Grouping(entries, found, unit, _MOST_BOUND, _MOST_BOUND, where=where)
         if counted:
             numbers = prepare(source, everyone, [Measure("units")]).run(bounding_words).measures[0]
             truth = truth.with_columns(pl.Series(name, numbers) for name in counted)
     if not isinstance(shown, ClippedBlueprint):
         bounds = shown.aggregation.grouping
-        bounded = prepare(source, replace(bounds, keys=whole.keys if entries else None), [rows])
+        bounded = prepare(source, replace(bounds, keys=found), [rows])
         left = bounded.run(bounding_words).measures[0]
         cut = 1 - left / np.maximum(totals, 1)
         share = float(1 - left.sum() / max(totals.sum(), 1))
@@ -273,18 +283,23 @@ def _widened(query: Query, frame: pl.DataFrame) -> Query:
     changed: dict[str, Any] = {}
     for name, column in (("bounds", query.column), ("other_bounds", getattr(query, "other", None))):
         bounds = getattr(query, name, None)
-        if bounds is None or column is None or not frame.schema[column].is_numeric() or query.kind == "proportion":
+        if bounds is None or column is None or query.kind == "proportion":
             continue
-        values = frame[column].cast(pl.Float64, strict=False)
-        values = values.filter(values.is_finite().fill_null(value=False))
+        values = frame[column].drop_nulls()
+        if values.dtype.is_numeric():
+            values = values.cast(pl.Float64, strict=False)
+            values = values.filter(values.is_finite())
+        elif not values.dtype.is_temporal():
+            continue
         if len(values):
-            low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
-            changed[name] = (min(bounds[0], low), max(bounds[1], high))
+            changed[name] = (min(bounds[0], values.min()), max(bounds[1], values.max()))
     return replace(query, **changed) if changed else query
 
 
-def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], column: str, repeats: int) -> pl.DataFrame:
-    """Return, for every group, how a figure that is shown differs from the exact one."""
+def _compared(
+    truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], column: str, repeats: int, *, ranked: bool
+) -> pl.DataFrame:
+    """Return, for every group, how a figure that is shown differs from the exact one; of ranked values whether."""
     exact = truth.select("\0group", *by, pl.col(column).alias("\0exact"))
     if by:
         pairs = exact.join(draws.select(*by, "\0draw", column), on=list(by), how="left", nulls_equal=True)
@@ -292,18 +307,20 @@ def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], colum
         pairs = exact.join(draws.select("\0draw", column), how="cross")
     is_shown = pl.col("\0draw").is_not_null()
     dtype = truth.schema[column]
-    number = dtype.is_numeric()
+    number = dtype.is_numeric() or dtype.is_temporal()
+    numbers = isinstance(dtype, pl.List) and dtype.inner.is_numeric() and not ranked
     if number:
-        one, other = (pl.col(name).cast(pl.Float64) for name in ("\0exact", column))
+        one, other = (_number(name, dtype) for name in ("\0exact", column))
         squared, value = (other - one) ** 2, other
-    elif isinstance(dtype, pl.List) and dtype.inner.is_numeric():
+    elif numbers:
         one, other = (pl.col(name).cast(pl.List(pl.Float64)) for name in ("\0exact", column))
         squared = ((other - one).list.eval(pl.element() ** 2)).list.mean()
         value = one = pl.lit(None, pl.Float64)
     else:
         squared = value = one = pl.lit(None, pl.Float64)
-    selected = not number and not (isinstance(dtype, pl.List) and dtype.inner.is_numeric())
-    right = pl.col(column).eq_missing(pl.col("\0exact")).cast(pl.Float64) if selected else pl.lit(None, pl.Float64)
+    right = pl.lit(None, pl.Float64)
+    if not number and not numbers:
+        right = pl.col(column).eq_missing(pl.col("\0exact")).cast(pl.Float64)
     return (
         pairs.with_columns(
             pl.when(is_shown).then(squared).alias("\0squared"), value.alias("\0value"), one.alias("\0one"),
@@ -321,6 +338,13 @@ def _compared(truth: pl.DataFrame, draws: pl.DataFrame, by: Sequence[str], colum
             pl.col("\0right").mean().alias("right"),
         )
     )  # fmt: skip
+
+
+def _number(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column as numbers; dates and times in seconds."""
+    if not dtype.is_temporal():
+        return pl.col(name).cast(pl.Float64)
+    return pl.col(name).to_physical().cast(pl.Float64) * float(values_of(dtype).tick)
 
 
 def _summary(table: pl.DataFrame) -> pl.DataFrame:

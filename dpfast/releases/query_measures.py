@@ -2,32 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 import polars as pl
 
+from dpfast.columns.values import ValueKind, values_of
 from dpfast.queries import (
     CovarianceQuery,
     DistributionQuery,
+    FilteredCountQuery,
     Measure,
     ModeQuery,
     ProportionQuery,
     QuantileQuery,
     Query,
+    RankedQuery,
     bins_measure,
     choices_measure,
     matches_measure,
     points_measure,
     product_measure,
+    ranked_measure,
     sum_measure,
 )
+from dpfast.queries.moments import half_widths
 from dpfast.releases.distribution_answers import best_blocks
 
-__all__ = ["explain_measure", "importance_of", "is_whole", "measures_of", "said_of"]
+__all__ = ["explain_measure", "importance_of", "measures_of", "of_columns", "said_of"]
+
+#: Of rows, units or different values, whatever the column holds.
+_COUNTS = ("count", "filtered_count", "units", "count_distinct")
 
 
-def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> list[Measure]:
+def of_columns(query: Query, columns: Mapping[str, pl.DataType]) -> Query:
+    """Return a query of columns whose dtypes are known: how their values are measured and shown.
+
+    Raises
+    ------
+    ColumnError
+        There is no sum, or no product, of such values.
+    ParameterError
+        Bounds or edges are of another kind than the values.
+
+    """
+    if query.kind in _COUNTS:
+        return replace(query, values=ValueKind(whole=True))
+    if isinstance(query, (ModeQuery, ProportionQuery)) or query.column is None:
+        return query
+    dtype = columns.get(query.column)
+    if isinstance(query, RankedQuery):
+        return replace(query, dtype=dtype)
+    if isinstance(query, CovarianceQuery):
+        other = columns.get(query.other)
+        if dtype is None or other is None:
+            return replace(query, bounds=(0.0, 1.0), other_bounds=(0.0, 1.0))
+        joint = replace(query, values=values_of(dtype), other_values=values_of(other))
+        for values, name in ((joint.values, query.column), (joint.other_values, query.other)):
+            values.refuse_product(name)
+        return joint
+    if dtype is None:
+        # Refused with the names of columns that are there, once its other parameters are read.
+        if isinstance(query, DistributionQuery):
+            return replace(query, edges=(0, 1))
+        return query if query.bounds is None else replace(query, bounds=(0.0, 1.0))
+    known = replace(query, values=values_of(dtype))
+    if query.kind == "sum":
+        known.values.refuse_sum(query.column)
+    if query.kind == "variance":
+        known.values.refuse_product(query.column)
+    if isinstance(query, QuantileQuery):
+        known.values.refuse_grid(query.grid, query.column)
+    return known
+
+
+def measures_of(query: Query, *, gaussian: bool = False) -> list[Measure]:
     """Return the measures that a query is answered from, in the order in which its answer takes them.
 
     ``gaussian`` says that the noise is expected to be: what else is measured beside counts of bins depends on it.
@@ -40,16 +90,20 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
         return [Measure("units") if query.kind == "units" else Measure("distinct", query.column)]
     if query.kind == "count":
         return [Measure("rows") if query.column is None else Measure("values", query.column)]
+    if isinstance(query, FilteredCountQuery):
+        return [Measure("passes", query.column, condition=query.condition)]
     if isinstance(query, ProportionQuery):
-        assert query.column is not None
-        return [matches_measure(query.column, query.condition), Measure("values", query.column)]
+        matches = matches_measure(query.condition)
+        return [matches, Measure("values", matches.column, given=matches.given)]
     if isinstance(query, CovarianceQuery):
         return _joint_moments(query)
     if isinstance(query, ModeQuery):
         return [choices_measure(query)]
+    if isinstance(query, RankedQuery):
+        return [ranked_measure(query)]
     if isinstance(query, QuantileQuery):
-        return [points_measure(query, whole=is_whole(query, columns))]
-    numerator = sum_measure(query, whole=is_whole(query, columns))
+        return [points_measure(query)]
+    numerator = sum_measure(query)
     if query.kind == "sum":
         return [numerator]
     moments = [numerator, Measure("values", query.column)]
@@ -59,20 +113,14 @@ def measures_of(query: Query, columns: pl.Schema, *, gaussian: bool = False) -> 
 def _joint_moments(query: CovarianceQuery) -> list[Measure]:
     """Return the sums of both columns, the number of rows and the sum of products, of rows that have both values."""
     assert query.column is not None
-    bounds = ((query.column, query.bounds), (query.other, query.other_bounds))
-    first, second = (sum_measure(Query("mean", column, limits), whole=False) for column, limits in bounds)
+    first = sum_measure(Query("mean", query.column, query.bounds, values=query.values))
+    second = sum_measure(Query("mean", query.other, query.other_bounds, values=query.other_values))
     return [
         replace(first, given=(query.other,)),
         replace(second, given=(query.column,)),
         Measure("values", query.column, given=(query.other,)),
         product_measure(first, second),
     ]
-
-
-def is_whole(query: Query, columns: pl.Schema) -> bool:
-    """Return whether a query is of whole numbers: a count, or a column of integers or Booleans."""
-    dtype = pl.Int64() if query.kind in ("count", "units", "count_distinct") else columns.get(str(query.column))
-    return dtype is not None and (dtype.is_integer() or dtype == pl.Boolean)
 
 
 def said_of(query: Query, measure: Measure) -> str:
@@ -102,7 +150,7 @@ def importance_of(query: Query, measure: Measure) -> Fraction:
     """
     if query.bounds is None or query.kind == "sum" or measure.selects:
         return Fraction(1)
-    first, second = _half_width(query.bounds), _half_width(getattr(query, "other_bounds", query.bounds))
+    first, second = half_widths(query)
     if query.kind in ("mean", "proportion"):
         return first**2 if measure.kind == "values" else Fraction(1)
     if measure.kind == "values":
@@ -112,14 +160,12 @@ def importance_of(query: Query, measure: Measure) -> Fraction:
     return (first if measure.column != query.column else second) ** 2
 
 
-def _half_width(bounds: tuple[float, float]) -> Fraction:
-    return (Fraction(bounds[1]) - Fraction(bounds[0])) / 2
-
-
 def explain_measure(measure: Measure) -> str:
     """Return in words what a measure with noise adds up."""
     if measure.kind == "matches":
         return "half of the values that fulfil it, less half of those that do not"
+    if measure.kind == "passes":
+        return f"rows where {measure.condition.described()}" if measure.condition is not None else ""
     if measure.kind == "product":
         first, second = measure.factors
         return (
@@ -138,8 +184,12 @@ def explain_measure(measure: Measure) -> str:
         "distinct": "different values",
         "values": "values that are not missing",
         "missing": "missing values",
+        "found": "rows of each value",
+        "choices": f"rows of each of {measure.points} candidates",
     }[measure.kind] + beside
 
 
 def _difference(measure: Measure) -> str:
-    return f"differences to {measure.centre * 2.0**measure.step_exponent:g}"
+    # Of times it would be a number of seconds since 1970.
+    middle = f"{measure.centre * float(measure.step):g}" if measure.tick == 1 else "the middle of the bounds"
+    return f"differences to {middle}"

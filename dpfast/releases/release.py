@@ -79,13 +79,14 @@ class Release:
         """The released figures, in a frame that shares the memory of what is remembered.
 
         By group: one row per group, sorted by key if the keys were selected: the keys, and for every query ``q`` its
-        value ``q`` (Int64 for counts and sums of integers; may be negative, since cutting off at zero would
-        bias sums of groups), the noise's scale ``q_scale`` and a 95% interval ``q_lower`` to ``q_upper`` of the noise
-        alone; with ``interval="population"`` also ``q_population_lower`` and ``q_population_upper``. Quantiles
-        have a column ``q``, or ``q_p25``, ``q_p50`` and so on, and ``q_ranks``: all of a group's are drawn within so
-        many ranks of the exact ones with probability 0.95 (and a 65,536th of the values equal to one of them). A mode
-        has the column ``q``, one of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows
-        fewer than the most common candidate.
+        value ``q`` (Int64 for counts and sums of integers, decimals for sums of these, dates and times for means and
+        quantiles of these; may be negative, since cutting off at zero would bias sums of groups), the noise's scale
+        ``q_scale`` (of times a duration) and a 95% interval ``q_lower`` to ``q_upper`` of the noise alone; with
+        ``interval="population"`` also ``q_population_lower`` and ``q_population_upper``. Quantiles have a column ``q``,
+        or ``q_p25``, ``q_p50`` and so on, and ``q_ranks``: all of a group's are drawn within so many ranks of the exact
+        ones with probability 0.95 (and a 65,536th of the values equal to one of them). A mode has the column ``q``, one
+        of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows fewer than the most common
+        candidate.
 
         Of a workload: one row per query: what it asks, ``answer``, ``scale`` (standard deviation), ``answer_lower`` and
         ``answer_upper`` (95%). Answers are sums over one histogram, so they agree with each other: the sum of two

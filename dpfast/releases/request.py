@@ -10,6 +10,7 @@ import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import AskedBound, Neighbors, PrivacyUnit
+from dpfast.aggregation.keys import KeyEntry
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
 from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
@@ -21,6 +22,8 @@ from dpfast.releases.key_share import RuleName
 from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes, read_limit
+from dpfast.rows.calendars import Calendar
+from dpfast.rows.filters import Filter, OwnFilter, read_filter
 from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
 from dpfast.workloads.workload import OwnQueries
@@ -28,7 +31,7 @@ from dpfast.workloads.workload import OwnQueries
 __all__ = ["RULE", "AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
 
 By: TypeAlias = Annotated[
-    str | Bins | Sequence[str | Bins] | None,
+    KeyEntry | Sequence[KeyEntry] | None,
     Special(lambda: (1, 1.5, True, b"k", pl.col("k"), {"k"}, [1], [None], [["k"]], "none such"), optional=True),
 ]
 Keys: TypeAlias = Annotated[
@@ -69,6 +72,7 @@ class Request:
     engine: AskedEngine
     workload: OwnQueries
     strategy: AskedStrategy
+    where: OwnFilter
     queries: Mapping[str, Query]
 
     def __post_init__(self) -> None:
@@ -77,13 +81,18 @@ class Request:
         if not adapts and not isinstance(self.strategy, Strategy):
             raise ParameterError("strategy", self.strategy, '"auto", "adaptive" or one of dpf.strategies')
 
-    def read_by(self) -> tuple[str | Bins, ...]:
+    def read_by(self) -> tuple[KeyEntry, ...]:
         """Return the grouping columns."""
-        entries = [] if self.by is None else [self.by] if isinstance(self.by, (str, Bins)) else self.by
-        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, (str, Bins)) for entry in entries):
-            allowed = "a column's name, dpf.bins(column, edges), a list of these, or None"
+        kinds = (str, Bins, Calendar)
+        entries = [] if self.by is None else [self.by] if isinstance(self.by, kinds) else self.by
+        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, kinds) for entry in entries):
+            allowed = "a column's name, dpf.bins(column, edges), dpf.calendar(column, part), a list of these, or None"
             raise ParameterError("by", self.by, allowed)
         return tuple(entries)
+
+    def read_where(self) -> Filter | None:
+        """Return which rows count; None for all."""
+        return None if self.where is None else read_filter(self.where)
 
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""

@@ -59,13 +59,13 @@ class Fulfilled:
     key_share: KeyShare | None
 
 
-def fulfil(asked: Asked, wishes: Mapping[str, Wish], limit: int | None) -> Fulfilled:
+def fulfil(ways: Sequence[Asked], wishes: Mapping[str, Wish], limit: int | None) -> Fulfilled:
     """Return the plan of least cost that meets all wishes.
 
     Parameters
     ----------
-    asked
-        What is asked; of its budget only the kind and delta count.
+    ways
+        What is asked, with the measures for each kind of noise; of its budget only the kind and delta count.
     wishes
         For every query.
     limit
@@ -77,23 +77,26 @@ def fulfil(asked: Asked, wishes: Mapping[str, Wish], limit: int | None) -> Fulfi
         The wishes cost more.
 
     """
+    asked = ways[0]
     kind = asked.budget.kind
     most = LARGEST_EPSILON_UNITS if kind == "epsilon" else LARGEST_RHO * UNITS_PER_ONE
-    of_budget = replace(asked, budget=Budget(kind, UNITS_PER_ONE, asked.budget.delta_units))
+    of_budget = [replace(way, budget=Budget(kind, UNITS_PER_ONE, way.budget.delta_units)) for way in ways]
     tests = asked.selects and asked.count is not None and asked.key_selection in ("auto", "count")
-    selected = [_selected_units(of_budget, wishes[name], most) for name in wishes if wishes[name].query.kind in _DRAWN]
-    ways: list[tuple[int, _Problem]] = []
-    for layout, mechanism in product(layouts(asked.measures), possible_kinds(of_budget)):
+    drawn = [wish for wish in wishes.values() if wish.query.kind in _DRAWN]
+    selected = [_selected_units(of_budget[0], wish, most) for wish in drawn]
+    possible: list[tuple[int, _Problem]] = []
+    drafts = [(way, *one) for way in of_budget for one in product(layouts(way.measures), possible_kinds(way))]
+    for way, layout, mechanism in drafts:
         if mechanism == "laplace" and kind == "rho" and any(block.missing for block in layout.blocks):
             continue
         if tests and asked.counted not in layout.measured:
             continue
-        problem = _Problem(of_budget, layout, mechanism, wishes)
+        problem = _Problem(way, layout, mechanism, wishes)
         about = problem.units(problem.near_shares(), tests=tests)
         if about is not None:
-            ways.append((sum(about), problem))
-    cheapest = min((cost for cost, _ in ways), default=0)
-    near = [_met(problem, selected, most, tests=tests) for cost, problem in ways if cost <= _DEAR * cheapest]
+            possible.append((sum(about), problem))
+    cheapest = min((cost for cost, _ in possible), default=0)
+    near = [_met(problem, selected, most, tests=tests) for cost, problem in possible if cost <= _DEAR * cheapest]
     found = [met for met in near if met is not None]
     if not found:
         allowed = f"larger: these wishes need {kind} above {to_float(most):g}"
@@ -108,7 +111,7 @@ def fulfil(asked: Asked, wishes: Mapping[str, Wish], limit: int | None) -> Fulfi
 
 
 #: What is drawn by the exponential mechanism.
-_DRAWN = ("quantile", "minimum", "maximum", "mode", "top_k")
+_DRAWN = ("quantile", "minimum", "maximum", "mode")
 
 
 def _written(wishes: Mapping[str, Wish]) -> Words:
@@ -125,7 +128,7 @@ def _selected_units(asked: Asked, wish: Wish, most: int) -> int:
             if isinstance(wish.query, QuantileQuery):
                 part: Part = quantiles_of(wish.query, measure, asked.unit, asked.groups, share, name)
             else:
-                part = modes_of(measure, asked.unit, share, name, getattr(wish.query, "winners", 1))
+                part = modes_of(measure, asked.unit, share, name)
         except ParameterError:
             return False
         return wish.reached([part]) <= wish.error

@@ -36,7 +36,7 @@ MISS = 0.05
 #: How far an answer may be off.
 ERROR = Number(0, above=True)
 _ROWS = Whole(1, 2**38)
-_PLAIN = ("count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode", "top_k")
+_PLAIN = ("count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode")
 _DIVIDED = ("mean", "proportion")
 _WRITTEN = "write for example error={'n': 50, 'late': ('mean', 2.0, 200)}"
 
@@ -105,9 +105,9 @@ class Wish:
 
 
 def half_range(query: Query) -> float:
-    """Return half of the width of a query's bounds; of a proportion's, 1/2."""
-    assert query.bounds is not None
-    return (query.bounds[1] - query.bounds[0]) / 2
+    """Return half of the width of a query's bounds, of dates and times in seconds; of a proportion's, 1/2."""
+    lower, upper = query.limits()
+    return float((upper - lower) / 2 * query.values.tick)
 
 
 def read_wishes(given: object, queries: Mapping[str, Query]) -> dict[str, Wish]:
@@ -144,7 +144,7 @@ def _read_wish(name: str, query: Query, given: Any) -> Wish:
     if query.kind in _PLAIN:
         return Wish(name, query, ERROR.read(argument, given), None)
     if query.kind not in _DIVIDED:
-        allowed = "left out: how far a variance, a covariance or a distribution function is off depends on the data"
+        allowed = "left out: how far a variance, a distribution function or a ranking is off depends on the data"
         raise ParameterError(argument, given, allowed, "plan it apart, with epsilon=")
     if not isinstance(given, tuple) or len(given) != 3 or given[0] != query.kind:
         allowed = f"({query.kind!r}, error, rows), as the error depends on how many rows a group has"

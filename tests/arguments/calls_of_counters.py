@@ -1,4 +1,4 @@
-"""Right calls of counters of streams and of their methods."""
+"""Right calls of counters of streams, of sketches, and of their methods."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+
+import polars as pl
 
 import dpfast as dpf
 
@@ -29,6 +31,13 @@ def a_kept_one() -> dict[str, Any]:
     return {"path": path}
 
 
+ROWS = pl.DataFrame({"v": [1, 2], "u": [1, 1]})
+
+
+def a_sketch():
+    return dpf.distinct_sketch(ROWS, "v", epsilon=1.0, privacy_unit="row", buckets=4, ledger=dpf.Ledger(epsilon=1.0))
+
+
 CALLS: list[Call] = [
     Call("continual_count", dpf.continual_count, lambda: {"horizon": 8, "epsilon": 1.0, "delta": 1e-6}),
     Call("continual_count of rho", dpf.continual_count, lambda: {"horizon": 8, "rho": 1.0, "path": a_path()}),
@@ -42,6 +51,23 @@ CALLS: list[Call] = [
     Call("ContinualCounter.save", dpf.continual_count(4, rho=1.0, mechanism="blt").save, lambda: {"path": a_path()}),
     Call("PanPrivateDensity", dpf.PanPrivateDensity, lambda: {"population": 10, "epsilon": 1.0}),
     Call("PanPrivateDensity.arrive", SEEN.arrive, lambda: {"members": [1, 2, 3]}),
+    Call(
+        "distinct_sketch",
+        dpf.distinct_sketch,
+        lambda: {
+            "data": ROWS,
+            "column": "v",
+            "epsilon": 0.1,
+            "privacy_unit": "u",
+            "max_values": 2,
+            "buckets": 4,
+            "key": 1,
+            "ledger": dpf.Ledger(epsilon=1000),
+        },
+    ),
+    Call("DistinctSketch.interval", a_sketch().interval, lambda: {"miss": 0.1}),
+    Call("DistinctSketch.merge", a_sketch().merge, lambda: {"other": a_sketch()}),
+    Call("merge_sketches", dpf.merge_sketches, lambda: {"frame": a_sketch().to_frame()}),
     Call("theory.laplace_sum_miss", dpf.theory.laplace_sum_miss, lambda: {"scales": [1.0, 2.0], "width": 3.0}),
     Call("theory.laplace_sum_error", dpf.theory.laplace_sum_error, lambda: {"scales": [1.0, 2.0], "miss": 0.05}),
 ]

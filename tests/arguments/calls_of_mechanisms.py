@@ -123,6 +123,7 @@ WEIGHTS = [
 
 QUERIES = [
     call(dpf.count, column="a"),
+    call(dpf.count, where=dpf.column("a") > 15),
     call(dpf.sum, column="a", bounds=(0, 1)),
     call(dpf.mean, column="a", bounds=(0, 1)),
     call(dpf.units),
@@ -133,13 +134,16 @@ QUERIES = [
     call(dpf.variance, column="a", bounds=(0, 1)),
     call(dpf.std, column="a", bounds=(0, 1)),
     call(dpf.covariance, column="a", other="b", bounds=(0, 1), other_bounds=(0, 2)),
-    call(dpf.proportion, column="a", above=15),
-    call(dpf.proportion, column="a", equal=3),
+    call(dpf.proportion, of="a", above=15),
+    call(dpf.proportion, of="a", equal=3),
+    call(dpf.proportion, of=dpf.column("a") > 15),
     call(dpf.minimum, column="a", bounds=(0, 1)),
     call(dpf.maximum, column="a", bounds=(0, 1)),
     call(dpf.quantile, column="a", q=0.5, bounds=(0, 1)),
     call(dpf.mode, column="a", candidates=["x", "y"]),
     call(dpf.bins, column="a", edges=[0, 1, 2]),
+    call(dpf.column, name="a"),
+    call(dpf.calendar, column="a", part="month"),
     call(SeededRandom, seed=1),
 ]
 

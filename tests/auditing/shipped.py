@@ -117,6 +117,13 @@ def release_distributions(values):
     return [float(figure) for name in "hct" for figure in frame[name][0]] + frame["n"].to_list()
 
 
+def release_found_values(rows):
+    data = pl.DataFrame({"x": ["a"] * 20 + ["b"] * rows})
+    asked = {"t": dpf.top_k("x", 2), "privacy_unit": "row", "epsilon": 1.0, "delta": 0.05}
+    frame = dpf.release(data, ledger=ledger(), **asked).frame
+    return [*frame["t"][0], *frame["t_count"][0]]
+
+
 def synthesized(values):
     domain = dpf.Domain({"x": ["a", "b", "c"]})
     data = pl.DataFrame({"x": values}, schema={"x": pl.String})
@@ -234,6 +241,7 @@ SHIPPED = [
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
     Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
     Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),
+    Shipped("release", release_found_values, 1, 0, 1.0, 0.05, what="values found in the data", quick=150),
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),
@@ -268,10 +276,10 @@ SHIPPED = [
 
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
-    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "cdf", "count", "count_distinct", "covariance",
-    "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean", "minimum", "mode", "multiplicative_weights",
-    "plan", "preview", "price_revenues", "project_answers", "proportion", "quantile", "restore_counter",
-    "selection_error", "selection_miss", "selection_probabilities", "shuffled_delta", "shuffled_epsilon", "sql",
-    "statistical_query_rows", "statistical_query_tolerance", "std", "sum", "threshold_error", "top_k", "units",
-    "variance", "vcg_payments",
+    "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "cdf", "column", "count",
+    "count_distinct", "covariance", "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean",
+    "merge_sketches", "minimum", "mode", "multiplicative_weights", "plan", "preview", "price_revenues",
+    "project_answers", "proportion", "quantile", "restore_counter", "selection_error", "selection_miss",
+    "selection_probabilities", "shuffled_delta", "shuffled_epsilon", "sql", "statistical_query_rows",
+    "statistical_query_tolerance", "std", "sum", "threshold_error", "top_k", "units", "variance", "vcg_payments",
 }  # fmt: skip

@@ -1,8 +1,9 @@
-"""More that is shipped: the rooms of the local model, stability, streams and games."""
+"""More that is shipped: the rooms of the local model, stability, streams, sketches and games."""
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 import dpfast as dpf
 
@@ -52,6 +53,12 @@ def total(sums):
 
 def gaussian_count(increments):
     return count(increments, epsilon=1.0, delta=0.05)
+
+
+def sketched(values):
+    data = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
+    sketch = dpf.distinct_sketch(data, "x", epsilon=1.0, privacy_unit="row", buckets=2, ledger=dpf.Ledger(epsilon=1.0))
+    return sketch.bits.tolist()
 
 
 def punished(types):
@@ -140,6 +147,7 @@ ROOMS = [
             lambda x: dpf.subsample_and_aggregate(x, np.median, blocks=2, bounds=(0, 8), epsilon=1.0, workers=0).value,
             AGES, YOUNGER, quick=500),
     Shipped("PanPrivateDensity", density, [1, 2, 1], [2], quick=500),
+    Shipped("distinct_sketch", sketched, [1, 2, 3], [1, 2], quick=500),
     Shipped("continual_count", count, [1, 0, 1, 0], [1, 1, 1, 0], quick=500),
     Shipped("continual_count", gaussian_count, [1, 0, 1, 0], [1, 1, 1, 0], delta=0.05, quick=500, what="Gaussian"),
     Shipped("continual_sum", total, [5, 0, 3], [5, 5, 3], quick=500),

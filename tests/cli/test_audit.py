@@ -74,13 +74,13 @@ def mine(folder):
 
 @pytest.mark.parametrize("function", ["mine.py:right", "./mine.py:Held.right"])
 def test_what_is_private_passes(mine, run, function):
-    """False-failure rate 1e-6: epsilon is ln 3."""
-    result = run("audit", function, *ASKED, "1.1")
+    """False-failure rate 1e-9: epsilon is ln 3."""
+    result = run("audit", function, *ASKED, "1.1", "--confidence", "0.999999999")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0] == "passed: epsilon 1.1 is not refuted"
     assert lines[1].startswith("event: output")
-    assert lines[3].startswith("with confidence 0.999999: epsilon is at least")
+    assert lines[3].startswith("with confidence 0.999999999: epsilon is at least")
 
 
 def test_what_is_not_is_refuted_by_the_exit_code(mine, run):
@@ -179,7 +179,7 @@ def test_progress_on_a_terminal(mine, run, monkeypatch):
 
     stages = []
     monkeypatch.setattr(Progress, "__call__", lambda self, stage: stages.append(stage))
-    result = run("audit", "mine.py:right", *ASKED, "1.1")
+    result = run("audit", "mine.py:right", *ASKED, "1.1", "--confidence", "0.999999999")
     assert result.stderr == ""
     assert stages[0] == "drawing outputs: 0%"
     assert stages[-1] == "drawing outputs: 100%"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+
 import numpy as np
 import polars as pl
 import pytest
@@ -102,3 +105,33 @@ def test_matplotlib_missing(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ParameterError, match=r'run pip install "dpfast\[plot\]"'):
         draw_groups(frame([1]), ["city"], "n", 1)
+
+
+DAY, HOUR = datetime.date(2024, 5, 1), datetime.timedelta(hours=1)
+MOMENT = datetime.datetime(2024, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "where", "label"),
+    [
+        (Decimal("1.25"), 0.5, 1.25, "n"),
+        (MOMENT, datetime.timedelta(days=1), 19_844.0, "n"),
+        (DAY, None, 19_844.0, "n"),
+        (90 * HOUR, HOUR, 90.0, "n (hours)"),
+        (datetime.time(6, 30), HOUR, 6.5, "n (hours)"),
+    ],
+)
+def test_decimals_and_times_are_drawn_where_they_lie(value, scale, where, label):
+    """Of moments the axis shows dates."""
+    shown = {"city": ["a"], "n": [value]}
+    figure = draw_groups(
+        pl.DataFrame(shown if scale is None else shown | {"n_scale": [scale], "n_lower": [value], "n_upper": [value]}),
+        ["city"],
+        "n",
+        3,
+    )
+    axes = figure.axes[0]
+    assert axes.get_xlabel() == label
+    low, high = axes.get_xlim()
+    assert low < where < high
+    assert high - low < 300

@@ -57,8 +57,8 @@ def test_a_ledger_is_created_and_shown(folder, run):
     shown = run("ledger", "show", "ledger.db").stdout
     for line in (
         "budget     epsilon 4, delta 1e-05 (basic)",
-        "spent      epsilon 2, delta 2e-06 in 4 entries",
-        "remaining  epsilon 2, delta 8e-06",
+        "spent      epsilon 2, delta 2e-09 in 4 entries",
+        "remaining  epsilon 2, delta 9.998e-06",
         "dataset    trips.parquet",
         "unit       column:rider",
         "neighbors  add_remove",

@@ -78,13 +78,13 @@ MISTAKES = [
       for text in ("fare", "fare:0:1", "fare:0:1:hour:0", "fare:0:1::0:1", ":0:1:hour:0:1")),
     ([*FULL, "--covariance", "fare:0:1:hour:3:3"], 2, "the lower one first"),
     ([*FULL, "--covariance", "fare:0:1:city:0:1"], 2, "cannot sum the column 'city'"),
-    *(([*FULL, "--proportion", text], 2, "for example --proportion dep_delay:above:15")
-      for text in (":above:1", "fare:above", "fare:above:", "fare:over:1", "fare:above:1:above:2", "=fare:above:1")),
-    ([*FULL, "--proportion", "fare:above:much"], 2, "must be numbers"),
-    ([*FULL, "--proportion", "hour:among:1,noon"], 2, "must be numbers, or values of the column's dtype"),
-    ([*FULL, "--proportion", "fare:above:3:below:1"], 2, "does not serve: below must be such that values lie"),
-    ([*FULL, "--proportion", "city:above:3"], 2, "cannot compare the column 'city'"),
-    ([*FULL, "--proportion", "fare"], 2, "cannot be compared with values"),
+    *(([*FULL, option, text], 2, f"for example {option} 'delay > 15")
+      for option in ("--proportion", "--count-where")
+      for text in ("fare:above:1", "fare >", "fare = 3", "x=fare >", "=fare > 1", "fare > hour", "fare > much", "")),
+    ([*FULL, "--proportion", "fare is None"], 2, "does not serve: of must be one that does"),
+    ([*FULL, "--proportion", "city > 3"], 2, "a proportion compares the column 'city'"),
+    ([*FULL, "--proportion", "fare"], 2, "with a Boolean; compare it with numbers"),
+    ([*FULL, "--count-where", "late == 3"], 2, "names the column 'late', which the data lacks"),
     *(([*FULL, f"--{kind}", text], 2, f"for example --{kind} dep_delay:")
       for kind in ("histogram", "cdf") for text in ("fare", "fare:a,b", "fare:3,1", ":1,2", "fare:1", "=fare:1,2")),
     ([*FULL, "--histogram", "city:1,2"], 2, "cannot bin the column 'city'"),

@@ -16,6 +16,7 @@ import psycopg
 
 import dpfast as dpf
 from dpfast.queries import Bins, Measure, matches_measure, product_measure
+from tests.rows.filters import passes
 
 NAMES = ("DuckDB", "PostgreSQL", "SQLite")
 _TYPES = {
@@ -27,6 +28,7 @@ _TYPES = {
     pl.Boolean: ("BOOLEAN", "boolean", "BOOLEAN"),
     pl.Date: ("DATE", "date", None),
     pl.Datetime: ("TIMESTAMP", "timestamp", None),
+    pl.Decimal: ("DECIMAL(9, 2)", "numeric(9, 2)", None),
 }
 
 
@@ -141,6 +143,7 @@ def adversarial(rows, seed, *, strings=STRINGS, units=("p", "P", "p ", "é", "",
     )
 
 
+X, K = dpf.column("x"), dpf.column("k")
 MEASURES = (
     Measure("rows"),
     Measure("values", "x"),
@@ -162,14 +165,17 @@ MEASURES = (
     Measure("units"),
     Measure("sum", "x", -3, -10, 100, 20, given=("i", "k")),
     Measure("values", "b", given=("x",)),
-    matches_measure("x", dpf.proportion("x", above=0.25).condition),
-    matches_measure("x", dpf.proportion("x", above=1e308).condition),
-    matches_measure("i", dpf.proportion("i", at_least=-1.5, below=2**62).condition),
-    matches_measure("i", dpf.proportion("i", above=2**63 - 1).condition),
-    matches_measure("i", dpf.proportion("i", at_least=-(2**63), at_most=3).condition),
-    matches_measure("f", dpf.proportion("f", at_most=2.5).condition),
-    matches_measure("i", dpf.proportion("i", among=[3, -(2**63), 2**63 - 1, 4]).condition),
-    matches_measure("k", dpf.proportion("k", among=["a", "é", "", "'; DROP TABLE rides; --", "no\0ne"]).condition),
+    matches_measure(dpf.proportion("x", above=0.25).condition),
+    matches_measure(dpf.proportion("x", above=1e308).condition),
+    matches_measure(dpf.proportion("i", at_least=-1.5, below=2**62).condition),
+    matches_measure(dpf.proportion("i", above=2**63 - 1).condition),
+    matches_measure(dpf.proportion("i", at_least=-(2**63), at_most=3).condition),
+    matches_measure(dpf.proportion("f", at_most=2.5).condition),
+    matches_measure(dpf.proportion("i", among=[3, -(2**63), 2**63 - 1, 4]).condition),
+    matches_measure(dpf.proportion("k", among=["a", "é", "", "'; DROP TABLE rides; --", "no\0ne"]).condition),
+    matches_measure((X > 0.25) & ~K.is_in(["a", "no\0ne"]) | (dpf.column("i") != 3) & ~dpf.column("b").is_null()),
+    Measure("passes", condition=~(X > 0.25) | (K < "b\0") & ~(K <= "a\0a") | K.is_null()),
+    Measure("passes", "i", condition=(X != 0.25) | (K != "a\0")),
     *(
         product_measure(Measure("sum", *one), Measure("sum", *other))
         for one, other in [
@@ -186,25 +192,20 @@ def is_missing(value):
     return value is None or value != value
 
 
-def fulfils(condition, value):
-    if condition.among:
-        return value in condition.among
-    above = condition.least is None or value > condition.least or (value == condition.least and not condition.above)
-    below = condition.most is None or value < condition.most or (value == condition.most and not condition.below)
-    return above and below
+SCHEMA = pl.Schema({"x": pl.Float64, "f": pl.Float32, "i": pl.Int64, "k": pl.String, "b": pl.Boolean})
 
 
 def contribution(measure, row):
     """Return what a row adds, in fractions."""
     if measure.kind == "rows":
         return 1
-    if any(is_missing(row[name]) for name in measure.columns):
+    if any(is_missing(row[name]) for name in measure.needed):
         return 0
     if measure.kind == "values":
         return 1
+    if measure.condition is not None:
+        return measure.extremes[passes(measure.condition, row, SCHEMA)]
     value = row[measure.column]
-    if measure.kind == "matches":
-        return 1 if fulfils(measure.condition, value) else -1
     if measure.kind == "product":
         one, other = (contribution(factor, row) for factor in measure.factors)
         half = Fraction(1, 2) if measure.shift else 0

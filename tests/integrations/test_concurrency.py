@@ -172,7 +172,7 @@ import dpfast as dpf
 import dpfast.integrations.polars
 
 path, before = sys.argv[1:]
-frame, keys = {"k": [0, 1, 2] * 100}, {"k": [0, 1, 2]}
+frame, keys = {"k": [0, 1, 2, 3, 4, 5] * 50}, {"k": [0, 1, 2, 3, 4, 5]}
 asked = {"by": "k", "n": dpf.count(), "epsilon": 0.01}
 ledger = dpf.Ledger.open(path)
 plan = None
@@ -216,7 +216,7 @@ def told_by_forks(path, before):
 def test_forks_after_the_import_release_for_themselves(path):
     """Four forks of one process: a charge for each, and noise of its own.
 
-    That no two of the four have the same three figures fails with a probability below 6 * (epsilon / 2)**3 < 1e-6.
+    That no two of the four have the same six figures fails with a probability below 6 * (epsilon / 2)**6 < 1e-12.
     """
     entries, figures = zip(*(line.split(" ", 1) for line in told_by_forks(path, "imported")), strict=True)
     assert entries == ("1", "2", "3", "4")

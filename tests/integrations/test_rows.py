@@ -17,6 +17,7 @@ from dpfast.aggregation.protocols import is_rows
 from dpfast.aggregation.scans import Source
 from dpfast.errors import ColumnError, DpfastError, LedgerError, ParameterError
 from dpfast.queries import Bins, points_measure, sum_measure
+from dpfast.releases.query_measures import of_columns
 
 ROWS = 300_000
 
@@ -67,8 +68,8 @@ def words(number: int) -> np.ndarray:
 
 
 MEASURES = [
-    sum_measure(dpf.sum("x", bounds=(-1, 1)), whole=False),
-    sum_measure(dpf.sum("n", bounds=(-3, 3)), whole=True),
+    sum_measure(dpf.sum("x", bounds=(-1, 1))),
+    sum_measure(of_columns(dpf.sum("n", bounds=(-3, 3)), {"n": pl.Int64()})),
 ]
 KEYS = pl.DataFrame({"k": [str(key) for key in range(45)]})
 GROUPINGS = {
@@ -129,7 +130,7 @@ def test_units_keep_the_same_rows_however_the_rows_are_cut(frame, units):
 
 
 def test_points_of_quantiles_are_those_of_the_frame(frame):
-    measure = points_measure(dpf.quantile("n", [0.5], bounds=(-5, 5)), whole=True)
+    measure = points_measure(of_columns(dpf.quantile("n", [0.5], bounds=(-5, 5)), {"n": pl.Int64()}))
     for grouping in (GROUPINGS["keys found"], GROUPINGS["public keys"], GROUPINGS["units of keys found"]):
         for source in (Batches(frame, 9999, repeatable=False), reader(frame)):
             theirs, ours = (aggregate(open_source(data), grouping, [measure], words) for data in (frame.lazy(), source))

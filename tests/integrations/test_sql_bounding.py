@@ -93,7 +93,7 @@ def test_neighbours_are_within_the_sensitivities(figures, neighbors):
 
 
 def test_each_group_and_each_row_is_as_likely(figures):
-    """1,000 salts: a share of 2/5 is met within 0.08, five standard deviations; it fails by itself once in 10^5."""
+    """1,000 salts, always the same: a share of 2/5 is met within 0.08, five standard deviations."""
     rows = [("a", key, float(value)) for key in "pqrst" for value in range(5)]
     groups, total = dict.fromkeys("pqrst", 0), 0.0
     for number in range(1000):

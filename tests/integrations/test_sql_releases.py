@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sqlite3
 import threading
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -128,7 +129,7 @@ def test_names_of_columns_that_are_one(databases, name):
 
 def test_types_that_are_to_be_cast(databases):
     for name, query in (
-        ("DuckDB", "SELECT 1.5::DECIMAL(4, 1) AS a, 'x'::UUID AS b WHERE false"),
+        ("DuckDB", "SELECT 1.5::DECIMAL(19, 1) AS a, 'x'::UUID AS b WHERE false"),
         ("PostgreSQL", "SELECT 1.5 AS a, NULL::uuid AS b"),
         ("SQLite", "SELECT 1 + 1 AS a, x'00' AS b"),
     ):
@@ -465,12 +466,18 @@ def test_integers_beyond_int64_and_enumerations_of_duckdb(databases):
             ).frame
             assert frame["n"].to_list() == [1, 1, 1, 0 if unit else 1]
         keys = pl.DataFrame({"e": ["x", "y", None]})
-        assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **{"privacy_unit": "row", **asked}).frame[
-            "n"
-        ].to_list() == [2, 1, 1]
-        for column in ("h", "d"):
+        by_row = {"privacy_unit": "row", **asked}
+        assert dpf.release(database, "e", keys=keys, ledger=a_ledger(), **by_row).frame["n"].to_list() == [2, 1, 1]
+        by_row.pop("n")
+        summed = dpf.plan(database, s=dpf.sum("d", bounds=(0, 2)), **by_row)
+        assert summed.run(a_ledger()).frame["s"].to_list() == [Decimal(6)]
+        wide, ledger = dpf.plan(database, s=dpf.sum("h", bounds=(0, 1)), **by_row), a_ledger()
+        if engine == "sql":
             with pytest.raises(ColumnError, match="cast it"):
-                dpf.plan(database, s=dpf.sum(column, bounds=(0, 1)), privacy_unit="row", epsilon=1.0, engine=engine)
+                wide.run(ledger)
+            assert ledger.spent.epsilon == 0
+        else:
+            assert wide.run(ledger).frame.schema["s"] == pl.Decimal(38, 0)
     measures = tuple(Measure("sum", "a", shift, 0, 2**23, 1) for shift in (-3, 0, 1, 41, 62, 63, 64, 65, 66))
     frame = pl.DataFrame({"a": given})
     ours = aggregate(frame, Grouping(()), measures, lambda number: None).measures

@@ -61,9 +61,9 @@ def test_every_neighbour_of_small_samples(law, selection, neighbors):
 
 
 def test_the_excess_is_within_the_bound(seed):
-    """Thresholds on 1,000 points with noisy labels: of 30 draws at most 5 miss the bound that 1 in 100 may miss.
+    """Thresholds on 1,000 points with noisy labels: of 60 draws at most 10 miss the bound that 1 in 100 may miss.
 
-    Were so many to miss it, it would fail with probability 4.9e-7 for each rule of selection.
+    Were so many to miss it, it would fail with probability 2.3e-11 for each rule of selection.
     """
     generator = np.random.default_rng(seed)
     points = generator.integers(0, 1000, 5000)
@@ -74,9 +74,9 @@ def test_the_excess_is_within_the_bound(seed):
     random = SeededRandom(seed)
     for selection in ("permute_and_flip", "exponential"):
         drawn = [
-            dpf.select_concept(predictions, labels, epsilon=0.5, selection=selection, random=random) for _ in range(30)
+            dpf.select_concept(predictions, labels, epsilon=0.5, selection=selection, random=random) for _ in range(60)
         ]
-        assert (errors[drawn] - errors.min() > bound).sum() <= 5
+        assert (errors[drawn] - errors.min() > bound).sum() <= 10
 
 
 def test_edges():

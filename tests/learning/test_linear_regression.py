@@ -261,13 +261,16 @@ def test_it_is_paid_before_a_value_is_read():
 
 
 def test_the_noise_of_parameters_is_as_predicted(seed):
-    """The covariance of the noise against 4,000 draws of it: entries within 6 standard errors (fails 1 in 10**6)."""
+    """The covariance of the noise against 7,000 draws of it: entries within 8 standard errors and 3 in 100.
+
+    The prediction is off by 1 in 100 (20,000 draws): what is left are 6.8 deviations of a variance, 1e-11.
+    """
     generator = np.random.default_rng(seed)
     rows = np.column_stack([np.ones(400), generator.uniform(-1, 1, (400, 2)), generator.uniform(-1, 1, 400)])
     exact = rows.T @ rows
     upper = np.triu_indices(4)
     found, deviation = [], 0.5
-    for _ in range(4000):
+    for _ in range(7000):
         noise = np.zeros((4, 4))
         noise[upper] = generator.normal(0, deviation, 10)
         found.append(solve(exact + noise + np.triu(noise, 1).T, deviation, 0.0, intercept=True).parameters)
@@ -275,22 +278,25 @@ def test_the_noise_of_parameters_is_as_predicted(seed):
     predicted = solve(exact, deviation, 0.0, intercept=True).covariance
     without = solve(exact, 0.0, 0.0, intercept=True).covariance
     scale = np.sqrt(np.outer(np.diag(spread), np.diag(spread)))
-    assert np.abs(spread - (predicted - without)).max() < (6 / np.sqrt(4000) + 0.03) * scale.max()
+    assert np.abs(spread - (predicted - without)).max() < (8 / np.sqrt(7000) + 0.03) * scale.max()
 
 
 @pytest.mark.parametrize("rows", [5_000, 50_000])
 def test_standard_errors_cover(seed, rows):
-    """Of 150 fits to fresh samples, 95% intervals hold the truth in more than 122 (fails 2 in 10**8 runs)."""
+    """Of 220 fits to fresh samples, 95% intervals hold the truth in more than 179: false-failure rate 4e-13 each.
+
+    Were it in 94% of them, it would be 1e-10.
+    """
     generator, truth, held = np.random.default_rng(seed), np.array([1.0, -0.2, 8.0]), []
     random = SeededRandom(seed)
-    for _ in range(150):
+    for _ in range(220):
         x, y = data(rows, generator)
         x = np.clip(x, *np.array(BOUNDS).T)
         y = 3 + x @ truth + generator.uniform(-1, 1, rows)
         model = LinearRegression(BOUNDS, (-20, 20), rho=2.0, ridge=0.05, random=random).fit(x, y)
         held.append(np.abs(model.coef_ - truth) < 1.96 * model.standard_errors_)
     share = np.mean(held, axis=0)
-    assert (share > 122 / 150).all(), share
+    assert (share > 179 / 220).all(), share
     assert share.mean() < 0.995
 
 

@@ -42,7 +42,7 @@ def test_every_route_finds_the_nearest_point(bounds, seed):
             continue
         near = limits[value] if np.isinf(value) else number_of(Fraction(value), grid.finest, grid.doublings)
         assert point == min(max(near, grid.lower), grid.upper) - grid.lower + 1
-    measure = points_measure(dpf.quantile("x", 0.5, bounds=bounds), whole=False)
+    measure = points_measure(dpf.quantile("x", 0.5, bounds=bounds))
     (contribution,) = plan_contributions([measure], pl.Schema({"x": pl.Float64()}))
     assert pl.DataFrame({"x": values}).select(contribution.native).to_series().to_list() == placed.tolist()
     chosen = np.unique(np.append(placed[placed > 0], [1, grid.points])) + grid.lower - 1

@@ -151,7 +151,7 @@ BOUNDS = [
     (0, float("inf")),
     (float("-inf"), 0), (True, 5), ("0", "1"), (None, 1), (0, HUGE), (-HUGE, 0), (0, 1e301), (0j, 1), [0],
     np.array([0, 1]),
-    (Decimal(0), Decimal(1)), (Hostile(), 1), {0, 1}, {0: 1, 2: 3}, (np.datetime64(0, "s"), 1),
+    (Decimal(1), Decimal(0)), (Hostile(), 1), {0, 1}, {0: 1, 2: 3}, (np.datetime64(0, "s"), 1),
 ]  # fmt: skip
 
 

@@ -249,10 +249,7 @@ def test_units_of_all_dtypes(exactly, unit):
 
 @pytest.mark.statistical
 def test_errors_are_those_that_are_said():
-    """Means of 40 releases: each interval misses with probability .05; 14 of 120 misses have probability 4e-4 a seed.
-
-    The seed of the data is fixed, the noise is fresh: 25 of 120 misses have probability 2e-9.
-    """
+    """Of 120 intervals in 40 releases each misses with probability .05: 25 misses or more have probability 1.2e-9."""
     generator = np.random.default_rng(2)
     data = pl.DataFrame({"u": np.repeat(np.arange(3000), 3), "k": generator.choice(["a", "b", "c"], 9000),
                          "x": generator.normal(2, 1, 9000)})  # fmt: skip

@@ -163,6 +163,20 @@ def test_blocks_are_measured_where_they_pay():
         assert sizes == sorted(sizes)
 
 
+@pytest.mark.parametrize(
+    ("budget", "mechanism", "levels"),
+    [({"epsilon": 1.0}, "laplace", 2), ({"epsilon": 1.0, "delta": 1e-6}, "laplace", 2),
+     ({"epsilon": 0.1, "delta": 1e-3}, "gaussian", 3), ({"rho": 0.1}, "gaussian", 3),
+     ({"rho": 0.1, "mechanism": "laplace"}, "laplace", 2)],
+)  # fmt: skip
+def test_blocks_are_those_of_the_noise(budget, mechanism, levels):
+    """Noise and blocks are chosen together; a histogram of one bin has no blocks, and no error beside its noise."""
+    asked = {"c": dpf.cdf("x", list(range(161))), "h": dpf.histogram("x", [0, 1])}
+    plan = dpf.plan(pl.DataFrame({"x": [1.0]}), privacy_unit="row", **budget, **asked)
+    part = next(part for part in plan._blueprint.parts if part.measure.points > 1)
+    assert (part.mechanism, len(part.measure.blocks)) == (mechanism, levels)
+
+
 @pytest.mark.parametrize("ask", [dpf.histogram, dpf.cdf])
 @pytest.mark.parametrize("edges", [[0], [0, 0], [1, 0], [0, NAN], [0, INF], [-1e301, 0], range(1002), "01", None])
 def test_edges_that_do_not_serve_are_refused(ask, edges):

@@ -4,7 +4,8 @@ Each release holds many blocks of groups far apart, so that one release is many 
 is empty, in the other a unit of its own contributes to it, as much as it can and more than it may.
 
 An attack gives a lower confidence bound of epsilon that exceeds the true one with probability at most 1e-12: the
-false-failure rate of every test here. Mutants show that the attacks see what they should.
+false-failure rate of every test here. Mutants show that the attacks see what they should; of every attack the least
+that it must see lies 8 deviations below what it saw in four runs.
 """
 
 from __future__ import annotations

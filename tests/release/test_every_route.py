@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import random
+from decimal import Decimal
 from typing import NamedTuple
 
 import polars as pl
@@ -22,6 +23,11 @@ FAR = [-(2**62), 0, 2**62]
 TEXTS = ["a", "b", "c"]
 LETTERS = {"k": (pl.String, TEXTS)}
 EDGES = [0, 1, 2, 3]
+#: Of bins that have other ones.
+OTHER_EDGES = {
+    "bins of moments": [*MOMENTS, datetime.datetime(2020, 1, 3), datetime.datetime(2020, 2, 1)],
+    "bins of dates": [*DAYS, datetime.date(2020, 1, 3), datetime.date(2020, 2, 1)],
+}
 
 #: What rows are grouped by: each column's dtype and values.
 ROUTES = {
@@ -36,9 +42,18 @@ ROUTES = {
     "Booleans": {"k": (pl.Boolean, [True, False])},
     "dates": {"k": (pl.Date, DAYS)},
     "moments": {"k": (pl.Datetime("us"), MOMENTS)},
+    "decimals": {"k": (pl.Decimal(38, 2), [Decimal("0.25"), Decimal(-1), Decimal("1e35")])},
+    "times of day": {"k": (pl.Time, [datetime.time(1), datetime.time(2)])},
+    "durations": {"k": (pl.Duration("ms"), [datetime.timedelta(1), datetime.timedelta(-2)])},
+    "bytes": {"k": (pl.Binary, [b"a", b"\xff\0", b"bytes of more than twelve"])},
+    "wide integers": {"k": (pl.Int128, [0, 2**100])},
     "nothing but null": {"k": (pl.Null, [None])},
     "bins of floats": {"k": (pl.Float64, [0.5, 1.5, 7.0])},
     "bins of integers": {"k": (pl.Int32, [0, 1, 7])},
+    "months of moments": {"k": (pl.Datetime("us"), MOMENTS)},
+    "bins of decimals": {"k": (pl.Decimal(9, 2), [Decimal("0.50"), Decimal(1), Decimal(7)])},
+    "bins of moments": {"k": (pl.Datetime("us"), [*MOMENTS, datetime.datetime(1950, 1, 1)])},
+    "bins of dates": {"k": (pl.Date, [*DAYS, datetime.date(1950, 1, 1)])},
     "two columns": {"k": (pl.String, TEXTS), "h": (pl.Int8, [1, 2])},
     "columns that cannot be coded": {"k": (pl.Int64, FAR), "h": (pl.Int64, FAR)},
     "no column": {},
@@ -48,9 +63,14 @@ QUERIES = {
     "count": {"n": dpf.count()},
     "sum": {"s": dpf.sum("i", bounds=(0, 5))},
     "mean": {"m": dpf.mean("f", bounds=(0, 5))},
+    "sum of decimals": {"money": dpf.sum("d", bounds=(0, Decimal("9.99")))},
+    "mean of moments": {"t": dpf.mean("t", bounds=tuple(MOMENTS))},
+    "quantile of moments": {"tq": dpf.quantile("t", 0.5, bounds=tuple(MOMENTS))},
     "units": {"d": dpf.units()},
+    "some rows": {"nf": dpf.count(where=dpf.column("f") > 1), "nc": dpf.count("f", where=dpf.column("c") != "x")},
     "proportions": {
         "pf": dpf.proportion("f", above=1),
+        "pj": dpf.proportion((dpf.column("f") > 1) & (dpf.column("c") == "x")),
         "pi": dpf.proportion("i", at_least=2, below=5.5),
         "pc": dpf.proportion("c", among=["x", "y"]),
     },
@@ -68,8 +88,28 @@ QUERIES = {
         "cd": dpf.count_distinct("c"),
         "cf": dpf.count_distinct("f"),
         "tk": dpf.top_k("c", 2, candidates=["x", "y", "z"]),
+        "tf": dpf.top_k("c", 2),
+        "ti": dpf.top_k("i", 3),
     },
     "extremes": {"low": dpf.minimum("f", bounds=(0, 5)), "high": dpf.maximum("i", bounds=(0, 5))},
+    "moments of other types": {
+        "dv": dpf.variance("d", bounds=(0, Decimal("9.99"))),
+        "tsd": dpf.std("t", bounds=tuple(MOMENTS)),
+        "dcov": dpf.covariance("d", "i", bounds=(0, 5), other_bounds=(-1, 9)),
+    },
+    "distributions of other types": {
+        "hd": dpf.histogram("d", [0, 0.1, 5]),
+        "cd_d": dpf.cdf("d", [0, 0.1, 5]),
+        "ht": dpf.histogram("t", MOMENTS),
+        "ct": dpf.cdf("t", MOMENTS),
+    },
+    "values of other types": {
+        "dt": dpf.count_distinct("t"),
+        "tkt": dpf.top_k("t", 1, candidates=MOMENTS),
+        "pd": dpf.proportion("d", at_most=1.25),
+        "pt": dpf.proportion("t", equal=MOMENTS[0]),
+        "mt": dpf.maximum("t", bounds=tuple(MOMENTS)),
+    },
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
     "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},
@@ -99,6 +139,7 @@ class Cell(NamedTuple):
     source: str
     neighbors: str
     budget: str
+    filtered: bool = False
 
 
 def frame_of(route, data):
@@ -114,6 +155,8 @@ def frame_of(route, data):
             "u": column(pl.Int64, range(60), null=data in ("all null", "dropped")),
             "i": column(pl.Int64, range(7)),
             "f": column(pl.Float64, [0.5, float("nan"), 3.25, float("inf")]),
+            "d": column(pl.Decimal(9, 2), [Decimal("1.25"), Decimal("9999999.99")]),
+            "t": column(pl.Datetime("us"), [*MOMENTS, datetime.datetime(9999, 12, 31)]),
             "c": column(pl.String, ["x", "y", "other"]),
         }
     )
@@ -121,13 +164,18 @@ def frame_of(route, data):
 
 def by_of(route):
     names = list(ROUTES[route])
-    return dpf.bins("k", EDGES) if route.startswith("bins") else (names or None)
+    if route.startswith("months"):
+        return dpf.calendar("k", "month")
+    return dpf.bins("k", OTHER_EDGES.get(route, EDGES)) if route.startswith("bins") else (names or None)
 
 
 def keys_of(route):
     """Return public keys, one of which is not in the data; none where there is no column."""
     if route.startswith("bins"):
-        return pl.DataFrame({"k": [0, 2, None]})
+        edges = OTHER_EDGES.get(route, EDGES)
+        return pl.DataFrame({"k": [edges[0], edges[2], None]})
+    if route.startswith("months"):
+        return pl.DataFrame({"k_month": [1, 2, None]})
     columns = ROUTES[route].items()
     keys = pl.DataFrame({name: pl.Series(values[:2], dtype=dtype) for name, (dtype, values) in columns})
     return keys if columns else None
@@ -162,20 +210,33 @@ def source_of(frame, source, folder):
 def has_source(route, source):
     """Say whether such a file can hold such keys."""
     kinds = {type(dtype) if isinstance(dtype, pl.DataType) else dtype for dtype, _ in ROUTES[route].values()}
-    not_in_csv = {pl.Enum, pl.Categorical, pl.Null, pl.Datetime, pl.Date, pl.Boolean}
+    not_in_csv = {
+        pl.Decimal,
+        pl.Time,
+        pl.Duration,
+        pl.Binary,
+        pl.Enum,
+        pl.Categorical,
+        pl.Null,
+        pl.Datetime,
+        pl.Date,
+        pl.Boolean,
+    }
     return not (source == "CSV" and kinds & not_in_csv)
 
 
 def released(cell, folder):
     """Return a release on a new ledger, after everything that can be read of it has been read."""
-    route, data, query, given, unit, source, neighbors, budget = cell
+    route, data, query, given, unit, source, neighbors, budget, filtered = cell
     rows, told = source_of(frame_of(route, data), source, folder)
     keys = keys_of(route) if given and ROUTES[route] else None
-    delta = 1e-6 if budget == "epsilon" or (keys is None and ROUTES[route]) else 0.0
+    needs_delta = (keys is None and ROUTES[route]) or query in ("values", "all")
+    delta = 1e-6 if budget == "epsilon" or needs_delta else 0.0
     arguments = {"rho": 0.5} if budget == "rho" else {"epsilon": 1.0}
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
         rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
+        where=(dpf.column("f") > 1) | dpf.column("c").is_null() if filtered else None,
         **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **QUERIES[query]},
     )  # fmt: skip
     release = plan.run(ledger)
@@ -203,7 +264,12 @@ def check(cells, folder):
         known = known_height(cell)
         if known is not None and frame.height != known:
             failed.append((cell, f"{frame.height} rows and not {known}"))
-        nulls = frame.drop(ROUTES[cell.route]).null_count().sum_horizontal().sum()
+        nulls = (
+            frame.drop("k_month" if cell.route.startswith("months") else ROUTES[cell.route])
+            .null_count()
+            .sum_horizontal()
+            .sum()
+        )
         if nulls and cell.query not in ("mode with null", "all"):
             failed.append((cell, "a null"))
     assert not failed, "\n".join([f"{len(failed)} cells failed, the first of them:", *map(str, failed[:20])])
@@ -227,7 +293,7 @@ def test_every_key_on_next_to_no_data(route, seed, tmp_path):
     for turn, given, (unit, data) in itertools.product(range(4), [True, False], UNITS_AND_DATA):
         if ROUTES[route] or given:
             query = ("count", "mode", "all", choose.choice(list(QUERIES)))[turn]
-            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns)))
+            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns), choose.random() < 0.5))
     check(cells, tmp_path)
 
 
@@ -243,11 +309,11 @@ def test_every_source_neighbour_and_budget_on_next_to_no_data(given, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_whole_matrix(route, tmp_path):
-    """Every cell of the product: some 30,000 releases."""
+    """Every cell of the product: some 60,000 releases."""
     cells = [
-        Cell(route, data, query, given, unit, source, neighbors, budget)
-        for query, given, (unit, data), source, neighbors, budget in itertools.product(
-            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS
+        Cell(route, data, query, given, unit, source, neighbors, budget, filtered)
+        for query, given, (unit, data), source, neighbors, budget, filtered in itertools.product(
+            QUERIES, [True, False], UNITS_AND_DATA, SOURCES, NEIGHBORS, BUDGETS, [True, False]
         )
         if has_source(route, source) and (ROUTES[route] or given)
     ]

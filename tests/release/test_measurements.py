@@ -30,6 +30,7 @@ KEYS = pl.DataFrame({"k": ["a", "b", "c", "d"]})
 N, A = {"n": dpf.count()}, {"c": dpf.count("a")}
 SUM, MEAN = {"s": dpf.sum("a", bounds=(-2, 3))}, {"m": dpf.mean("a", bounds=(0, 10))}
 OTHER = {"o": dpf.mean("b", bounds=(-60, 600))}
+PART, SPREAD = {"p": dpf.proportion("a", above=0)}, {"v": dpf.variance("a", bounds=(0, 10))}
 FAR = {"f": dpf.sum("a", bounds=(5, 10)), "g": dpf.sum("a", bounds=(-9, -4))}
 ASKED = {
     "n": N,
@@ -40,6 +41,9 @@ ASKED = {
     "n m": N | MEAN,
     "m o": MEAN | OTHER,
     "n m o": N | MEAN | OTHER,
+    "n p": N | PART,
+    "n p m": N | PART | MEAN,
+    "n v": N | SPREAD,
     "n c s f g": N | A | SUM | FAR,
     "all": N | A | SUM | MEAN | OTHER | FAR | {"w": dpf.mean("a", bounds=(-1, 1))} | {"again": dpf.count()},
 }

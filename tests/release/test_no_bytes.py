@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import traceback
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -39,6 +40,27 @@ KINDS = {
         [int((MOMENT - datetime.datetime(1970, 1, 1)) / datetime.timedelta(microseconds=1)).to_bytes(8, "little")],
     ),
     "booleans": (pl.Boolean, [False], [True], []),
+    "short bytes": (pl.Binary, [b"alpha", b"beta"], [b"SECRET-7"], [b"SECRET-7"]),
+    "long bytes": (pl.Binary, [b"beta", b"shown bytes, more than twelve"], [LONG.encode()], [b"SECRET-0123"]),
+    "decimals": (
+        pl.Decimal(38, 2),
+        [Decimal("-1.25"), Decimal(3)],
+        [Decimal(MARK).scaleb(-2)],
+        [MARK.to_bytes(8, "little")],
+    ),
+    "int128": (pl.Int128, [-3, 2**100], [MARK], [MARK.to_bytes(8, "little")]),
+    "durations": (
+        pl.Duration("us"),
+        [datetime.timedelta(1)],
+        [datetime.timedelta(microseconds=0x5EC2E7C0FFEE)],
+        [(0x5EC2E7C0FFEE).to_bytes(8, "little")],
+    ),
+    "times": (
+        pl.Time,
+        [datetime.time(1)],
+        [datetime.time(11, 13, 17, 123457)],
+        [((11 * 3600 + 13 * 60 + 17) * 10**9 + 123457000).to_bytes(8, "little")],
+    ),
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Measure, matches_measure, product_measure
 from dpfast.releases.query_measures import measures_of
+from tests.rows.filters import passes as dpf_passes
 
 from .oracles import contribution, largest_moves, touched_vectors
 from .test_sensitivity import seeded_words
@@ -40,6 +41,8 @@ def rows_of(measure):
     """Return everything that a row can contribute."""
     if measure.kind == "matches":
         return (-1, 1)
+    if measure.kind == "passes":
+        return (0, 1)
     if measure.kind == "product":
         one, other = measure.factors
         pairs = product(range(one.extremes[0], one.extremes[1] + 1), range(other.extremes[0], other.extremes[1] + 1))
@@ -52,7 +55,8 @@ def rows_of(measure):
 def test_the_formula_is_the_largest_move_there_is(neighbors, max_groups, max_rows):
     """Soundness rule 14: over all units and neighbours, by brute force; reached, so no smaller one would do."""
     unit = PrivacyUnit("who", max_groups, max_rows, neighbors)
-    for measure in (Measure("units"), matches_measure("x", dpf.proportion("x").condition), SQUARE, PRODUCT):
+    passes = measures_of(dpf.count(where=dpf.column("x") > 2))
+    for measure in (Measure("units"), *passes, matches_measure(dpf.proportion("x").condition), SQUARE, PRODUCT):
         values = rows_of(measure)
         # The values between change nothing: sums of rows are largest, and smallest, at the ends.
         rows = 1 if measure.kind == "units" else max_rows
@@ -65,7 +69,9 @@ def test_the_formula_is_the_largest_move_there_is(neighbors, max_groups, max_row
 SCHEMA = {"who": pl.Int64, "k": pl.String, "x": pl.Float64, "y": pl.Int64}
 MEASURES = [
     Measure("units"),
-    matches_measure("x", dpf.proportion("x", above=2).condition),
+    matches_measure(dpf.proportion("x", above=2).condition),
+    matches_measure((dpf.column("x") > 2) & (dpf.column("y") > 1)),
+    Measure("passes", condition=(dpf.column("x") > 2) | dpf.column("y").is_null()),
     SQUARE,
     PRODUCT,
     Measure("values", "x", given=("y",)),
@@ -107,14 +113,14 @@ TEXTS = ["a", "é", "", "a string of more than twelve bytes", None]
 DAYS = [datetime.date(2024, 2, 29), datetime.date(1969, 12, 31), None]
 CONDITIONS = {
     "x": [{"above": 0.5}, {"at_least": 0.5, "below": 2.5}, {"at_most": -0.0}, {"above": 1e308}, {"equal": 2.5}],
-    "g": [{"above": 0.1}, {"at_least": 2.5}, {"below": 0.1}],
+    "g": [{"above": 0.125}, {"at_least": 2.5}, {"below": 0.125}],
     "y": [{"above": 0.5}, {"at_least": -1.5, "at_most": 3}, {"above": 2**53}, {"below": 2**62}, {"above": 2**63},
           {"among": [3, 2**63 - 1]}, {"at_least": -(2**63)}],
     "n": [{"above": 2**63}, {"below": 1}, {"at_most": 2**64 - 2}, {"above": -5}, {"equal": 2**64 - 1}],
     "t": [{"equal": "a"}, {"among": ["é", ""]}],
     "c": [{"equal": "a"}, {"among": ["none", "é"]}],
-    "d": [{"equal": DAYS[0]}],
-    "b": [{}, {"equal": False}, {"above": 0}],
+    "d": [{"equal": DAYS[0]}, {"below": DAYS[0]}, {"among": DAYS[:2]}],
+    "b": [{}, {"equal": False}],
     "z": [{"above": 0}],
 }  # fmt: skip
 
@@ -183,7 +189,7 @@ def check(frame, measures, expected):
 def test_conditions_are_compared_exactly(seed):
     frame = frame_of(300, seed)
     asked = [(column, condition) for column, conditions in CONDITIONS.items() for condition in conditions]
-    measures = [matches_measure(column, dpf.proportion(column, **condition).condition) for column, condition in asked]
+    measures = [matches_measure(dpf.proportion(column, **condition).condition) for column, condition in asked]
     given = dict(zip(map(id, measures), asked, strict=True))
 
     def expected(measure, row):
@@ -226,11 +232,9 @@ def sizes(measure):
 @pytest.mark.parametrize(
     ("column", "condition", "message"),
     [
-        ("t", {"above": 1}, "cannot compare the column 't'"),
-        ("x", {"among": [1, 2]}, "cannot be compared with values"),
-        ("x", {}, "cannot be compared with values"),
-        ("i", {"among": [2**40]}, "values that the column 'i' of dtype Int16 can hold"),
-        ("d", {"at_least": 3}, "cannot compare the column 'd'"),
+        ("t", {"above": 1}, "a proportion compares the column 't' .* with a number; compare it with text"),
+        ("x", {}, "with a Boolean; compare it with numbers"),
+        ("d", {"at_least": 3}, "compare it with a date"),
         ("none", {}, "none"),
     ],
 )
@@ -239,31 +243,66 @@ def test_conditions_that_do_not_suit_a_column_are_refused_by_the_plan(column, co
         dpf.plan(frame_of(5, 0), p=dpf.proportion(column, **condition), privacy_unit="row", epsilon=1.0)
 
 
+X, Y = dpf.column("x"), dpf.column("y")
+
+
 @pytest.mark.parametrize(
-    ("given", "argument"),
+    ("of", "given", "argument"),
     [
-        ({"above": 1, "at_least": 2}, "at_least"),
-        ({"below": 1, "at_most": 2}, "at_most"),
-        ({"above": 1, "equal": 2}, "equal"),
-        ({"equal": 1, "among": [2]}, "among"),
-        ({"above": 3, "below": 2}, "below"),
-        ({"above": 2, "at_most": 2}, "at_most"),
-        ({"among": ["a", None]}, "among"),
-        ({"equal": NAN}, "equal"),
-        ({"equal": b"a"}, "equal"),
+        (X > 1, {"above": 1}, "above"),
+        (X, {"among": [1]}, "among"),
+        (X.is_null(), {}, "of"),
+        (X.is_null() | ~Y.is_nan(), {}, "of"),
+        (pl.col("x") > 1, {}, "of"),
+        ("x", {"among": ["a", None]}, "the value for 'x'"),
+        ("x", {"equal": NAN}, "the value for 'x'"),
+        ("x", {"among": []}, "values"),
     ],
 )
-def test_conditions_that_contradict_themselves_are_refused(given, argument):
+def test_what_is_no_condition_is_refused(of, given, argument):
     with pytest.raises(ParameterError, match=rf"^{argument} "):
-        dpf.proportion("x", **given)
+        dpf.proportion(of, **given)
+
+
+#: Conditions on several columns, in the words of filters, of Python, and which columns must have a value.
+JOINED = [
+    ((X > 0.5) & (Y <= 3), lambda row: row["x"] > 0.5 and row["y"] <= 3, "xy"),
+    ((X > 0.5) | ~(Y != 0), lambda row: row["x"] > 0.5 or row["y"] == 0, "xy"),
+    ((X > 0.5) & (X < 2**53), lambda row: 0.5 < row["x"] < 2**53, "x"),
+    ((X > 2) & (X < 1), lambda row: False, "x"),
+    (~(X > 0.5) & dpf.column("t").is_null(), lambda row: not row["x"] > 0.5 and row["t"] is None, "x"),
+    (dpf.column("b") & (X != 0.5), lambda row: row["b"] and row["x"] != 0.5, "bx"),
+]
+
+
+def test_conditions_on_several_columns_leave_out_rows_without_a_compared_value(seed):
+    """Of what is only asked whether it is null, rows are not left out; counts leave out none."""
+    frame = frame_of(300, seed)
+    found = [measures_of(query(where)) for where, _, _ in JOINED for query in (dpf.proportion, passing)]
+    measures = [measure for some in found for measure in some]
+    wanted = [wanted for _, *wanted in JOINED for _ in range(3)]
+
+    def expected(measure, row):
+        holds, needed = wanted[next(place for place, one in enumerate(measures) if one is measure)]
+        is_there = not any(is_missing(row[name]) for name in needed)
+        if measure.kind == "values":
+            return int(is_there)
+        if measure.kind == "passes":
+            return int(dpf_passes(measure.condition, row, frame.schema))
+        return 0 if not is_there else 1 if holds(row) else -1
+
+    check(frame, measures, expected)
+
+
+def passing(where):
+    return dpf.count(where=where)
 
 
 def test_moments_share_what_a_mean_is_measured_by():
-    schema = pl.Schema({"x": pl.Float64})
     bounds = (-60, 600)
-    mean = measures_of(dpf.mean("x", bounds=bounds), schema)
-    assert measures_of(dpf.variance("x", bounds=bounds), schema)[:2] == mean
-    assert measures_of(dpf.proportion("x", above=3), schema)[1] == mean[1] == Measure("values", "x")
+    mean = measures_of(dpf.mean("x", bounds=bounds))
+    assert measures_of(dpf.variance("x", bounds=bounds))[:2] == mean
+    assert measures_of(dpf.proportion("x", above=3))[1] == mean[1] == Measure("values", "x")
 
 
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0, 1e-130), (1e100, 2e100), (0, 2**-64), (-5, 1e9)])

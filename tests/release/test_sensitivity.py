@@ -18,6 +18,7 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ParameterError
 from dpfast.queries import Measure, Query, sum_measure
+from dpfast.releases.query_measures import of_columns
 
 from .oracles import largest_moves, touched_vectors
 
@@ -141,10 +142,11 @@ def test_rows_as_units_move_one_group_by_one_row():
 
 def measure_of(query, whole):
     """Return the measure, or None if the bounds are refused as too near each other."""
+    query = of_columns(query, {"x": pl.Int64() if whole else pl.Float64()})
     with suppress(ParameterError):
-        return sum_measure(query, whole=whole)
+        return sum_measure(query)
     with pytest.raises(ParameterError, match=r"^bounds "):
-        sum_measure(query, whole=whole)
+        sum_measure(query)
     return None
 
 
@@ -197,7 +199,7 @@ def test_steps_of_tiny_bounds_do_not_vanish(upper):
 
 def test_rounded_bounds_count_where_they_exceed_the_given_ones():
     """Soundness rule 14: bounds are the rounded ones; on integers 3.5 allows 4, and 4 is what is covered."""
-    measure = sum_measure(dpf.sum("x", bounds=(0.5, 3.5)), whole=True)
+    measure = sum_measure(of_columns(dpf.sum("x", bounds=(0.5, 3.5)), {"x": pl.Int64()}))
     assert (measure.step_exponent, measure.lower, measure.upper) == (0, 0, 4)
     assert measure.sensitivity(PrivacyUnit(None, 1, 1, "add_remove")).l1 == 4
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import math
 
 import numpy as np
 import polars as pl
@@ -15,11 +14,10 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.aggregation.grouped_points import GroupedPoints, count_different
 from dpfast.errors import ColumnError, ParameterError
-from dpfast.mechanisms.selection.modes import draw_ranked
 from dpfast.queries import Measure
-from dpfast.randomness import SystemRandom
+from dpfast.releases import ranked_values
 
-from .oracles import ALPHA, chi_square_p, largest_moves
+from .oracles import largest_moves
 from .test_query_measures import frame_of, is_missing, routes
 from .test_sensitivity import seeded_words
 
@@ -99,26 +97,6 @@ def test_a_number_of_different_values_has_the_noise_of_a_count(released):
     assert all(abs(found - exact) < 30 for found, exact in zip(frame["d"], [10, 10, 10, 10, 0], strict=True))
 
 
-def test_candidates_are_drawn_in_order_from_those_that_are_left(seed):
-    """The probability of an order is the product of those of its modes: a chi-square test at 1e-12."""
-    counts, slope, groups = [3, 0, 2, 1], 0.7, 200_000
-    drawn = draw_ranked(np.tile(np.array(counts, np.int64), (groups, 1)), 4, slope, 2, SystemRandom())
-    weights = [math.exp(slope * count) for count in counts]
-    orders = list(itertools.permutations(range(4), 2))
-    expected = [weights[one] / sum(weights) * weights[two] / (sum(weights) - weights[one]) for one, two in orders]
-    observed = [int(((drawn[:, 0] == one) & (drawn[:, 1] == two)).sum()) for one, two in orders]
-    assert sum(observed) == groups
-    assert chi_square_p(observed, np.array(expected) * groups) > ALPHA
-
-
-def test_points_by_group_are_ranked_like_counts():
-    points = np.array([2, 2, 2, 1, 1, 3, 3, 3, 1], np.int32)
-    grouped = GroupedPoints(points, np.array([0, 5, 9]), np.array([5, 9, 9]))
-    drawn = draw_ranked(grouped, 3, 1e3, 2, SystemRandom())
-    assert drawn[:2].tolist() == [[1, 0], [2, 0]]
-    assert sorted(draw_ranked(grouped, 3, 1e3, 3, SystemRandom())[2].tolist()) == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     "unit", [{"privacy_unit": "row"}, {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 1}]
 )
@@ -130,27 +108,48 @@ def test_the_most_common_values_of_a_release(unit, neighbors, released):
     query = dpf.top_k("c", 3, candidates=["z", "y", "x", None])
     keys = pl.DataFrame({"k": ["b", "a"]})
     plan = dpf.plan(data, "k", keys=keys, o=query, epsilon=2.0, neighbors=neighbors, **unit)
-    draws = 3 * (2 if "max_groups" in unit else 1)
-    assert f"a unit pays for {draws} draws" in plan.explain()
+    assert "rows of each of 4 candidates: L1 sensitivity" in plan.explain()
     frame = plan.run(dpf.Ledger(epsilon=2.0)).frame
-    # Neighbouring counts differ by 500: a wrong order has a probability below e**-40.
+    # Neighbouring counts differ by 500, and the scale is 2 at most: a wrong order has a probability below e**-120.
     assert frame["o"].to_list() == [["x", "y", None]] * 2
     assert frame.schema["o"] == pl.List(pl.String)
-    assert frame["o_rows"].dtype == pl.Int64
+    assert frame["o_scale"].to_list() == [plan.to_frame()["scale"][0]] * 2
+    for counts, low, high in zip(frame["o_count"], frame["o_lower"], frame["o_upper"], strict=True):
+        assert all(abs(found - exact) < 400 for found, exact in zip(counts, [1500, 1000, 500], strict=True))
+        reach = plan.error()["one"][0]
+        assert [low.to_list(), high.to_list()] == [[n - reach for n in counts], [n + reach for n in counts]]
     one = released(data, "k", keys=keys, o=dpf.top_k("c", 1, candidates=["x", "y"]), epsilon=2.0).frame
     assert one["o"].to_list() == [["x"]] * 2
 
 
-def test_the_charge_is_that_of_every_draw():
-    """Soundness rule 22: k G draws by the exponential mechanism, at an equal part of epsilon each."""
-    plan = dpf.plan(
-        pl.DataFrame({"c": ["x"], "u": [1], "k": [1]}), "k", keys=pl.DataFrame({"k": [1, 2, 3]}), epsilon=1.0,
-        o=dpf.top_k("c", 4, candidates=list("vwxyz")), privacy_unit="u", max_groups=3, max_rows_per_group=2,
-    )  # fmt: skip
-    (charge,) = plan._blueprint.charges
-    assert charge.count == 12
-    assert charge.epsilon_units * 12 <= 10**18
-    assert charge.event.epsilon * 12 <= 1.0
+def test_how_many_are_asked_for_costs_nothing():
+    """All candidates cost what a count costs: the same noise, whatever k is."""
+    data, keys = pl.DataFrame({"c": ["x"], "u": [1], "k": [1]}), pl.DataFrame({"k": [1, 2, 3]})
+    unit = {"privacy_unit": "u", "max_groups": 3, "max_rows_per_group": 2}
+    for budget in ({"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 0.1, "delta": 1e-3}):
+        wanted = dpf.plan(data, "k", keys=keys, n=dpf.count(), **budget, **unit)._blueprint
+        for k in (1, 4):
+            query = dpf.top_k("c", k, candidates=list("vwxyz"))
+            blueprint = dpf.plan(data, "k", keys=keys, o=query, **budget, **unit)._blueprint
+            (part,), (count,) = blueprint.parts, wanted.parts
+            assert (part.mechanism, part.scale) == (count.mechanism, count.scale)
+            assert [charge.event for charge in blueprint.charges] == [charge.event for charge in wanted.charges]
+
+
+@pytest.mark.parametrize("stretch", [1, 7, 1 << 22])
+def test_candidates_are_ranked_group_by_group(stretch, monkeypatch):
+    """Noise that is known, of counts in a table and of rows in lists; equal numbers in the order of candidates."""
+    monkeypatch.setattr(ranked_values, "_STRETCH_CELLS", stretch)
+    points = np.array([2, 2, 2, 1, 1, 3, 3, 3, 1], np.int32)
+    grouped = GroupedPoints(points, np.array([0, 5, 9]), np.array([5, 9, 9]))
+    table = np.array([[2, 3, 0], [1, 0, 3], [0, 0, 0]])
+    (part,) = dpf.plan(
+        pl.DataFrame({"c": ["x"]}), o=dpf.top_k("c", 2, candidates=["c", "a", "b"]), epsilon=1.0, privacy_unit="row"
+    )._blueprint.parts
+    for exact in (grouped, table):
+        shown = ranked_values.largest_values(exact, part, lambda rows: rows - 10)
+        assert shown.lists(shown.values).to_list() == [["a", "c"], ["b", "c"], ["c", "a"]]
+        assert shown.lists(pl.Series(shown.rows)).to_list() == [[-7, -8], [-7, -9], [-10, -10]]
 
 
 @pytest.mark.parametrize(

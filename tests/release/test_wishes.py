@@ -16,7 +16,7 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.releases.drafting import Asked
 from dpfast.releases.measurements import layouts
-from dpfast.releases.query_measures import measures_of
+from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.splitting import Split
 from dpfast.releases.wished_planning import _Problem
 from dpfast.releases.wishes import half_range, read_wishes
@@ -103,8 +103,9 @@ def test_all_wishes_are_met_and_a_little_less_meets_not_all(queries, unit, neigh
 def test_no_random_division_of_the_budget_is_cheaper(queries, mechanism, kind):
     """4,000 other divisions that meet all wishes, with seeds, next to the least one and far from it."""
     asked, error = QUERIES[queries]
+    asked = {name: of_columns(query, FRAME.schema) for name, query in asked.items()}
     wishes = read_wishes(error, asked)
-    measures = {name: measures_of(query, FRAME.schema) for name, query in asked.items()}
+    measures = {name: measures_of(query) for name, query in asked.items()}
     whole = Asked(
         asked, measures, PrivacyUnit("u", 2, 3, "add_remove"), 2, "k", "auto", "auto", Budget(kind, 10**18, 10**12),
         Split(), lists_groups=True,

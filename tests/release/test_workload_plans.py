@@ -35,17 +35,18 @@ def exact(frame: pl.DataFrame) -> np.ndarray:
 
 @pytest.mark.statistical
 def test_answers_err_as_predicted():
-    """False-failure rate below 1e-6.
+    """False-failure rate below 1e-10.
 
-    The mean of 820 dependent squared errors of a release has a relative deviation of 0.70 (measured over 600), so 0.04
-    over 300 releases: 1.3 is beyond 7 deviations, and 1 / 1.3 beyond 5.
+    The mean of 820 dependent squared errors of a release has a relative deviation of 0.70 (measured over 600), as if of
+    a gamma law of shape 2. Over 400 releases its shape is 816, which is above 1.3 with probability 5e-14, and below
+    1 / 1.3 with one of 6e-12.
     """
     frame, strategy = people(), plan()._blueprint.best.strategy
     squares = [
         np.mean(
             (plan(frame, strategy=strategy).run(dpf.Ledger(epsilon=1.0)).frame["answer"].to_numpy() - exact(frame)) ** 2
         )
-        for _ in range(300)
+        for _ in range(400)
     ]
     predicted = plan().to_frame()["rmse"][0] ** 2
     assert 1 / 1.3 < np.mean(squares) / predicted < 1.3
@@ -261,6 +262,7 @@ class TestAdaptive:
     """strategy="adaptive": an estimate that fits the data, at group privacy's price."""
 
     def test_answers_are_nearer_where_records_are_few(self):
+        """Of 200 errors each 1 in 20 lay above 5,100 and below 5,800: 16 of 31 do with a probability below 1e-12."""
         cells = 1024
         frame = pl.DataFrame({"age": np.repeat([100, 101, 700], 300)})
         given = {
@@ -275,8 +277,8 @@ class TestAdaptive:
             released = dpf.plan(frame, **{"privacy_unit": "row", **given, **changes}).run(dpf.Ledger(epsilon=1.0))
             return float(np.square(released.frame["answer"].to_numpy() - truth).mean())
 
-        adaptive = np.mean([error(strategy="adaptive") for _ in range(5)])
-        assert adaptive < np.mean([error() for _ in range(5)])
+        adaptive = np.median([error(strategy="adaptive") for _ in range(31)])
+        assert adaptive < np.median([error() for _ in range(31)])
 
     @pytest.mark.parametrize(("neighbors", "ways"), [("add_remove", 1), ("replace", 2)])
     def test_the_steps_of_a_unit_cost_the_charge_together(self, neighbors, ways):

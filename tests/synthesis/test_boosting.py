@@ -246,11 +246,12 @@ def test_real_queries():
 
 
 def test_the_first_of_all_data_sets():
+    """In a round one of the three queries is not among the 60 sampled with probability 8e-11, and two rounds decide."""
     boosted = boost_queries(
         [2, 0, 1],
         dpf.workloads.prefix(3),
-        epsilon=10_000,
-        samples=9,
+        epsilon=100_000,
+        samples=60,
         rounds=3,
         accuracy=0.9,
         generator="brute_force",

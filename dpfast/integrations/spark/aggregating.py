@@ -8,15 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from dpfast.aggregation.keys import name_of
+from dpfast.aggregation.keys import column_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ParameterError
 from dpfast.integrations.spark.schemas import empty_frame
 from dpfast.integrations.sql.checking import check_figures
 from dpfast.integrations.sql.dialects import SPARK, Kind
 from dpfast.integrations.sql.encoding import MOST_PUBLIC_KEYS
-from dpfast.integrations.sql.template import Statement, write
-from dpfast.queries import Bins
+from dpfast.integrations.sql.template import Statement, kind_in, write
 from dpfast.randomness import SystemRandom
 
 __all__ = ["check_session", "exact_groups"]
@@ -42,6 +41,8 @@ def exact_groups(frame: Any, query: GroupQuery, public: pl.DataFrame | None) -> 
     view = f"dpf_{SystemRandom().key()[:8].hex()}"
     placed.createTempView(view)
     try:
+        for name in places:
+            kind_in(SPARK, name, schema[name])
         dtypes = {place: schema[name] for name, place in places.items()}
         statement = write(SPARK, view, dtypes, asked, partitions=_parts(frame.sparkSession))
         groups = _evaluated(frame.sparkSession, statement)
@@ -95,8 +96,9 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
     """
     from pyspark.sql import functions
 
-    keys = [name_of(key) for key in query.keys]
-    used = [*keys, *(name for measure in query.measures for name in measure.columns), query.unit]
+    keys = [column_of(key) for key in query.keys]
+    filtered = () if query.where is None else query.where.columns
+    used = [*keys, *(name for measure in query.measures for name in measure.columns), query.unit, *filtered]
     names = list(dict.fromkeys(name for name in used if name is not None))
     kinds = [field.dataType for field in frame.schema.fields]
     by_place = frame.toDF(*(f"_{place}" for place in range(len(kinds))))
@@ -116,9 +118,11 @@ def _place_columns(frame: Any, query: GroupQuery) -> tuple[Any, dict[str, str]]:
 
 def _renamed(query: GroupQuery, places: dict[str, str]) -> GroupQuery:
     """Return the query of columns by their places."""
-    keys = tuple(Bins(places[key.column], key.edges) if isinstance(key, Bins) else places[key] for key in query.keys)
+    keys = tuple(places[key] if isinstance(key, str) else replace(key, column=places[key.column]) for key in query.keys)
     measures = tuple(measure.renamed(places) for measure in query.measures)
-    return replace(query, keys=keys, measures=measures, unit=None if query.unit is None else places[query.unit])
+    unit = None if query.unit is None else places[query.unit]
+    where = None if query.where is None else query.where.renamed(places)
+    return replace(query, keys=keys, measures=measures, unit=unit, where=where)
 
 
 def _complete(groups: Any, kinds: Sequence[Kind], measures: int, public: pl.DataFrame | None) -> Any:

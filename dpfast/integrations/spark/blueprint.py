@@ -16,7 +16,7 @@ from dpfast.integrations.spark.cluster import Cluster
 from dpfast.integrations.spark.schemas import empty_frame
 from dpfast.integrations.spark.specification import specify
 from dpfast.integrations.spark.storage import Folder
-from dpfast.queries import ModeQuery, QuantileQuery, Query
+from dpfast.queries import ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.release import Release
@@ -112,7 +112,7 @@ def draw_up(frame: Any, folder: Folder, files: int, asked: dict[str, Any]) -> Cl
 def _refuse_selections(queries: Mapping[str, Query]) -> None:
     """Refuse what takes all values of a group at once."""
     for name, query in queries.items():
-        if isinstance(query, (QuantileQuery, ModeQuery)):
+        if isinstance(query, (QuantileQuery, ModeQuery, RankedQuery)):
             mend = "read what is needed into one machine's memory, and call dpf.release"
             raise ParameterError(name, query, "made of counts and sums for Spark, as means and variances are", mend)
 

@@ -23,6 +23,7 @@ from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.request import AskedMechanism, AskedRule, By, Keys, OwnColumn, Population
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes, limit_of
+from dpfast.rows.filters import OwnFilter
 
 __all__ = ["FILES", "OutputPath", "SparkData", "plan", "release"]
 
@@ -58,6 +59,7 @@ def plan(
     key_selection: AskedRule = "auto",
     population: Population = None,
     dataset: OwnName = None,
+    where: OwnFilter = None,
     **queries: Query,
 ) -> SparkPlan:
     """Plan a release of a Spark DataFrame by group; nothing is read, and no job is run.
@@ -92,7 +94,7 @@ def plan(
         encrypted, in a folder beside it whose name begins with ``_dpfast-sealed``.
     by, keys, privacy_unit, max_groups, max_rows_per_group, neighbors
         As of `dpfast.plan`. Public keys are a Polars frame.
-    epsilon, delta, rho, error, budget, split, interval, mechanism, population, dataset
+    epsilon, delta, rho, error, budget, split, interval, mechanism, population, dataset, where
         As of `dpfast.plan`.
     files
         In how many Parquet files at most: groups are dealt out by a hash of their keys.
@@ -152,6 +154,7 @@ def release(
     key_selection: AskedRule = "auto",
     population: Population = None,
     dataset: OwnName = None,
+    where: OwnFilter = None,
     **queries: Query,
 ) -> SparkRelease:
     """Plan a release of a Spark DataFrame and run it: `plan` and `SparkPlan.run` in one call.

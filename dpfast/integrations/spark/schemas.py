@@ -36,6 +36,7 @@ _TYPES = {
     pl.Boolean: "boolean",
     pl.String: "string",
     pl.Date: "date",
+    pl.Duration: "interval day to second",
 }
 
 
@@ -98,6 +99,8 @@ def quoted(name: str) -> str:
 def _type(name: str, dtype: pl.DataType) -> str:
     if isinstance(dtype, pl.Datetime):
         return "timestamp"
+    if isinstance(dtype, pl.Decimal):
+        return f"decimal({dtype.precision}, {dtype.scale})"
     try:
         return _TYPES[type(dtype)]
     except KeyError:

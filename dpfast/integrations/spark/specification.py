@@ -16,7 +16,9 @@ from dpfast.aggregation.expanding import expanded, gathered
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.keys import KeyColumn
 from dpfast.aggregation.pushed import PushedAggregation
+from dpfast.columns.edges import Edge
 from dpfast.columns.tables import rows_alone
+from dpfast.columns.values import Decimals
 from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.queries import Measure
 from dpfast.releases.drawing import draw, frame_of_no_groups
@@ -33,7 +35,7 @@ class KeyField:
 
     name: str
     dtype: pl.DataType
-    labels: tuple[float, ...] | None = None
+    labels: tuple[Edge, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class NoiseSpecification:
 def _shown(column: Any, field: KeyField) -> pl.Series:
     """Return a block's keys as they are shown: strings come as their bytes, all others as whole numbers."""
     keys = pl.Series(field.name, column)
+    if isinstance(field.dtype, pl.Decimal):
+        return Decimals(scale=field.dtype.scale).of_places(keys).alias(field.name).cast(field.dtype)
     if field.labels is None:
         return keys.cast(field.dtype)
     return pl.Series(field.name, field.labels, dtype=field.dtype).gather(keys)
@@ -116,5 +120,4 @@ def _field(column: KeyColumn) -> KeyField:
     if column.bins is None:
         return KeyField(column.name, column.dtype)
     labels = column.bins.labels
-    whole = all(isinstance(label, int) for label in labels)
-    return KeyField(column.name, pl.Int64() if whole else pl.Float64(), labels)
+    return KeyField(column.name, pl.Series(labels).dtype, labels)

@@ -8,17 +8,21 @@ later version or under a setting that nobody thought of. It goes through the ver
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
 import polars as pl
 
 from dpfast.aggregation.protocols import GroupQuery
+from dpfast.columns.edges import floats_of
 from dpfast.errors import DpfastError
 from dpfast.integrations.sql.dialects import SPARK, SQLITE, Dialect, Kind
-from dpfast.queries import Bins, Condition, Measure, matches_measure, product_measure
+from dpfast.queries import Bins, Measure, matches_measure, product_measure
+from dpfast.rows.filters import Column, Comparison, Filter
 
 __all__ = ["check_figures"]
 
@@ -47,6 +51,15 @@ _FLOATS = (
 _INTEGERS = (0, 1, -1, 2, 3, -3, 5, 6, -6, 7, 2**53 + 1, -(2**53) - 1, 2**62, -(2**62), 2**62 + 1, 2**63 - 1, -(2**63))
 _STRINGS = ("a", "A", "a ", "", " a", "é", "e\u0301", "ß", "ss", "1", "01", "%", "_", "'", '"', "\\", "\\x41", "a\nb")
 
+_OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def _between(name: str, *, above: bool) -> Filter:
+    """Return limits next to which engines may err, that pass themselves or not."""
+    column, low, high = Column(name), Fraction(1, 2), 2**53 + 1
+    return (column > low) & (column < high) if above else column.between(low, high)
+
+
 _NUMBERS = (
     *(
         Measure("sum", column, exponent, lower, upper, centre)
@@ -66,14 +79,11 @@ _NUMBERS = (
         product_measure(*2 * (Measure("sum", column, exponent, -(2**22), 2**23, 2**21),))
         for column, exponent in (("x", -20), ("i", 31))
     ),
-    *(
-        matches_measure(column, Condition(least=Fraction(1, 2), most=Fraction(2**53 + 1), above=above, below=above))
-        for column in ("x", "i")
-        for above in (True, False)
-    ),
+    *(matches_measure(_between(column, above=above)) for column in ("x", "i") for above in (True, False)),
 )
 _EDGES = Bins("x", (-1.5, 0.0, 0.5, 2.5, 1e300))
 
+_PLACES = 4
 #: Columns of other kinds: their dtype, and what is in them. Not every engine has each kind.
 _KINDS: dict[Kind, tuple[pl.DataType, tuple[object, ...]]] = {
     "boolean": (pl.Boolean(), (True, False)),
@@ -97,6 +107,10 @@ _KINDS: dict[Kind, tuple[pl.DataType, tuple[object, ...]]] = {
             datetime(1, 1, 3),
             datetime(9999, 12, 29, 23, 59, 59, 999_999),
         ),
+    ),
+    "decimal": (
+        pl.Decimal(18, _PLACES),
+        tuple(map(Decimal, ("0", "0.0001", "-0.0001", "1.5", "99999999999999.9999", "-99999999999999.9999"))),
     ),
     "unsigned": (pl.UInt64(), (0, 1, 2**62, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1)),
 }
@@ -200,7 +214,9 @@ def _check_kinds(dialect: Dialect, ask: Ask) -> None:
 
 
 def _number(value: object) -> object:
-    """Return days or microseconds since 1970 of a date or timestamp; an engine may say these, too."""
+    """Return days or microseconds since 1970 of a date or timestamp, or last places; an engine may say these, too."""
+    if isinstance(value, Decimal):
+        return int(value.scaleb(_PLACES))
     if isinstance(value, datetime):
         return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1)
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
@@ -228,7 +244,7 @@ def _differs(dialect: Dialect, kind: str, value: object) -> DpfastError:
 
 
 def _bin_of(x: float) -> int | None:
-    place = sum(edge <= x for edge in _EDGES.edges) - 1
+    place = sum(edge <= x for edge in floats_of(_EDGES.edges)) - 1
     return place if 0 <= place < len(_EDGES.labels) else None
 
 
@@ -242,9 +258,8 @@ def _contribution(measure: Measure, x: float | None, i: int | None) -> int:
     if measure.kind == "values":
         return 1
     if measure.condition is not None:
-        least, most = (getattr(measure.condition, end) for end in ("least", "most"))
-        within = least < value < most if measure.condition.above else least <= value <= most
-        return measure.extremes[within]
+        tests = [test for test in measure.condition.tests() if isinstance(test, Comparison)]
+        return measure.extremes[all(_OPERATORS[test.operator](value, test.value) for test in tests)]
     if measure.factors:
         root = _contribution(measure.factors[0], x, i)
         return math.floor(Fraction(root**2, 2**measure.shift) + Fraction(1, 2)) - measure.centre
@@ -279,6 +294,8 @@ def _constant(dialect: Dialect, value: object, dtype: pl.DataType) -> str:
         # Spark's timestamps are moments.
         moment = "Z" if dialect is SPARK and dtype == pl.Datetime else ""
         return f"CAST(NULL AS {name})" if value is None else f"{name} '{value}{moment}'"
+    if isinstance(dtype, pl.Decimal):
+        return f"CAST({'NULL' if value is None else repr(str(value))} AS DECIMAL(18, {_PLACES}))"
     if dtype == pl.UInt64:
         return "CAST(NULL AS UBIGINT)" if value is None else f"CAST('{value}' AS UBIGINT)"
     name = dialect.double if dtype == pl.Float64 else dialect.bigint

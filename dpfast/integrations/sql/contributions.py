@@ -9,54 +9,56 @@ rounds and casts in its own way.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias
 
+import polars as pl
+
+from dpfast.columns.edges import floats_of
+from dpfast.columns.values import values_of, whole_edges
 from dpfast.errors import ParameterError
-from dpfast.integrations.sql.conditions import condition
 from dpfast.integrations.sql.dialects import Dialect, Kind
+from dpfast.integrations.sql.filters import Use, passes
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins, Measure
 
 __all__ = ["bin_number", "contribution"]
 
-#: Returns a column of values by its name, and what it holds.
-Use: TypeAlias = Callable[[str], tuple[str, Kind]]
-
 _LARGEST_STEPS = 2**53
+_INT64 = -(2**63), 2**63 - 1
 _MOST_EDGES = 10_001
 
 
-def contribution(measure: Measure, use: Use, dialect: Dialect, parameters: Parameters) -> str:
+def contribution(measure: Measure, schema: pl.Schema, use: Use, dialect: Dialect, parameters: Parameters) -> str:
     """Return the int64 that a row adds to a measure; never null.
 
     Parameters
     ----------
     measure
         Of a kind that counts neither rows nor units.
+    schema
+        The dtypes of the columns.
     use
         Returns a column by its name, in the form of ``Dialect.values``, and what it holds.
     dialect, parameters
         The engine's words, and where values are bound.
 
     """
-    missing = " OR ".join(_missing(*use(name), dialect) for name in measure.columns)
+    missing = " OR ".join(_missing(*use(name)[:2], dialect) for name in measure.needed) or "1 = 0"
+    if measure.condition is not None:
+        holds = passes(measure.condition, schema, use, dialect, parameters)
+        failing, fulfilling = measure.extremes
+        return f"CASE WHEN {missing} THEN 0 WHEN {holds} THEN {fulfilling} ELSE {failing} END"
     if measure.kind == "product":
-        first, second = (contribution(factor, use, dialect, parameters) for factor in measure.factors)
+        first, second = (contribution(factor, schema, use, dialect, parameters) for factor in measure.factors)
         product = _shortened(f"({first}) * ({second})", measure.shift, dialect)
         return f"CASE WHEN {missing} THEN 0 ELSE {_minus(product, measure)} END"
-    value, kind = use(str(measure.column))
+    value, kind, _ = use(str(measure.column))
     if measure.kind == "values":
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
     if measure.kind == "bins":
         return f"CASE WHEN {missing} THEN 0 WHEN {_inside(measure, value, dialect, parameters)} THEN 1 ELSE 0 END"
-    if measure.kind == "matches":
-        fulfilled = condition(measure, value, kind, dialect, parameters)
-        failing, fulfilling = measure.extremes
-        return f"CASE WHEN {missing} THEN 0 WHEN {fulfilled} THEN {fulfilling} ELSE {failing} END"
-    if kind not in ("float", "integer", "unsigned", "boolean"):
-        raise ParameterError("measure", kind, "a sum of integers, floats or Booleans")
+    if kind == "string":
+        raise ParameterError("measure", kind, "a sum of numbers, dates or timestamps")
     if not -_LARGEST_STEPS <= measure.lower <= measure.upper <= _LARGEST_STEPS:
         raise ParameterError("measure", (measure.lower, measure.upper), "bounds of at most 2**53 steps")
     low, high = measure.lower - measure.centre, measure.upper - measure.centre
@@ -71,8 +73,11 @@ def contribution(measure: Measure, use: Use, dialect: Dialect, parameters: Param
 
 def _inside(measure: Measure, value: str, dialect: Dialect, parameters: Parameters) -> str:
     """Return the condition that a number lies in the only bin, of which an end may be infinite."""
-    x = f"CAST({value} AS {dialect.double})"
     low, high = measure.edges
+    if measure.ticks:
+        above = _compared(value, ">=", int(low), *_INT64) or "1 = 0"
+        return f"{above} AND {_compared(value, '<=', int(high) - 1, *_INT64) or '1 = 0'}"
+    x = f"CAST({value} AS {dialect.double})"
     ends = [f"{x} >= {parameters.bind(low, 'double')}"] if low > -sys.float_info.max else []
     ends += [f"{x} < {parameters.bind(high, 'double')}"] if high <= sys.float_info.max else []
     return " AND ".join(ends) or "1 = 1"
@@ -125,7 +130,7 @@ def _float_cases(measure: Measure, x: str, dialect: Dialect, parameters: Paramet
 def _integer_cases(measure: Measure, x: str, dialect: Dialect, *, unsigned: bool) -> tuple[str, str, str]:
     """Return the same of integers, which never go through float64."""
     shift = measure.step_exponent
-    least, largest = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
+    least, largest = (0, 2**64 - 1) if unsigned else _INT64
     if shift <= 0:
         shift = -shift
         high, low = -(-measure.upper >> shift), measure.lower >> shift
@@ -176,7 +181,7 @@ def _shifted(x: str, shift: int, dialect: Dialect, *, unsigned: bool) -> str:
     return f"CAST({rounded} AS {dialect.bigint})" if unsigned else f"({rounded})"
 
 
-def bin_number(bins: Bins, value: str, dialect: Dialect, parameters: Parameters) -> str:
+def bin_number(bins: Bins, value: str, dtype: pl.DataType, dialect: Dialect, parameters: Parameters) -> str:
     """Return the number of the bin that a number lies in, from 0, null for none: a search by halves.
 
     NaN and null end in the last place, which is no bin: engines hold NaN for the largest number, or for null, or for
@@ -184,14 +189,20 @@ def bin_number(bins: Bins, value: str, dialect: Dialect, parameters: Parameters)
     """
     if len(bins.edges) > _MOST_EDGES:
         raise ParameterError("edges", len(bins.edges), f"at most {_MOST_EDGES} for an engine", 'write engine="rows"')
-    x = f"CAST({value} AS {dialect.double})"
-    edges = [parameters.bind(float(edge), "double") for edge in bins.edges]
+    ticks = whole_edges(values_of(dtype), bins.edges, bins.column)
+    x = f"CAST({value} AS {dialect.double})" if ticks is None else value
+    floats = [] if ticks is not None else [parameters.bind(edge, "double") for edge in floats_of(bins.edges)]
+
+    def below(place: int) -> str:
+        if ticks is None:
+            return f"{x} < {floats[place]}"
+        return _compared(x, "<=", ticks[place] - 1, *_INT64) or "1 = 0"
 
     def search(first: int, last: int) -> str:
         """Return the place among those from ``first`` to ``last``, place p being below edge p."""
         if first == last:
-            return "NULL" if first in (0, len(edges)) else str(first - 1)
+            return "NULL" if first in (0, len(bins.edges)) else str(first - 1)
         middle = (first + last) // 2
-        return f"CASE WHEN {x} < {edges[middle]} THEN {search(first, middle)} ELSE {search(middle + 1, last)} END"
+        return f"CASE WHEN {below(middle)} THEN {search(first, middle)} ELSE {search(middle + 1, last)} END"
 
-    return f"CAST({search(0, len(edges))} AS {dialect.bigint})"
+    return f"CAST({search(0, len(bins.edges))} AS {dialect.bigint})"

@@ -9,8 +9,10 @@ import polars as pl
 
 __all__ = ["DIALECTS", "DUCKDB", "POSTGRESQL", "SPARK", "SQLITE", "Dialect", "Kind", "kind_of"]
 
-Kind: TypeAlias = Literal["integer", "unsigned", "boolean", "float", "string", "date", "timestamp"]
-"""What a column holds: ``"unsigned"`` is an integer that may lie beyond int64."""
+Kind: TypeAlias = Literal["integer", "unsigned", "boolean", "decimal", "float", "string", "date", "timestamp"]
+"""What a column holds: ``"unsigned"`` is an integer that may lie beyond int64, ``"decimal"`` has at most 18 digits."""
+
+_MOST_DIGITS = 18
 
 
 def kind_of(dtype: pl.DataType) -> Kind | None:
@@ -21,6 +23,8 @@ def kind_of(dtype: pl.DataType) -> Kind | None:
         return "integer"
     if dtype in (pl.Float32, pl.Float64):
         return "float"
+    if isinstance(dtype, pl.Decimal):
+        return "decimal" if dtype.precision is not None and dtype.precision <= _MOST_DIGITS else None
     if isinstance(dtype, pl.Datetime):
         return "timestamp" if dtype.time_unit == "us" else None
     kinds: dict[type[pl.DataType], Kind] = {pl.Boolean: "boolean", pl.String: "string", pl.Date: "date"}
@@ -47,8 +51,9 @@ class Dialect:
         The names of int64, float64 and of strings.
     values
         From a column to the value that is grouped, compared and computed with, by the column's kind: integers,
-        Booleans, dates (days since 1970) and timestamps (microseconds since 1970) as int64, floats as float64, strings
-        as what is compared by its bytes alone, whatever the column's collation.
+        Booleans, dates (days since 1970), timestamps (microseconds since 1970) and decimals (last places, ``{2}`` after
+        the point, of which ``{1}`` are 1) as int64, floats as float64, strings as what is compared by its bytes alone,
+        whatever the column's collation.
     decoded
         From such a string to text that can be joined to other text.
     length
@@ -117,6 +122,8 @@ DUCKDB = Dialect(
         "integer": "CAST({0} AS BIGINT)",
         "unsigned": "CAST({0} AS UBIGINT)",
         "boolean": "CAST({0} AS BIGINT)",
+        # A product of 18 digits would overflow.
+        "decimal": "CAST(CAST({0} AS DECIMAL(38, {2})) * {1} AS BIGINT)",
         "float": "CAST({0} AS DOUBLE)",
         "string": "encode({0})",
         "date": _DATE % "CAST({0} - DATE '1970-01-01' AS BIGINT)",
@@ -144,6 +151,8 @@ POSTGRESQL = Dialect(
     values={
         "integer": "CAST({0} AS bigint)",
         "boolean": "CAST(CAST({0} AS integer) AS bigint)",
+        # A cast of NaN raises.
+        "decimal": "CASE WHEN {0} <> CAST('NaN' AS numeric) THEN CAST({0} * {1} AS bigint) END",
         "float": "CAST({0} AS double precision)",
         # concat keeps the blanks of character(n), which a cast drops, and makes '' of null.
         "string": 'CASE WHEN {0} IS NOT NULL THEN concat({0}) COLLATE "C" END',
@@ -199,6 +208,7 @@ SPARK = Dialect(
     values={
         "integer": "CAST({0} AS BIGINT)",
         "boolean": "CAST(CAST({0} AS INT) AS BIGINT)",
+        "decimal": "CAST({0} * CAST({1} AS DECIMAL(19, 0)) AS BIGINT)",
         "float": "CAST({0} AS DOUBLE)",
         "string": "CAST({0} AS BINARY)",
         "date": _DATE % "CAST(datediff({0}, DATE '1970-01-01') AS BIGINT)",

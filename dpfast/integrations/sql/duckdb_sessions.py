@@ -36,6 +36,8 @@ _USABLE = frozenset(
             "TIMESTAMP_NS",
             "TIMESTAMP WITH TIME ZONE",
         ),
+        # DuckDB hands out the widest integers as decimals without places.
+        *("HUGEINT", "TIMESTAMP_S", "TIME", "TIME_NS", "BLOB", "UUID"),
     ]
 )
 
@@ -71,7 +73,7 @@ def _usable(relation: Any, ask: _Ask) -> tuple[pl.Schema, dict[str, str]]:
     """
     refuse_ambiguous(list(relation.columns), folds_case=True)
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    names = [name for name, kind in kinds.items() if kind in _USABLE or kind.startswith("ENUM(")]
+    names = [name for name, kind in kinds.items() if kind in _USABLE or kind.startswith(("ENUM(", "DECIMAL("))]
     lines = {
         name: f"the column {name!r} of type {kind[:40]} cannot be used: cast it in the query to a number, a string, "
         "a date or a timestamp"
@@ -88,11 +90,7 @@ def _every(relation: Any, ask: _Ask) -> pl.Schema:
     """Return all columns, those that cannot be used with a dtype that is refused by name."""
     schema, lines = _usable(relation, ask)
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    dtypes = {"HUGEINT": pl.Int128(), "UHUGEINT": pl.UInt128()}
-    others = {
-        name: pl.Decimal(38, 0) if kinds[name].startswith("DECIMAL") else dtypes.get(kinds[name], pl.Binary())
-        for name in lines
-    }
+    others = {name: pl.UInt128() if kinds[name] == "UHUGEINT" else pl.Binary() for name in lines}
     return pl.Schema({**schema, **others})
 
 

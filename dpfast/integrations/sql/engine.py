@@ -6,13 +6,14 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from dpfast.aggregation.keys import plan_keys
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import GroupQuery
+from dpfast.columns.values import Decimals
 from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
 from dpfast.integrations.sql.checking import check_figures
 from dpfast.integrations.sql.dialects import Dialect, Kind
 from dpfast.integrations.sql.template import Statement, write
-from dpfast.queries import Bins
 
 __all__ = ["Session", "SqlEngine"]
 
@@ -114,7 +115,7 @@ class SqlEngine(Private):
 
 
 def _dtypes(query: GroupQuery, schema: pl.Schema) -> list[pl.DataType]:
-    return [pl.UInt32() if isinstance(key, Bins) else schema[key] for key in query.keys]
+    return [key.dtype for key in plan_keys(query.keys, schema)]
 
 
 def _key(values: pl.Series, kind: Kind, dtype: pl.DataType) -> pl.Series:
@@ -123,6 +124,8 @@ def _key(values: pl.Series, kind: Kind, dtype: pl.DataType) -> pl.Series:
         if values.dtype == pl.Binary:
             values = pl.Series(values.name, [_text(value) for value in values], dtype=pl.String)
         return values.cast(pl.String)
+    if isinstance(dtype, pl.Decimal):
+        return Decimals(scale=dtype.scale).of_places(values.cast(pl.Int64)).alias(values.name).cast(dtype)
     if kind == "date":
         return values.cast(pl.Int32).cast(dtype)
     if kind == "boolean":

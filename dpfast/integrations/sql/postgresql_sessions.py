@@ -38,8 +38,19 @@ _DTYPES: dict[int, pl.DataType] = {
     1082: pl.Date(),
     1114: pl.Datetime("us"),
     1184: pl.Datetime("us", "UTC"),
-    1700: pl.Decimal(38, 0),
 }
+_NUMERIC = 1700
+
+
+def _dtype(column: Any) -> pl.DataType:
+    """Return a column's dtype; where PostgreSQL does not say how many places a number has, one that it is not asked by.
+
+    Their number stands in a column's type, and is lost where something is computed of it.
+    """
+    precision, scale = column.precision, column.scale
+    if column.type_code == _NUMERIC:
+        return pl.Decimal(precision, scale) if precision and 0 <= scale <= precision <= 38 else pl.Decimal(38, 0)
+    return _DTYPES.get(column.type_code, pl.Binary())
 
 
 class _Session:
@@ -84,14 +95,14 @@ class _Session:
         columns = self._before(
             f"SELECT * FROM {source} AS dpf_source LIMIT 0",
             None,
-            lambda cursor: [(column.name, column.type_code) for column in cursor.description],
+            lambda cursor: [(column.name, _dtype(column)) for column in cursor.description],
         )
         names = [name for name, _ in columns]
         if len(set(names)) < len(names):
             raise DpfastError(
                 "PostgreSQL refuses the query: two of its columns have one name; rename one of them with AS"
             )
-        return pl.Schema({name: _DTYPES.get(code, pl.Binary()) for name, code in columns})
+        return pl.Schema(dict(columns))
 
     def refuse(self) -> None:
         """Refuse a connection that is closed, busy, in a transaction that failed, or of another encoding than UTF-8."""

@@ -13,16 +13,20 @@ from typing import Any
 
 import polars as pl
 
+from dpfast.aggregation.keys import column_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ColumnError
 from dpfast.integrations.sql.bounding import Bounding
+from dpfast.integrations.sql.calendars import calendar_part
 from dpfast.integrations.sql.contributions import bin_number, contribution
 from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
 from dpfast.integrations.sql.encoding import public_keys
+from dpfast.integrations.sql.filters import passes
 from dpfast.integrations.sql.parameters import Parameters
 from dpfast.queries import Bins
+from dpfast.rows.calendars import Calendar
 
-__all__ = ["Statement", "write"]
+__all__ = ["Statement", "kind_in", "write"]
 
 #: Stands for the source, while the names of tables are not chosen.
 _SOURCE = "dpf_values_of_source"
@@ -41,8 +45,8 @@ class Statement:
     parameters
         What is bound, in the order of the markers' numbers.
     kinds
-        What each key is: dates are days and timestamps microseconds since 1970, Booleans 0 and 1, strings text or
-        their UTF-8.
+        What each key is: dates are days and timestamps microseconds since 1970, decimals last places, Booleans 0 and
+        1, strings text or their UTF-8.
     figures
         How many columns follow the keys.
 
@@ -103,39 +107,38 @@ def write(
     parameters = Parameters(dialect, written=written)
     values: dict[str, str] = {}
 
-    def use(name: str) -> tuple[str, Kind]:
-        """Return the column of values of this name, and what it holds."""
-        kind = kind_of(schema[name]) if name in schema else None
-        if kind is None or kind not in dialect.values:
-            raise ColumnError(
-                f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a "
-                "double precision number, a Boolean, text, a date or a timestamp of microseconds"
-            )
+    def use(name: str) -> tuple[str, Kind, pl.DataType]:
+        """Return the column of values of this name, what it holds, and its dtype."""
+        kind = kind_in(dialect, name, schema.get(name))
         values.setdefault(name, f"v{len(values)}")
-        return values[name], kind
+        return values[name], kind, schema[name]
 
     columns, kinds, sums = [], [], []
     for i, key in enumerate(query.keys):
-        column, kind = use(key.column if isinstance(key, Bins) else key)
-        columns.append(f"{bin_number(key, column, dialect, parameters) if isinstance(key, Bins) else column} AS k{i}")
-        kinds.append("integer" if isinstance(key, Bins) else kind)
+        column, kind, dtype = use(column_of(key))
+        if isinstance(key, Bins):
+            column, kind = bin_number(key, column, dtype, dialect, parameters), "integer"
+        elif isinstance(key, Calendar):
+            column, kind = calendar_part(key, column, kind, dtype, dialect)
+        columns.append(f"{column} AS k{i}")
+        kinds.append(kind)
     for i, measure in enumerate(query.measures):
         if measure.kind not in _COUNTED:
-            columns.append(f"{contribution(measure, use, dialect, parameters)} AS m{i}")
+            columns.append(f"{contribution(measure, pl.Schema(schema), use, dialect, parameters)} AS m{i}")
             sums.append(f"m{i}")
     if not query.keys:
         columns.append(f"CAST(0 AS {dialect.bigint}) AS k0")
         kinds.append("integer")
     unit_kind: Kind | None = None
-    condition = ""
+    conditions = []
     if query.unit is not None:
-        column, unit_kind = use(query.unit)
+        column, unit_kind, _ = use(query.unit)
         columns.append(f"{column} AS u")
-        condition = f"\n  WHERE {column} IS NOT NULL"
-    inner = [
-        f"{dialect.values[use(name)[1]].format(f'dpf_source.{dialect.identifier(name)}')} AS {alias}"
-        for name, alias in values.items()
-    ]
+        conditions.append(f"{column} IS NOT NULL")
+    if query.where is not None:
+        conditions.append(passes(query.where, pl.Schema(schema), use, dialect, parameters))
+    condition = f"\n  WHERE {' AND '.join(conditions)}" if conditions else ""
+    inner = [f"{_value(dialect, use(name)[1], name, schema[name])} AS {alias}" for name, alias in values.items()]
     selected = ", ".join(inner) or "1 AS v0"
     values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
     dealt = "" if query.unit is None else dialect.by_unit.format(partitions)
@@ -149,6 +152,30 @@ def write(
     public = None if query.public is None else public_keys(query.public, kinds, dialect, parameters)
     tables = [("dpf_rows", rows, bool(sums)), *bounding.tables(public)]
     return _finish(dialect, query, parameters, kinds, tables, values_of_source)
+
+
+def kind_in(dialect: Dialect, name: str, dtype: pl.DataType | None) -> Kind:
+    """Return what a column of this name and dtype holds.
+
+    Raises
+    ------
+    ColumnError
+        The engine cannot be asked about it.
+
+    """
+    kind = None if dtype is None else kind_of(dtype)
+    if kind is None or kind not in dialect.values:
+        raise ColumnError(
+            f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a double "
+            "precision number, a decimal of up to 18 digits, a Boolean, text, a date or a timestamp of microseconds"
+        )
+    return kind
+
+
+def _value(dialect: Dialect, kind: Kind, name: str, dtype: pl.DataType) -> str:
+    """Return the value of a column that is computed with."""
+    scale = dtype.scale if isinstance(dtype, pl.Decimal) else 0
+    return dialect.values[kind].format(f"dpf_source.{dialect.identifier(name)}", 10**scale, scale)
 
 
 def _group(keys: Sequence[str], sums: Sequence[str]) -> str:

@@ -196,4 +196,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

@@ -25,6 +25,9 @@ __all__ = [
     "narrow_slots",
     "number_floats",
     "round_floats",
+    "round_integers",
+    "saturate_wide",
+    "scale_integers",
 ]
 
 UNKNOWN = np.uint64(1 << 63)
@@ -171,4 +174,41 @@ def clip_integers(values, valid, lower, upper, centre, out):
         out[i] = contribution if valid[i] != 0 else np.int64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5
+@kernel
+def round_integers(values, valid, shift, lower, upper, centre, out):
+    """Write ``clip(round_half_even(x / 2**shift), lower, upper) - centre`` for int64 values, 0 where null.
+
+    ``shift`` is int64, from 1 to 62: the rest of a floor is then from 0 to 2**62 - 1, and 2**62 bounds the quotient.
+    """
+    half = np.int64(1) << (shift - np.int64(1))
+    for i in range(len(out)):
+        floor = values[i] >> shift
+        rest = values[i] - (floor << shift)
+        # One half itself is rounded up where the floor is odd.
+        up = np.int64(rest + (floor & np.int64(1)) > half)
+        contribution = min(max(floor + up, lower), upper) - centre
+        out[i] = contribution if valid[i] != 0 else np.int64(0)
+
+
+@kernel
+def scale_integers(values, valid, shift, lower, upper, centre, out):
+    """Write ``clip(x * 2**shift, lower, upper) - centre`` for int64 values, 0 where null.
+
+    ``shift`` is int64, from 0 to 62. Products are clipped to 2**62 in magnitude, beyond which no bounds lie.
+    """
+    far = np.int64(1 << 62) >> shift
+    for i in range(len(out)):
+        contribution = min(max(min(max(values[i], -far), far) << shift, lower), upper) - centre
+        out[i] = contribution if valid[i] != 0 else np.int64(0)
+
+
+@kernel
+def saturate_wide(halves, out):
+    """Write integers of 128 bits, each its low and high int64, as the nearest int64."""
+    for i in range(len(out)):
+        low, high = halves[i, 0], halves[i, 1]
+        end = np.int64(0x7FFFFFFFFFFFFFFF) ^ (high >> np.int64(63))
+        out[i] = low if high == low >> np.int64(63) else end
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

@@ -162,4 +162,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766

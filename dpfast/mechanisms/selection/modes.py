@@ -33,7 +33,7 @@ from dpfast.mechanisms.selection.candidates import borrow_candidates
 from dpfast.mechanisms.selection.error_bounds import selection_error
 from dpfast.randomness import RandomSource
 
-__all__ = ["count_error", "count_slope", "draw_modes", "draw_ranked"]
+__all__ = ["count_error", "count_slope", "draw_modes"]
 
 #: Counts that are made of points are made so many at a time.
 STRETCH_CELLS = 1 << 22
@@ -102,44 +102,6 @@ def draw_modes(
         table = np.zeros((len(part), candidates), np.int64)
         count_points(part.points, part.starts, part.stops, table)
         drawn[first : first + step] = _select(table, slope, source)
-    return drawn
-
-
-def draw_ranked(
-    counts: NDArray[np.int64] | GroupedPoints, candidates: int, slope: float, winners: int, source: RandomSource
-) -> NDArray[np.int64]:
-    """Return the places of so many candidates of every group, a row for each: each a mode of those that are left.
-
-    Guarantee
-        Each draw is that of `draw_modes` over the candidates that were not drawn before, so that its cost is a mode's
-        for every one of them, whatever was drawn.
-
-    Parameters
-    ----------
-    counts, candidates, slope, source
-        As for `draw_modes`.
-    winners
-        How many are drawn, at most as many as there are candidates.
-
-    """
-    groups = len(counts)
-    drawn = np.empty((groups, winners), np.int64)
-    step = max(STRETCH_CELLS // candidates, 1)
-    for first in range(0, groups, step):
-        part = counts[first : first + step]
-        table = np.zeros((len(part), candidates), np.int64)
-        if isinstance(part, GroupedPoints):
-            count_points(part.points, part.starts, part.stops, table)
-        else:
-            table[:] = part
-        left = np.tile(np.arange(candidates), (len(part), 1))
-        for place in range(winners):
-            # A single candidate that is left is drawn too, by as many words as there are.
-            chosen = _select(table, slope, source)
-            drawn[first : first + step, place] = left[np.arange(len(part)), chosen]
-            others = np.arange(table.shape[1]) != chosen[:, None]
-            table = table[others].reshape(len(part), -1)
-            left = left[others].reshape(len(part), -1)
     return drawn
 
 

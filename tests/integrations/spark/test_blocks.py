@@ -48,6 +48,7 @@ def request(**asked):
         "key_selection": "auto",
         "population": None,
         "dataset": None,
+        "where": None,
         "queries": QUERIES,
     }
     return Request(data=COLUMNS, schema=None, engine="auto", workload=None, strategy="auto", **{**given, **asked})

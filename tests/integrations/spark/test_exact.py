@@ -68,9 +68,11 @@ MEASURES = [
     Measure("sum", "flag", 0, 0, 1),
     Measure("units"),
     Measure("sum", "f", -3, -20, 20, given=("n",)),
-    matches_measure("n", dpf.proportion("n", above=2).condition),
-    matches_measure("f", dpf.proportion("f", below=0.5).condition),
-    matches_measure("word", dpf.proportion("word", among=["a", "\u00e4", "", "\0"]).condition),
+    matches_measure(dpf.proportion("n", above=2).condition),
+    matches_measure(dpf.proportion("f", below=0.5).condition),
+    matches_measure(dpf.proportion("word", among=["a", "\u00e4", "", "\0"]).condition),
+    matches_measure((dpf.column("Odd `name`.x") > 0.25) | (dpf.column("N") == 1) & ~dpf.column("word").is_null()),
+    Measure("passes", condition=(dpf.column("n") > 2) | dpf.column("word").is_null()),
     product_measure(Measure("sum", "f", -20, -(2**22), 2**22, 3), Measure("sum", "n", 0, -4, 2**23, 7)),
 ]
 
@@ -113,7 +115,14 @@ BYS = {
     "bins": (dpf.bins("Odd `name`.x", [-1.5, 0, 0.5, 7.25, 1e308]), "small"),
     "names that differ in case": ("n", "N"),
     "moments": ("moment",),
+    "parts of dates": (dpf.calendar("day", "week"), dpf.calendar("moment", "year")),
 }
+FILTERS = [
+    dpf.column("word").is_in(["a", "A", "\0"]) | (dpf.column("Odd `name`.x") > 0.5),
+    ~(dpf.column("n") >= 3) & (dpf.column("N") == 1),
+    (dpf.column("day") < "1970-01-01") | dpf.column("moment").is_null() | dpf.column("flag"),
+    (dpf.column("f") != 0.5) & ~(dpf.column("f") < math.inf),
+]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +134,13 @@ def test_without_a_unit_they_are_those_of_dpfast(rows, setting, by, ansi):
     setting("spark.sql.ansi.enabled", ansi)
     query = GroupQuery(by, tuple(MEASURES))
     assert found(rows, query) == of_dpfast(Grouping(by))
+
+
+@pytest.mark.parametrize("where", FILTERS, ids=str)
+def test_the_same_rows_pass_a_filter(rows, where):
+    assert found(rows, GroupQuery(("n", "N"), tuple(MEASURES), where=where)) == of_dpfast(
+        Grouping(("n", "N"), where=where)
+    )
 
 
 def test_public_keys_are_all_there_and_no_others(rows):

@@ -1,0 +1,63 @@
+"""Columns as other dtypes, in which a value that does not fit becomes null, and none fails."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from dpfast.aggregation.csv_fields import parse_text
+from dpfast.aggregation.reading_rows import Blocks
+from dpfast.columns.dtypes import dtype_name
+from dpfast.errors import ColumnError
+
+__all__ = ["cast_column", "cast_text", "read_cast", "with_casts"]
+
+
+def cast_column(name: str, schema: pl.Schema, wanted: pl.DataType) -> pl.Expr:
+    """Return a column as another dtype; null where it does not fit."""
+    if name not in schema:
+        near = difflib.get_close_matches(name, schema.names(), n=3) or schema.names()[:8]
+        raise ColumnError(f"cast names the column {name[:60]!r}, which the data lacks; near are {near}")
+    held, column = schema[name], pl.col(name)
+    if held == wanted:
+        return column
+    if isinstance(held, (pl.String, pl.Categorical, pl.Enum)):
+        return cast_text(name, wanted)
+    counted = held == pl.Boolean or held.is_integer()
+    if (held == pl.Boolean or held.is_numeric()) and wanted.is_numeric():
+        column = column.cast(pl.UInt8) if held == pl.Boolean else column
+        return column.cast(wanted, strict=False)
+    if counted and wanted in (pl.String, pl.Boolean):
+        return column.cast(wanted)
+    raise ColumnError(
+        f"cannot cast the column {name[:60]!r} of dtype {dtype_name(held)} to {dtype_name(wanted)}: text is cast to "
+        "other dtypes, numbers and Booleans to each other, and integers and Booleans to text"
+    )
+
+
+def with_casts(frame: pl.LazyFrame, casts: Mapping[str, pl.Expr]) -> pl.LazyFrame:
+    """Return a frame with columns cast, categories by way of their text."""
+    schema = frame.collect_schema()
+    texts = [pl.col(name).cast(pl.String) for name in casts if isinstance(schema[name], (pl.Categorical, pl.Enum))]
+    return frame.with_columns(texts).with_columns(casts.values())
+
+
+def read_cast(blocks: Blocks, casts: Mapping[str, pl.Expr], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield these columns, some of them cast."""
+    asked = {name: casts[name] for name in columns if name in casts}
+    for block in blocks(columns):
+        yield with_casts(block.lazy(), asked).collect()
+
+
+def cast_text(name: str, dtype: pl.DataType | type[pl.DataType] | None) -> pl.Expr:
+    """Return a column of text as a dtype, String where there is none; null where it does not parse."""
+    held = pl.String() if dtype is None else pl.Series(dtype=dtype).dtype
+    parsed = parse_text(name, held)
+    if parsed is not None:
+        return parsed
+    if held == pl.Boolean:
+        text = pl.col(name).str.to_lowercase()
+        return pl.when(text.is_in(["true", "false"])).then(text == "true").alias(name)
+    return pl.col(name).cast(held, strict=False)
