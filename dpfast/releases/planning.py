@@ -103,7 +103,8 @@ def plan(
         ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on
         the size of the group, such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What
         clipping and bounds on a unit's rows lose is not in it. The selection of keys gets as much as a query does on
-        average, and nothing but delta where a count is the test.
+        average, and nothing but delta where a count is the test. With a workload a number: the root mean square error
+        over all queries, ``rmse`` in `Plan.to_frame`.
     budget
         What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
         epsilon without limit, and for `release` what its ledger adds up.
@@ -305,7 +306,6 @@ def draw_up(request: Request) -> Blueprint:
             refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')
             return draw_up_clipped(request)
         return draw_up_groups(request)
-    refuse_wishes(request.error, "with a workload, whose strategy depends on the budget")
     refuse_population(request.interval, "with a workload, of which all answers follow from one histogram")
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"
@@ -315,4 +315,6 @@ def draw_up(request: Request) -> Blueprint:
     if request.key_selection != "auto":
         allowed = '"auto" with a workload, whose keys are public'
         raise ParameterError("key_selection", request.key_selection, allowed)
+    if request.strategy == "adaptive":
+        refuse_wishes(request.error, 'with strategy="adaptive", whose error depends on the data')
     return draw_up_adaptive(request) if request.strategy == "adaptive" else draw_up_workload(request)

@@ -38,7 +38,7 @@ from dpfast.releases.measure_noise import modes_of, quantiles_of
 from dpfast.releases.measurements import Block, Layout, layouts
 from dpfast.releases.planned_queries import Combined, Mechanism, NoisyMeasure, Part
 from dpfast.releases.splitting import portions
-from dpfast.releases.wishes import MISS, Wish, half_range
+from dpfast.releases.wishes import MISS, Wish, check_limit, half_range
 
 __all__ = ["Fulfilled", "fulfil"]
 
@@ -102,11 +102,7 @@ def fulfil(ways: Sequence[Asked], wishes: Mapping[str, Wish], limit: int | None)
         allowed = f"larger: these wishes need {kind} above {to_float(most):g}"
         raise ParameterError("error", _written(wishes), allowed, "wish for less")
     units, draft, planned = min(found, key=lambda one: one[0])
-    if limit is not None and units > limit:
-        times = units / limit if kind == "epsilon" else math.sqrt(units / limit)
-        given = Words(f"of {kind} {to_float(units):.6g}: {_written(wishes)}")
-        mend = f"allow errors about {times:.3g} times as large, or raise budget"
-        raise ParameterError("error", given, f"of a cost within budget, {kind} {to_float(limit):g}", mend)
+    check_limit(kind, units, limit, _written(wishes))
     if draft.selection is None:
         return Fulfilled(planned.budget, draft.parts, draft.tested)
     apart = select_apart(planned, draft.selection)

@@ -12,16 +12,29 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from dpfast.accounting.budget import LARGEST_RHO, Kind
 from dpfast.arguments import Number, Real, Special, Whole
-from dpfast.errors import ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
+from dpfast.errors import ParameterError, Words
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_float
 from dpfast.queries import Query
 from dpfast.releases.planned_queries import Combined, NoisyMeasure, Part
 
-__all__ = ["MISS", "Limit", "Wish", "Wishes", "half_range", "limit_of", "read_limit", "read_wishes", "refuse_wishes"]
+__all__ = [
+    "ERROR",
+    "MISS",
+    "Limit",
+    "Wish",
+    "Wishes",
+    "check_limit",
+    "half_range",
+    "limit_of",
+    "read_limit",
+    "read_wishes",
+    "refuse_wishes",
+]
 
 #: The probability with which an error that is wished may be exceeded.
 MISS = 0.05
-_ERROR = Number(0, above=True)
+#: How far an answer may be off.
+ERROR = Number(0, above=True)
 _ROWS = Whole(1, 2**38)
 _PLAIN = ("count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode")
 _DIVIDED = ("mean", "proportion")
@@ -29,16 +42,17 @@ _WRITTEN = "write for example error={'n': 50, 'late': ('mean', 2.0, 200)}"
 
 
 def _no_wishes() -> Iterator[object]:
-    yield from (1, 0.5, True, "", "even", b"n", ["n"], ("n", 1), {}, {"none such": 1}, {1: 1}, object())
+    yield from (True, "", "even", b"n", ["n"], ("n", 1), {}, {"none such": 1}, {1: 1}, object())
 
 
 def _no_limits() -> Iterator[object]:
     yield from (0, -1, True, "", "delta", "EPSILON", ("rho",), ("rho", 0), ("delta", 1), ("rho", None), [1], object())
 
 
-#: What is wished for each query by its name: an error, or for a mean that error in a group of so many rows.
+#: What is wished for each query by its name: an error, or for a mean that error in a group of so many rows; of a
+#: workload the root mean square error of all answers.
 Wishes: TypeAlias = Annotated[
-    Mapping[str, Real | tuple[str, Real, int]] | None,
+    Mapping[str, Real | tuple[str, Real, int]] | Real | None,
     Special(_no_wishes, optional=True),
 ]
 #: What wishes may cost at most, and whether that is counted in epsilon or in rho.
@@ -128,7 +142,7 @@ def read_wishes(given: object, queries: Mapping[str, Query]) -> dict[str, Wish]:
 def _read_wish(name: str, query: Query, given: Any) -> Wish:
     argument = f"error[{name!r}]"
     if query.kind in _PLAIN:
-        return Wish(name, query, _ERROR.read(argument, given), None)
+        return Wish(name, query, ERROR.read(argument, given), None)
     if query.kind not in _DIVIDED:
         allowed = "left out: how far a variance, a distribution function or a ranking is off depends on the data"
         raise ParameterError(argument, given, allowed, "plan it apart, with epsilon=")
@@ -136,7 +150,7 @@ def _read_wish(name: str, query: Query, given: Any) -> Wish:
         allowed = f"({query.kind!r}, error, rows), as the error depends on how many rows a group has"
         mend = f"write for example error={{{name!r}: ({query.kind!r}, {half_range(query) / 50:g}, 200)}}"
         raise ParameterError(argument, given, allowed, mend)
-    error, rows = _ERROR.read(argument, given[1]), _ROWS.read(argument, given[2])
+    error, rows = ERROR.read(argument, given[1]), _ROWS.read(argument, given[2])
     if error >= half_range(query):
         allowed = f"below half of the width of the bounds, {half_range(query):g}: their middle is as near without data"
         raise ParameterError(argument, given[1], allowed)
@@ -174,6 +188,15 @@ def read_limit(given: object) -> tuple[Kind, int | None]:
     if read == "rho" and units > LARGEST_RHO * UNITS_PER_ONE:
         raise ParameterError("budget", given, f"a rho of at most {LARGEST_RHO}", mend)
     return read, units
+
+
+def check_limit(kind: Kind, units: int, limit: int | None, said: str) -> None:
+    """Refuse wishes that cost more than the budget; ``said`` says which they are."""
+    if limit is not None and units > limit:
+        times = units / limit if kind == "epsilon" else math.sqrt(units / limit)
+        given = Words(f"of {kind} {to_float(units):.6g}: {said}")
+        mend = f"allow errors about {times:.3g} times as large, or raise budget"
+        raise ParameterError("error", given, f"of a cost within budget, {kind} {to_float(limit):g}", mend)
 
 
 def limit_of(given: Limit, accountant: str) -> Limit:

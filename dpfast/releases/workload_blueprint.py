@@ -13,6 +13,8 @@ from dpfast.randomness import SystemRandom
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
+from dpfast.releases.wished_workload import least_budget
+from dpfast.releases.wishes import read_limit
 from dpfast.strategies import Choice, Considered, Strategy
 from dpfast.strategies.choosing import choose_for
 from dpfast.strategies.matrix_mechanism import MatrixRelease, charge_of, draw_cells
@@ -114,6 +116,11 @@ def draw_up_workload(request: Request) -> WorkloadBlueprint:
     among = [strategy] if isinstance(strategy, Strategy) else None
     # Without a delta there is no Gaussian noise.
     spendable = budget if mechanism == "auto" else replace(budget, delta_units=0)
+    if request.error is not None:
+        limit = read_limit(request.budget)[1]
+        spendable = least_budget(request.error, cells.workload, spendable, cells.unit, among, limit)
+        budget = replace(budget, units=spendable.units)
+        cells = replace(cells, budget=budget)
     choice = choose_for(cells.workload, spendable, cells.unit, among)
     measured, noise = choice.best.strategy, choice.best.noise
     description = f"{len(cells.workload):,} queries over {cells.by}, from {measured.name}"

@@ -67,6 +67,7 @@ RELEASES = [
         if "rho" not in asked
     ),
     of("plan by its error", dpf.plan, **{**ASKED["public groups"], **WISHED}),
+    of("plan of a workload by its error", dpf.plan, **{**ASKED["a workload"], "epsilon": None, "error": 3.0}),
     Call(
         "release by its error",
         dpf.release,

@@ -284,8 +284,49 @@ def test_wishes_where_noise_is_not_known_beforehand_are_refused():
         dpf.plan(
             FRAME, "k", keys=KEYS, privacy_unit="u", max_groups="auto", max_rows_per_group="auto", error={"n": 5}, **N
         )
-    with pytest.raises(ParameterError, match=r"^error must be left out with a workload"):
-        dpf.plan(FRAME, "k", keys=KEYS, privacy_unit="row", workload=dpf.workloads.identity(2), error={"n": 5})
+    adaptive = {"workload": dpf.workloads.identity(2), "strategy": "adaptive", "privacy_unit": "row"}
+    with pytest.raises(ParameterError, match=r'^error must be left out with strategy="adaptive"'):
+        dpf.plan(FRAME, "k", keys=KEYS, error=5, **adaptive)
+
+
+@pytest.mark.parametrize(
+    "workload", [dpf.workloads.identity(50), dpf.workloads.all_range(50), dpf.workloads.prefix(50)]
+)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_a_workload_has_the_least_budget_for_its_root_mean_square_error(workload, budget, neighbors):
+    if BUDGETS[budget].get("mechanism") == "gaussian" or budget == "laplace by rho":
+        pytest.skip("a workload's noise is chosen with its strategy")
+    given = {"keys": pl.DataFrame({"i": range(50)}), "workload": workload, "neighbors": neighbors, **UNITS["units"]}
+    plan = dpf.plan(FRAME, "i", error=9.0, **given, **BUDGETS[budget])
+    assert plan.to_frame()["rmse"][0] <= 9.0
+    strategy = plan._blueprint.best.strategy
+    kind, loss = ("epsilon", plan.epsilon) if plan.rho is None else ("rho", plan.rho)
+    beside = {name: value for name, value in BUDGETS[budget].items() if name != "budget"}
+    less = dpf.plan(FRAME, "i", strategy=strategy, **{kind: loss * (1 - 1e-6)}, **given, **beside)
+    assert less.to_frame()["rmse"][0] > 9.0
+    ledger = dpf.Ledger(epsilon=1000, delta=1e-3, accountant="basic" if kind == "epsilon" else "zcdp")
+    assert getattr(plan.run(ledger).spent, kind) == pytest.approx(loss)
+
+
+def test_two_million_queries_are_planned_without_a_loop_over_them():
+    workload = dpf.workloads.all_range(2000)
+    keys = pl.DataFrame({"i": range(2000)})
+    plan = dpf.plan(FRAME, "i", keys=keys, workload=workload, privacy_unit="row", error=12.0)
+    assert len(workload) == 2_001_000
+    assert plan.to_frame()["rmse"][0] == pytest.approx(12.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("error", [{"n": 5}, 0, -1, float("nan"), "5", (5,)])
+def test_the_wish_for_a_workload_is_a_number(error):
+    with pytest.raises(ParameterError, match=r"^error must be a positive finite number"):
+        dpf.plan(FRAME, "k", keys=KEYS, workload=dpf.workloads.identity(2), privacy_unit="row", error=error)
+
+
+def test_a_workload_beyond_its_budget_is_refused():
+    given = {"keys": KEYS, "workload": dpf.workloads.identity(2), "privacy_unit": "row"}
+    with pytest.raises(ParameterError, match=r"^error must be of a cost within budget, epsilon 0.01"):
+        dpf.plan(FRAME, "k", error=1.0, budget=0.01, **given)
 
 
 def test_the_wish_of_a_mean_holds_for_every_mean_within_the_bounds():
