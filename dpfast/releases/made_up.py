@@ -6,6 +6,7 @@ asked of their column, and units over the rows, by multiples of the golden ratio
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -14,8 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.aggregation.calendars import calendar_key
+from dpfast.aggregation.keys import KeyEntry
 from dpfast.columns.values import LARGEST_TICK, Decimals, Moments
 from dpfast.queries import Bins, Measure, ModeQuery, Query
+from dpfast.rows.calendars import Calendar
 from dpfast.rows.filters import Comparison, Test
 
 __all__ = ["made_up", "zipf_sizes"]
@@ -41,7 +45,7 @@ def zipf_sizes(rows: int, groups: int) -> list[int]:
 
 def made_up(
     schema: Mapping[str, pl.DataType],
-    by: Sequence[str | Bins],
+    by: Sequence[KeyEntry],
     keys: pl.DataFrame | None,
     unit: str | None,
     queries: Iterable[tuple[Query, Sequence[Measure]]],
@@ -74,6 +78,9 @@ def made_up(
                     spread = (rows * _GOLDEN + place * _SILVER) % 1.0
                     columns[one.column] = _values(query, one, schema[one.column], spread, columns[one.column])
     for entry in by:
+        if isinstance(entry, Calendar):
+            columns[entry.column] = _moments(entry, schema[entry.column], keys, len(sizes)).gather(group)
+            continue
         name = entry.column if isinstance(entry, Bins) else entry
         if isinstance(entry, Bins):
             # A bin's name is its left edge, which lies in it.
@@ -102,6 +109,17 @@ def _column(dtype: pl.DataType, numbers: NDArray[np.int64]) -> pl.Series:
     if dtype == pl.Boolean:
         return series % 2 == 1
     return series
+
+
+def _moments(entry: Calendar, dtype: pl.DataType, keys: pl.DataFrame | None, groups: int) -> pl.Series:
+    """Return for every group a moment of its key, the first since 1990, and null where there is none until 2040."""
+    hours = pl.datetime_range(datetime.datetime(1990, 1, 1), datetime.datetime(2039, 12, 31, 23), "1h", eager=True)
+    known = pl.DataFrame({entry.column: hours.cast(dtype, strict=False)})
+    known = known.with_columns(calendar_key(entry, dtype)[0].alias("\0part")).unique("\0part", maintain_order=True)
+    if keys is None:
+        return known[entry.column].gather(np.arange(groups) % known.height)
+    parts = keys.select(pl.col(entry.name).cast(known["\0part"].dtype).alias("\0part"))
+    return parts.join(known, on="\0part", how="left", maintain_order="left")[entry.column]
 
 
 def _values(

@@ -27,7 +27,6 @@ from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
 from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
-from dpfast.rows.calendars import Calendar
 
 __all__ = ["preview"]
 
@@ -170,10 +169,7 @@ def _made_up(
 ) -> tuple[pl.DataFrame, str]:
     aggregation: Any = blueprint.aggregation
     schema: pl.Schema = (aggregation.engine if hasattr(aggregation, "engine") else aggregation.source).schema()
-    entries = [entry for entry in request.read_by() if not isinstance(entry, Calendar)]
-    if len(entries) < len(request.read_by()):
-        allowed = "a frame of public rows where keys are parts of dates"
-        raise ParameterError("sample", None, allowed, "give the dates of some public rows")
+    entries = request.read_by()
     keys = request.keys if entries else None
     known = 1 if not entries else None if keys is None else keys.height
     rows, groups = shape["rows"], shape["groups"]
