@@ -119,7 +119,7 @@ def estimate_values(ones: NDArray[np.int64], buckets: int, contrast: float, miss
     while high - low > 1e-6 * (1 + high):
         middle = (low + high) / 2
         low, high = (middle, high) if scores(np.array([middle]))[0][0] > 0 else (low, middle)
-    estimate = 0.0 if best == 0 and score[0] <= 0 else (low + high) / 2
+    estimate = 0.0 if best == 0 and score[0] <= 0 else float(low + high) / 2
     within = np.flatnonzero(np.abs(score) <= -NormalDist().inv_cdf(miss / 2) * spread)
     if not within.size:
         return estimate, estimate, estimate

@@ -89,7 +89,8 @@ MISTAKES = [
       for kind in ("histogram", "cdf") for text in ("fare", "fare:a,b", "fare:3,1", ":1,2", "fare:1", "=fare:1,2")),
     ([*FULL, "--histogram", "city:1,2"], 2, "cannot bin the column 'city'"),
     *(([*FULL, "--top-k", text], 2, "for example --top-k dest:2:ATL,IAH,MIA")
-      for text in ("city", "city:2", "city:2:", "city:two:Oslo", ":2:Oslo", "city:2:Oslo,,Rome", "=city:1:Oslo")),
+      for text in ("city", ":2", "city:2,3", "city:2:", "city:two:Oslo", ":2:Oslo", "city:2:Oslo,,Rome",
+                   "=city:1:Oslo")),
     ([*FULL, "--top-k", "city:3:Oslo,Rome"], 2, "--top-k city:3:Oslo,Rome does not serve: k must be at most 2"),
     ([*FULL, "--top-k", "hour:1:noon"], 2, "the candidates of --top-k hour:1:noon must be values"),
     ([*FULL, "--count-distinct", "citty"], 2, "near are ['city']"),
