@@ -14,10 +14,12 @@ from dpfast.arguments import Special
 from dpfast.columns.declarations import TypedColumn
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["LARGEST_NUMBER", "Candidates", "OwnCandidates", "as_series", "read_candidates"]
+__all__ = ["LARGEST_NUMBER", "LONGEST", "Candidates", "OwnCandidates", "as_series", "read_candidates"]
 
 #: More candidates than this are no list that anybody wrote down.
 LARGEST_NUMBER = 2**16
+#: What a duration in microseconds may be.
+LONGEST = datetime.timedelta(microseconds=2**63 - 1)
 
 _PLAIN = "a list of different strings, integers, Booleans or dates, all of one kind, and None for null if it counts"
 _ALLOWED = (
@@ -108,9 +110,21 @@ def _of_one_type(values: list[Any]) -> bool:
     held = [value for value in values if value is not None]
     if type(held[0]) is Decimal:
         return all(value.is_finite() for value in held) and _scale(held) is not None
+    if type(held[0]) is datetime.timedelta:
+        return all(abs(value) <= LONGEST for value in held)
     if type(held[0]) is datetime.time:
         return all(value.tzinfo is None for value in held)
-    return type(held[0]) is not datetime.datetime or len({value.tzinfo is None for value in held}) == 1
+    if type(held[0]) is not datetime.datetime:
+        return True
+    return len({value.tzinfo is None for value in held}) == 1 and all(map(_has_utc, held))
+
+
+def _has_utc(moment: datetime.datetime) -> bool:
+    """Return whether a moment is one of the years 1 to 9999 in UTC, too."""
+    try:
+        return moment.tzinfo is None or moment.astimezone(datetime.UTC) is not None
+    except OverflowError:
+        return False
 
 
 def _scale(decimals: list[Decimal]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import zoneinfo
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -13,6 +14,7 @@ import numpy as np
 
 from dpfast.arguments import Numeric, Special, is_real, no_numbers
 from dpfast.columns.bounds import show_bound
+from dpfast.columns.candidates import LONGEST
 from dpfast.columns.declarations import TypedColumn
 from dpfast.columns.values import denoted
 from dpfast.errors import ParameterError
@@ -32,6 +34,7 @@ def _no_edges() -> Iterator[object]:
     day, moment = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29)
     later = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
     yield from ([day], [day, day], [0, day], [day, moment], [moment, later])
+    yield [datetime.timedelta(0), datetime.timedelta.max]
 
 
 Edges: TypeAlias = Annotated[
@@ -61,15 +64,30 @@ def read_edges(edges: object) -> tuple[Edge, ...]:
         times = bool(given) and all(type(edge) is type(given[0]) and isinstance(edge, _TIMES) for edge in given)
         fits = times or all(map(_is_denoted, given))
         # Moments with a time zone are not compared with those without.
-        fits = fits and len(given) >= 2 and all(left < right for left, right in pairwise(given))
+        fits = fits and len(given) >= 2 and all(left < right for left, right in pairwise(map(_compared, given)))
+        fits = fits and not any(isinstance(edge, datetime.timedelta) and abs(edge) > LONGEST for edge in given)
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
         raise ParameterError("edges", edges, _ALLOWED)
     if times:
-        return given
+        return _held(given)
     whole = all(float(edge).is_integer() and -(2**53) <= edge <= 2**53 for edge in given)
     return tuple((int if whole else float)(edge) for edge in given)
+
+
+def _held(times: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return times as one column holds them: moments of several time zones, or of none that has a name, in UTC."""
+    zones = {edge.tzinfo for edge in times if isinstance(edge, datetime.datetime)}
+    if zones <= {None} or (len(zones) == 1 and all(isinstance(zone, zoneinfo.ZoneInfo) for zone in zones)):
+        return times
+    return tuple(edge.astimezone(datetime.UTC) for edge in times)
+
+
+def _compared(edge: Any) -> Any:
+    """Return an edge as it is compared: within one zone, Python compares what clocks show, also when they go back."""
+    aware = isinstance(edge, datetime.datetime) and edge.tzinfo is not None
+    return edge.astimezone(datetime.UTC) if aware else edge
 
 
 def _is_denoted(edge: Any) -> bool:
