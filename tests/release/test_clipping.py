@@ -303,3 +303,22 @@ def test_what_is_said():
     release = plan.run(dpf.Ledger(epsilon=1.0, delta=1e-6))
     assert "clipped to" in release.explain()
     assert release.spent.epsilon == 1.0
+
+
+@pytest.mark.parametrize("norm", [2.0**-30, 1.0, 2.0**39, 2.0**60])
+def test_any_norm_ends_in_a_release(monkeypatch, norm):
+    """What is chosen may be wrong by any amount, but after the charge there is no error: intervals saturate."""
+    monkeypatch.setattr(clipping, "choose_norm", lambda survey, groups, noise: norm)
+    frame = release_of(rows_of(range(60), 5).head(300)).frame
+    assert frame.height == 3
+    assert (frame["n_lower"] <= frame["n_upper"]).all()
+
+
+def test_noise_alone_is_rarely_taken_for_long_vectors():
+    """The first edge times the chance to be taken for it, and so for every edge, is small: the seed is fixed."""
+    generator = np.random.default_rng(3)
+    edges = np.sqrt(2.0) ** np.arange(81)
+    surveys = 20_000
+    chosen = [choose_norm(Survey(edges, generator.normal(0, 30, 80), 30.0), 3, 5.0) for _ in range(surveys)]
+    for norm in (2.0, 16.0, 256.0, 2.0**20):
+        assert sum(one >= norm for one in chosen) / surveys < 0.02 / norm + 1e-4

@@ -16,7 +16,7 @@ __all__ = ["Survey", "choose_norm", "middle_of", "upper_of"]
 
 #: What is surveyed shows itself where all units are more than so many deviations of the noise on all counts.
 _TELLING = 3.0
-#: A cell tells of units by itself above so many deviations, and above so many beside another one that does.
+#: The first cell tells of units by itself above so many deviations, and any above so many beside another that does.
 _CERTAIN, _LIKELY = 4.0, 1.5
 #: What is lost is spread over groups as if its norm were divided by their number to this power.
 _SPREADING = 0.2
@@ -59,6 +59,10 @@ class Survey:
         The counts are added up from the last cells that tell of units, and of more than noise: one cell of more than
         four deviations, else 2, 4 or 8 side by side, and those right above while they have more than one and a half.
         Noise in the many empty cells above stays out, and so do the few units that may lie there.
+
+        Cells that stand for larger values must tell more clearly, since taking noise for units there costs more: noise
+        exceeds t deviations with probability exp(-t**2 / 2) at most, and t**2 grows by 2 log(r) where the edge is r
+        times the first one. So what noise alone makes one expect is the same of every cell.
         """
         found, last = np.zeros(self.counts.size), self._last
         if last is None:
@@ -70,9 +74,10 @@ class Survey:
     @property
     def _last(self) -> int | None:
         """The last cell that tells of units."""
+        clearly = np.sqrt(_CERTAIN**2 + 2 * np.log(self.edges[1:] / self.edges[1]))
         for width in (1, 2, 4, 8):
             sums = np.convolve(self.counts, np.ones(width), "valid")
-            told = np.flatnonzero(sums > _CERTAIN * self.deviation * math.sqrt(width))
+            told = np.flatnonzero(sums > clearly[width - 1 :] * self.deviation * math.sqrt(width))
             if told.size:
                 last = int(told[-1]) + width - 1
                 while last + 1 < self.counts.size and self.counts[last + 1] > _LIKELY * self.deviation:
