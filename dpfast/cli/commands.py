@@ -140,6 +140,12 @@ _release_options = combined(
         metavar="N",
         help="Keep at most N rows of each unit in each group; or auto.",
     ),
+    click.option(
+        "--report-cut",
+        type=float,
+        metavar="SHARE",
+        help="Tell what these limits cut, for this share of the budget, such as 0.05.",
+    ),
     EPSILON,
     RHO,
     click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to select keys privately."),

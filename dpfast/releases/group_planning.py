@@ -11,6 +11,7 @@ from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError
 from dpfast.queries import ModeQuery, QuantileQuery, Query
 from dpfast.releases.caveats import caveats
+from dpfast.releases.cut_report import corrected_name, plan_cut, refuse_cut
 from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.key_share import Policy, Weights
@@ -38,8 +39,12 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         groups = keys.height if keys is not None and entries else 1
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
-    check_names(queries, list(map(name_of, entries)))
-    budget = request.read_budget(selects_keys=selects)
+    check_names(queries, list(map(name_of, entries)), corrected=request.report_cut is not None)
+    if unit.column is None:
+        refuse_cut(request.report_cut, "None where each row is a unit, of which nothing is cut")
+    whole = request.read_budget(selects_keys=selects)
+    by = ", ".join(map(name_of, entries)) or "nothing"
+    cut, budget = plan_cut(request.report_cut, queries, unit, whole, mechanism, by)
     split = read_split(request.split, list(queries), selects=selects)
     if split.rule == "optimal" and any(isinstance(query, (QuantileQuery, ModeQuery)) for query in queries.values()):
         allowed = '"even" or weights where there are quantiles or modes, which have no variance known beforehand'
@@ -55,8 +60,9 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     columns = source.schema()
     gaussian = budget.kind == "rho" or mechanism == "gaussian"
     measures = {name: measures_of(query, columns, gaussian=gaussian) for name, query in queries.items()}
-    by = ", ".join(map(name_of, entries)) or "nothing"
     lists = not is_engine(source)
+    if not lists:
+        refuse_cut(request.report_cut, "None where a database aggregates", 'let rows be read: engine="rows"')
     planned, key_share = plan_noise(
         Asked(queries, measures, unit, groups, by, mechanism, request.key_selection, budget, split, lists)
     )
@@ -66,6 +72,9 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
+    if cut is not None:
+        assert isinstance(aggregation, Aggregation)
+        aggregation = replace(aggregation, tells_losses=True)
     answers = tuple(
         PlannedQuery(name, query, planned[name], is_whole(query, columns)) for name, query in queries.items()
     )
@@ -77,12 +86,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         queries=answers,
         key_share=key_share,
         split=str(split),
+        cut=cut,
     )
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
-def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
-    """Refuse what is no query, and names that are taken."""
+def check_names(queries: Mapping[str, Query], by: Sequence[str], *, corrected: bool = False) -> None:
+    """Refuse what is no query, and names that are taken; ``corrected`` says that there are corrected figures too."""
     if not queries:
         raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
     taken = set(by)
@@ -94,7 +104,8 @@ def check_names(queries: Mapping[str, Query], by: Sequence[str]) -> None:
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
-        columns = set(columns_of(name, query))
+        beside = corrected_name(name, query) if corrected else None
+        columns = {*columns_of(name, query)} | ({beside} if beside else set())
         if columns & taken:
             allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
             raise ParameterError("the query's name", name, allowed, "rename the query")

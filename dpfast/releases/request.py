@@ -17,6 +17,7 @@ from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.asked_unit import ROW, check_row, read_unit
+from dpfast.releases.cut_report import AskedShare
 from dpfast.releases.key_share import RuleName
 from dpfast.releases.splitting import Splitting
 from dpfast.strategies import Strategy
@@ -64,6 +65,7 @@ class Request:
     engine: AskedEngine
     workload: OwnQueries
     strategy: AskedStrategy
+    report_cut: AskedShare = None
     queries: Mapping[str, Query]
 
     def __post_init__(self) -> None:

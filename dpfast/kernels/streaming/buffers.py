@@ -105,4 +105,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
                 buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2459e3f0ff429bb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): c92ffbd7b8d03339
