@@ -9,6 +9,7 @@ Guarantee
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -60,39 +61,35 @@ class Cut:
     units_cut
         How many of them lost a row.
     units_within
-        So far is ``units_cut`` off at most, with probability 0.95, beside the few units that lost so many rows that
-        they could not be told from noise.
+        So far is ``units_cut`` off at most, with probability 0.95, beside the few units that cannot be told from noise.
     rows_kept
-        The part of all their rows that was kept, from 0 to 1.
+        The part of all their rows that was kept, from 0 to 1; None where it cannot be told from noise.
     groups_kept
-        The part of all pairs of a unit and a group that was kept; None where no query counts units.
-    told
-        Whether there was more to tell than noise. If not, the parts are 1.
+        The same of all pairs of a unit and a group; None also where no query counts units.
 
     """
 
     units: int
     units_cut: int
     units_within: int
-    rows_kept: float
+    rows_kept: float | None
     groups_kept: float | None
-    told: bool
 
     @property
     def many(self) -> bool:
         """Whether more than a tenth of the units, or of what they have, is cut."""
-        kept = min(self.rows_kept, 1.0 if self.groups_kept is None else self.groups_kept)
-        return kept < 1 - _MANY or self.units_cut > _MANY * self.units
+        kept = [part for part in (self.rows_kept, self.groups_kept) if part is not None]
+        return min(kept, default=1.0) < 1 - _MANY or self.units_cut - self.units_within > _MANY * self.units
 
     def lines(self) -> list[str]:
         """Return what a release says of it."""
-        if not self.told:
-            return ["  cut           how much was cut cannot be told from noise: there are too few units"]
-        groups = "" if self.groups_kept is None else f", and {self.groups_kept:.0%} of their groups"
-        said = [
-            f"  cut           about {self.units_cut:,} of {self.units:,} units lost rows, give or take "
-            f"{self.units_within:,}; about {self.rows_kept:.0%} of the rows were kept{groups}"
-        ]
+        cut = f"about {self.units_cut:,} of {self.units:,} units lost rows, give or take {self.units_within:,}"
+        if self.rows_kept is None:
+            more = "a larger report_cut would tell how many; what is called corrected is not"
+            said = [f"  cut           {cut}; {more}"]
+        else:
+            groups = "" if self.groups_kept is None else f", and {self.groups_kept:.0%} of their groups"
+            said = [f"  cut           {cut}; about {self.rows_kept:.0%} of the rows were kept{groups}"]
         if self.many:
             said.append(
                 "  warning       more than a tenth was cut: counts and sums are too low on average, and intervals are "
@@ -162,22 +159,23 @@ class CutReport:
         """Draw the histograms, and return what they tell: each call costs the charge."""
         lost = {kind: self._noisy(counts.lost[kind]) for kind in self.kinds}
         kept = {kind: self._noisy(counts.kept[kind]) for kind in self.kinds}
+        last = last_told(counts.points_of_kept["rows"], kept["rows"], self.noise)
+        units = max(int(kept["rows"][1 : last + 1].sum()), 0)
+        # Those that lose nothing are counted at 0, and at no other point.
+        cut = min(max(units - int(lost["rows"][0]), 0), units)
+        within = round(self.noise.half_width(_MISS) * math.sqrt(last + 1))
         parts = {}
         for kind in self.kinds:
-            less, _ = self._total(counts.POINTS_OF_LOST, lost[kind])
+            less, told_less = self._total(counts.POINTS_OF_LOST, lost[kind])
             left, told = self._total(counts.points_of_kept[kind], kept[kind])
-            parts[kind] = left / (left + less) if told else 1.0
-        _, last = self._total(counts.POINTS_OF_LOST, lost["rows"])
-        _, told = self._total(counts.points_of_kept["rows"], kept["rows"])
-        cut = max(int(lost["rows"][1 : last + 1].sum()), 0) if told else 0
-        within = round(self.noise.half_width(_MISS) * max(last, 1) ** 0.5)
-        units = max(int(lost["rows"][: last + 1].sum()), cut)
-        return Cut(units, cut, within, parts["rows"], parts.get("groups"), told > 0)
+            unknown = not told or (not told_less and units - lost[kind][0] > within)
+            parts[kind] = None if unknown else left / (left + less)
+        return Cut(units, cut, within, parts["rows"], parts.get("groups"))
 
     def _total(self, points: np.ndarray, noisy: np.ndarray) -> tuple[float, int]:
-        """Return about the sum over all units, and the last place that tells of some."""
+        """Return about the sum over all units, and the last place that tells of some; 0 and 0 where none does."""
         last = last_told(points, noisy, self.noise)
-        return max(float(points[: last + 1].astype(np.float64) @ noisy[: last + 1]), 0.0), last
+        return float(points[: last + 1].astype(np.float64) @ noisy[: last + 1]), last
 
     def _noisy(self, counts: np.ndarray) -> np.ndarray:
         draw = laplace_noise if self.noise.mechanism == "laplace" else gaussian_noise
@@ -187,7 +185,7 @@ class CutReport:
 
     def correct(self, frame: pl.DataFrame, cut: Cut) -> pl.DataFrame:
         """Return figures with estimates of what they would be without bounding beside them."""
-        parts = {"rows": cut.rows_kept, "groups": cut.groups_kept or 1.0}
+        parts = {"rows": cut.rows_kept or 1.0, "groups": cut.groups_kept or 1.0}
         return frame.with_columns(
             (pl.col(name).cast(pl.Float64) / parts[kind]).alias(f"{name}_corrected")
             for name, kind in self.corrected.items()

@@ -131,7 +131,7 @@ class Release:
     def cut(self) -> Cut | None:
         """About how many units lost rows to bounding, and which part was kept; None unless ``report_cut`` was given.
 
-        Its fields are ``units``, ``units_cut``, ``units_within``, ``rows_kept``, ``groups_kept`` and ``told``. They are
+        Its fields are ``units``, ``units_cut``, ``units_within``, ``rows_kept`` and ``groups_kept``. They are
         post-processing of noisy numbers, paid for by that share of the budget.
         """
         return self._cut

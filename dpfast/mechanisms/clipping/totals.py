@@ -18,9 +18,10 @@ _LEAST = 1e-12
 def last_told(points: NDArray[np.int64], counts: NDArray[np.int64], noise: IntegerNoise) -> int:
     """Return the last place whose units are more than noise: what lies beyond is left out of sums.
 
-    Sums over all points would be drowned by the noise at the highest points, where there is hardly any unit. They end
-    where a lower bound of them, the sum less so many deviations of its noise, is largest. That bound holds with
-    probability 1 - 0.01 / p at the point p. So noise at high points, which costs most, is least often taken for units.
+    Sums over all points would be drowned by the noise at the highest points, where there is hardly any unit. A sum may
+    end at a point p only where it exceeds what noise alone exceeds with probability 0.01 / p: so noise at high points,
+    which costs most, is least often taken for units. Of these ends, or lower ones, that one is taken where the sum less
+    one deviation of its noise is largest: beyond it noise adds more than units do.
 
     Parameters
     ----------
@@ -39,12 +40,15 @@ def last_told(points: NDArray[np.int64], counts: NDArray[np.int64], noise: Integ
     Examples
     --------
     >>> from dpfast.mechanisms.noise.integer_noise import laplace_of_scale
-    >>> points, counts = np.array([0, 1, 2, 4, 8]), np.array([500, 90, 260, -5, 12])
+    >>> points, counts = np.array([0, 1, 2, 4, 8]), np.array([500, 90, 260, -5, 3])
     >>> last_told(points, counts, laplace_of_scale(5.0, 1))
     2
 
     """
     values = points.astype(np.float64)
-    sums, squares = np.cumsum(values * counts), np.cumsum(values * values)
+    sums, noises = np.cumsum(values * counts), np.sqrt(np.cumsum(values * values))
     widths = [noise.half_width(max(_MISTAKEN / max(value, 1.0), _LEAST)) for value in values.tolist()]
-    return int(np.argmax(sums - np.array(widths, np.float64) * np.sqrt(squares)))
+    told = np.flatnonzero(sums > np.array(widths, np.float64) * noises)
+    if not told.size:
+        return 0
+    return int(np.argmax((sums - noise.deviation * noises)[: int(told[-1]) + 1]))
