@@ -2,8 +2,8 @@
 
 Flights by carrier and destination, 314 public keys, the aircraft (tailnum) hidden, epsilon 1, delta 1e-7: their number
 and their mean delay within (-60, 600). The errors are those of the released figures against the exact ones of all
-flights: what noise adds, and what bounding leaves out; with report_cut= of counts that are corrected for it. Counts: root mean square over groups. Delays: root mean square
-over flights. Medians of some runs.
+flights: what noise adds, and what bounding leaves out; with report_cut= of counts that are corrected for it. Counts:
+root mean square over groups. Delays: root mean square over flights. Medians of some runs.
 """
 
 from __future__ import annotations
