@@ -32,6 +32,8 @@ from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.guarding import check_rows
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.kept_groups import KeptGroups
+from dpfast.aggregation.losses import LossCounts, Losses, losses_of
+from dpfast.aggregation.private import Private
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
@@ -40,12 +42,12 @@ from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributio
 from dpfast.kernels.grouping.bounding import choose_rows
 from dpfast.randomness import SystemRandom
 
-__all__ = ["UnitRows", "aggregate_by_unit", "sum_by_unit"]
+__all__ = ["KeptFigures", "UnitRows", "aggregate_by_unit", "sum_by_unit"]
 
 _PARTS = 128
 _FLUSHES = 8
 _SLICE_ROWS = 1 << 17
-_ROW_BYTES = 80
+_ROW_BYTES = 96
 """What a row of a part takes at most beside its values: unit, group, both sorted, and the tables of units."""
 
 
@@ -69,6 +71,8 @@ class UnitRows:
         What a unit keeps.
     lists_groups
         Whether the groups that each unit keeps are wanted.
+    tells_losses
+        Whether it is wanted how much units lose.
 
     """
 
@@ -80,6 +84,7 @@ class UnitRows:
     max_groups: int
     max_rows: int
     lists_groups: bool = False
+    tells_losses: bool = False
 
     @property
     def exprs(self) -> list[pl.Expr]:
@@ -96,8 +101,29 @@ class _OutgrownError(Exception):
     """Rows take more than the memory that they may."""
 
 
-def aggregate_by_unit(rows: UnitRows, words: Words) -> tuple[BoundedRows, KeptGroups | None, list[Any]]:
-    """Return the units and rows kept in each group, which groups units keep, and the measures of the rows kept."""
+@dataclass(frozen=True, repr=False)
+class KeptFigures(Private):
+    """What is known of the rows that units keep: exact and private.
+
+    Attributes
+    ----------
+    kept
+        How many units and rows are kept in each group.
+    holdings, losses
+        Which groups units keep, and how many units lose how much, where that is wanted.
+    measures
+        The measures of the rows kept.
+
+    """
+
+    kept: BoundedRows
+    holdings: KeptGroups | None
+    losses: LossCounts | None
+    measures: list[Any]
+
+
+def aggregate_by_unit(rows: UnitRows, words: Words) -> KeptFigures:
+    """Bound what each unit contributes, and return what is left."""
     room = memory.room_for_rows()
     folder = find_folder()
     tables = _Tables(rows)
@@ -132,6 +158,7 @@ class _Tables:
         self.rows = rows
         self._kept: BoundedRows | None = None
         self._holdings = KeptGroups(folder) if rows.lists_groups else None
+        self._losses = LossCounts.of_none(rows.max_groups, rows.max_rows) if rows.tells_losses else None
         self._groups = np.empty(0, np.int32)
         self._scatter = Scatter(rows.groups, self._slots_of, rows.contributions) if rows.marks_rows else None
 
@@ -148,8 +175,11 @@ class _Tables:
             words,
             mark_rows=rows.marks_rows,
             list_groups=rows.lists_groups,
+            tell_losses=rows.tells_losses,
         )
         self.count(bounded.units, bounded.rows)
+        if bounded.losses is not None:
+            self.lose(bounded.losses, words)
         if bounded.holdings is not None:
             self.hold(bounded.holdings)
         self.scatter(groups, values)
@@ -167,29 +197,35 @@ class _Tables:
         if self._holdings is not None:
             self._holdings.add(holdings)
 
+    def lose(self, losses: Losses, words: Words) -> None:
+        """Add what units lose, where that is wanted."""
+        if self._losses is not None:
+            self._losses.add(losses, words)
+
     def scatter(self, groups: np.ndarray, values: pl.DataFrame) -> None:
         """Add the values of rows of these groups, -1 for rows not kept."""
         if self._scatter is not None:
             self._groups = groups
             self._scatter.add(values)
 
-    def results(self) -> tuple[BoundedRows, KeptGroups | None, list[Any]]:
+    def results(self) -> KeptFigures:
         """Return the tables; nothing can be added afterwards."""
         if self._kept is None:
             self.count(np.zeros(self.rows.groups, np.int64), np.zeros(self.rows.groups, np.int64))
         assert self._kept is not None
         if self._scatter is None:
-            return self._kept, self._holdings, self._counted([self._kept.rows for _ in self.rows.contributions])
+            return self._found([self._kept.rows for _ in self.rows.contributions])
         # The scatter knows this object: without that circle the file of holdings goes with the last who reads it.
         scatter, self._scatter = self._scatter, None
         tables = [table[: self.rows.groups] for table in scatter.tables()]
-        return self._kept, self._holdings, self._counted(tables)
+        return self._found(tables)
 
-    def _counted(self, tables: list[Any]) -> list[Any]:
+    def _found(self, tables: list[Any]) -> KeptFigures:
         """Return the tables, with units where these are counted and not rows."""
         assert self._kept is not None
         kinds = (contribution.measure.kind for contribution in self.rows.contributions)
-        return [self._kept.units if kind == "units" else table for kind, table in zip(kinds, tables, strict=True)]
+        counted = [self._kept.units if kind == "units" else table for kind, table in zip(kinds, tables, strict=True)]
+        return KeptFigures(self._kept, self._holdings, self._losses, counted)
 
     def _slots_of(self, block: Block) -> np.ndarray:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""
@@ -383,6 +419,8 @@ def _keep_lone(part: _Part, file: SpillFile, tables: _Tables, words: Words) -> N
     wanted[chosen] = np.minimum(counts[chosen], min(rows.max_rows, 2**62))
     tables.count(kept, wanted.copy())
     tables.hold(Holdings(np.array([chosen.size]), chosen))
+    kept_rows, all_rows, all_groups = (np.array([int(one)]) for one in (wanted.sum(), counts.sum(), held.size))
+    tables.lose(losses_of(all_rows, kept_rows, all_groups, rows.max_groups), words)
     if rows.marks_rows:
         for frame in _read_blocks(part, file):
             groups = frame["group"].to_numpy(writable=True)

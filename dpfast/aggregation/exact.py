@@ -119,6 +119,8 @@ class Aggregation(Private):
         The public keys and the coder that finds them, None where there are none or they cannot be coded.
     lists_groups
         Whether to tell which keys each unit holds, of keys found in the data.
+    tells_losses
+        Whether to tell how much units lose where they are bounded.
 
     """
 
@@ -130,6 +132,7 @@ class Aggregation(Private):
     public: PublicKeys | None
     coder: KeyCoder | None
     lists_groups: bool = False
+    tells_losses: bool = False
 
     @property
     def groups(self) -> int | None:
@@ -290,16 +293,18 @@ class Aggregation(Private):
             public, coder = self._find_keys()
         if public.given.height > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
-        bounded, holdings, measures = aggregate_by_unit(self._unit_rows(public, coder), words)
+        found = aggregate_by_unit(self._unit_rows(public, coder), words)
+        units = found.kept.units
         if self.public is not None:
-            return Aggregates(public.given, bounded.units, measures)
-        kept = bounded.units > 0
+            return Aggregates(public.given, units, found.measures, losses=found.losses)
+        kept = units > 0
         places = (np.cumsum(kept) - 1).astype(np.int32)
         return Aggregates(
             public.given.filter(kept),
-            bounded.units[kept],
-            [column[kept] for column in measures],
-            () if holdings is None else holdings.renumbered(places),
+            units[kept],
+            [column[kept] for column in found.measures],
+            () if found.holdings is None else found.holdings.renumbered(places),
+            losses=found.losses,
         )
 
     def _sum_by_unit(self) -> Aggregates:
@@ -331,6 +336,7 @@ class Aggregation(Private):
             self.grouping.max_groups or 1,
             self.grouping.max_rows_per_group or 1,
             self.lists_groups,
+            self.tells_losses,
         )
 
 

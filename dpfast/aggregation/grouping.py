@@ -14,6 +14,7 @@ from dpfast.aggregation.contributions import Contribution, plan_contributions
 from dpfast.aggregation.filtering import check_filter
 from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.keys import KeyColumn, KeyEntry, PublicKeys, label_keys, plan_keys, prepare_keys
+from dpfast.aggregation.losses import LossCounts
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.unit_sums import UnitSums
@@ -99,6 +100,8 @@ class Aggregates(Private):
         Which keys each unit holds, in parts of different units; none unless `Aggregation.lists_groups`.
     by_unit
         What each unit adds, where `Grouping.by_unit` asks for it: then there are no measures.
+    losses
+        How many units lose how much where they are bounded; None unless `Aggregation.tells_losses`.
 
     """
 
@@ -107,6 +110,7 @@ class Aggregates(Private):
     measures: list[Any]
     holdings: KeptGroups | tuple[()] = ()
     by_unit: UnitSums | None = None
+    losses: LossCounts | None = None
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"

@@ -18,6 +18,7 @@ import polars as pl
 
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.holdings import Holdings
+from dpfast.aggregation.losses import Losses, losses_of
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.comparable import comparable, is_wide
 from dpfast.columns.dtypes import dtype_name
@@ -42,12 +43,15 @@ class BoundedRows:
         The distinct units and the rows kept in each group.
     holdings
         Which groups each unit keeps, where that is wanted.
+    losses
+        What each unit has and keeps, where that is wanted.
 
     """
 
     units: np.ndarray
     rows: np.ndarray
     holdings: Holdings | None = None
+    losses: Losses | None = None
 
 
 def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -209,6 +213,7 @@ def bound_contributions(
     *,
     mark_rows: bool,
     list_groups: bool = False,
+    tell_losses: bool = False,
 ) -> BoundedRows:
     """Bound what each unit contributes; see the module's docstring for the guarantee.
 
@@ -234,6 +239,8 @@ def bound_contributions(
         Whether the rows themselves are wanted, not only their numbers.
     list_groups
         Whether the groups that each unit keeps are wanted.
+    tell_losses
+        Whether what each unit has and keeps is wanted.
 
     """
     starts = np.zeros(number + 1, np.int64)
@@ -257,6 +264,7 @@ def bound_contributions(
     # No unit needs more words at once than one per group it keeps and one per row.
     most_words = min(max_groups, longest) + (longest if mark_rows else 0)
     held = np.zeros(number if list_groups else 0, np.int64)
+    kept_rows, all_groups = (np.zeros(number if tell_losses else 0, np.int64) for _ in range(2))
     unit = 0
     while unit < number:
         unit = bound_units(
@@ -277,11 +285,15 @@ def bound_contributions(
             row_table,
             groups,
             held,
+            kept_rows,
+            all_groups,
         )
-    holdings = None
+    holdings = losses = None
+    if tell_losses:
+        losses = losses_of(np.diff(starts), kept_rows, all_groups, max_groups)
     if list_groups:
         holdings = Holdings(held, sorted_groups[: held[-1] if number else 0].copy())
-    return BoundedRows(unit_table[:keys], row_table[:keys], holdings)
+    return BoundedRows(unit_table[:keys], row_table[:keys], holdings, losses)
 
 
 def _draw(words: Callable[[int], np.ndarray], number: int) -> np.ndarray:

@@ -26,7 +26,7 @@ __all__ = ["draw_plan"]
 #: Options that `dpfast.plan` takes as they stand.
 _AS_WRITTEN = (
     "epsilon", "rho", "delta", "privacy_unit", "max_groups", "max_rows_per_group", "neighbors", "mechanism",
-    "key_selection", "population", "interval",
+    "key_selection", "population", "interval", "report_cut",
 )  # fmt: skip
 
 

@@ -159,6 +159,12 @@ _release_options = combined(
         metavar="N",
         help="Keep at most N rows of each unit in each group; or auto.",
     ),
+    click.option(
+        "--report-cut",
+        type=float,
+        metavar="SHARE",
+        help="Tell what these limits cut, for this share of the budget, such as 0.05.",
+    ),
     EPSILON,
     RHO,
     wish_options,

@@ -44,7 +44,7 @@ _NO_DTYPES = "a CSV file does not know its dtypes"
 _SAME = (
     "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
     "value", "weight", "missing", "keys", "by", "schema", "dataset", "rounds", "selection", "workload",
-    "samples", "confidence", "neighbour", "where", "cast",
+    "samples", "confidence", "neighbour", "where", "cast", "report_cut",
 )  # fmt: skip
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {
     "max_rows_per_group": "--max-rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -82,11 +83,14 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *
             rows=frame.height,
             columns=frame.columns,
             why_empty=released.why_empty,
+            cut=None if released.cut is None else asdict(released.cut),
             warnings=plan.warnings,
             ledger=ledger_facts(ledger, ledger_path, entry=released.entry, charged=spent),
         )
         return
     lines = outputs.written(f"{frame.height:,} groups")
+    if released.cut is not None:
+        lines.extend(" ".join(line.split()) for line in released.cut.lines())
     lines.append(f"charged {ledger_path} (entry {released.entry}): {spent}; left: {left}")
     if released.why_empty is not None:
         lines.append(released.why_empty)

@@ -45,6 +45,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.mechanisms.parameters import Monotonic
 from dpfast.queries import Query
+from dpfast.releases.cut_report import AskedShare
 from dpfast.releases.plan import Plan
 from dpfast.releases.planning import plan, release
 from dpfast.releases.population_intervals import AskedInterval
@@ -127,6 +128,7 @@ class Frames(Generic[_Frame]):
         privacy_unit: OwnColumn = None,
         max_groups: AskedBound = None,
         max_rows_per_group: AskedBound = None,
+        report_cut: AskedShare = None,
         neighbors: Neighbors = "add_remove",
         mechanism: AskedMechanism = "auto",
         key_selection: AskedRule = "auto",
@@ -168,6 +170,7 @@ class Frames(Generic[_Frame]):
         privacy_unit: OwnColumn = None,
         max_groups: AskedBound = None,
         max_rows_per_group: AskedBound = None,
+        report_cut: AskedShare = None,
         neighbors: Neighbors = "add_remove",
         mechanism: AskedMechanism = "auto",
         key_selection: AskedRule = "auto",

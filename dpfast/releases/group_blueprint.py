@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery, QuantileQuery, RankedQuery
 from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.cut_report import Cut, CutReport
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
 from dpfast.releases.key_share import KeyShare
@@ -45,6 +46,8 @@ class GroupBlueprint(Blueprint):
         In words, how the budget was split.
     wished
         Which errors were wished, and which are reached; empty where a budget was given.
+    cut
+        How it is told what bounding cut; None where it is not.
 
     """
 
@@ -52,6 +55,7 @@ class GroupBlueprint(Blueprint):
     key_share: KeyShare | None
     split: str
     wished: str = ""
+    cut: CutReport | None = None
 
     @property
     def parts(self) -> tuple[DrawnPart, ...]:
@@ -60,9 +64,9 @@ class GroupBlueprint(Blueprint):
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What the ledger is charged, in one call: the selection of keys, then all measures."""
+        """What the ledger is charged, in one call: the selection of keys, then all measures, then what is cut."""
         selection = () if self.key_share is None else self.key_share.charges
-        return *selection, *charges_of(self.parts)
+        return *selection, *charges_of(self.parts), *(() if self.cut is None else (self.cut.charge,))
 
     @property
     def about(self) -> str:
@@ -88,7 +92,8 @@ class GroupBlueprint(Blueprint):
         queries = explain_queries(self.queries, measures=measures)
         sampled = ", ".join(planned.name for planned in self.queries if planned.sampled is not None)
         population = [f"  population    intervals of {sampled}, for units drawn independently"] * bool(sampled)
-        return [f"  keys          {self.explain_keys()}", *wished, *split, *population, *queries]
+        cut = [] if self.cut is None else [self.cut.explain()]
+        return [f"  keys          {self.explain_keys()}", *wished, *split, *population, *queries, *cut]
 
     def explain_keys(self) -> str:
         """Return in words which keys are shown."""
@@ -112,8 +117,11 @@ class GroupBlueprint(Blueprint):
         )
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a frame with a row for every noisy measure."""
-        return measure_frame(self.queries)
+        """Return a frame with a row for every noisy measure, and one for what bounding cut."""
+        frame = measure_frame(self.queries)
+        if self.cut is None:
+            return frame
+        return frame.vstack(pl.DataFrame([self.cut.row(len(charges_of(self.parts)))], schema=frame.schema))
 
     def error(self, alpha: float) -> pl.DataFrame:
         """Return bounds of the noise of every measure."""
@@ -121,15 +129,24 @@ class GroupBlueprint(Blueprint):
 
     def schema(self) -> pl.Schema:
         """Return the columns of keys and queries."""
-        return frame_of_no_groups(self.queries, self.aggregation.no_keys(), selected=self.key_share is not None).schema
+        no_keys, selected = self.aggregation.no_keys(), self.key_share is not None
+        columns = frame_of_no_groups(self.queries, no_keys, selected=selected).schema
+        return columns if self.cut is None else self.cut.add_columns(columns)
 
     def draw(self, exact: Aggregates, entry: int) -> Release:
         """Select keys, draw all noise, and return what is shown."""
-        return self.released(draw(self.queries, self.key_share, exact).clone, entry)
+        frame = draw(self.queries, self.key_share, exact)
+        if self.cut is None:
+            return self.released(frame.clone, entry)
+        assert exact.losses is not None
+        cut = self.cut.draw(exact.losses)
+        return self.released(self.cut.correct(frame, cut).clone, entry, cut)
 
-    def released(self, make_frame: Callable[[], pl.DataFrame], entry: int) -> Release:
+    def released(self, make_frame: Callable[[], pl.DataFrame], entry: int, cut: Cut | None = None) -> Release:
         """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""
-        return released_by_group(self, self.queries, make_frame, entry, why_empty=self._why_empty())
+        notes = [] if cut is None else cut.lines()
+        release = released_by_group(self, self.queries, make_frame, entry, notes, self._why_empty())
+        return release if cut is None else replace(release, _cut=cut)
 
 
 def released_by_group(

@@ -10,9 +10,11 @@ from dpfast.accounting.budget import Budget
 from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
+from dpfast.columns.values import Moments
 from dpfast.errors import ParameterError
 from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.caveats import caveats
+from dpfast.releases.cut_report import corrected_name, plan_cut, refuse_cut
 from dpfast.releases.distribution_answers import spread_of
 from dpfast.releases.drafting import Asked, counts_rows, plan_noise
 from dpfast.releases.group_blueprint import GroupBlueprint
@@ -54,9 +56,17 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         unit = replace(unit, max_groups=max(min(unit.max_groups, groups), 1))
     selects = groups is None
     sampled = read_sampled(request.interval, queries, unit.max_rows_per_group)
-    check_names(queries, list(map(name_of, entries)), population=sampled is not None)
+    corrected = request.report_cut is not None
+    check_names(queries, list(map(name_of, entries)), population=sampled is not None, corrected=corrected)
+    if unit.column is None:
+        refuse_cut(request.report_cut, "None where each row is a unit, of which nothing is cut")
+    if request.error is not None:
+        refuse_cut(request.report_cut, "None where error= says what the budget is", "give epsilon= or rho=")
     finds = any(isinstance(query, RankedQuery) and not query.candidates for query in queries.values())
-    budget = request.read_budget(selects_keys=selects or finds)
+    whole = request.read_budget(selects_keys=selects or finds)
+    where = request.read_where()
+    by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
+    cut, budget = plan_cut(request.report_cut, queries, unit, whole, mechanism, by)
     split = read_split(request.split, list(queries), selects=selects)
     drawn_alone = (QuantileQuery, ModeQuery, RankedQuery)
     if split.rule == "optimal" and any(isinstance(query, drawn_alone) for query in queries.values()):
@@ -72,13 +82,15 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     source = request.open()
     columns = source.schema()
     queries = {name: of_columns(query, columns) for name, query in queries.items()}
+    if any(query.kind == "sum" and isinstance(query.values, Moments) for query in queries.values()):
+        refuse_cut(request.report_cut, "None with a sum of durations", "cast the column to a number")
     if sampled is not None:
         refuse_other_figures(request.interval, queries)
     wishes = None if request.error is None else read_wishes(request.error, queries)
     ways = _measures_by_noise(queries, mechanism, budget)
-    where = request.read_where()
-    by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     lists = not is_engine(source)
+    if not lists:
+        refuse_cut(request.report_cut, "None where a database aggregates", 'let rows be read: engine="rows"')
     known = unit, groups, by, mechanism, request.key_selection, budget, split, lists
     ways_asked = [Asked(queries, measures, *known) for measures in ways]
     wished = ""
@@ -95,6 +107,9 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
+    if cut is not None:
+        assert isinstance(aggregation, Aggregation)
+        aggregation = replace(aggregation, tells_losses=True)
     answers = tuple(
         PlannedQuery(name, query, planned[name], sampled if has_population_interval(query) else None)
         for name, query in queries.items()
@@ -108,6 +123,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         key_share=key_share,
         split=str(split) if wishes is None else "the least that meets the wished errors",
         wished=wished,
+        cut=cut,
     )
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
@@ -137,8 +153,10 @@ def _predicted(planned: Mapping[str, Sequence[Part]]) -> float:
     return math.fsum(logs)
 
 
-def check_names(queries: Mapping[str, Query], by: Sequence[str], *, population: bool = False) -> None:
-    """Refuse what is no query, and names that are taken."""
+def check_names(
+    queries: Mapping[str, Query], by: Sequence[str], *, population: bool = False, corrected: bool = False
+) -> None:
+    """Refuse what is no query, and names that are taken; ``corrected`` says that there are corrected figures too."""
     if not queries:
         raise ParameterError("queries", {}, "at least one", "write for example n=dpf.count()")
     taken = set(by)
@@ -150,7 +168,8 @@ def check_names(queries: Mapping[str, Query], by: Sequence[str], *, population: 
             raise ParameterError(str(name), query, allowed)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
-        columns = set(columns_of(name, query, population=population))
+        beside = corrected_name(name, query) if corrected else None
+        columns = {*columns_of(name, query, population=population)} | ({beside} if beside else set())
         if columns & taken:
             allowed = f"a name that leaves {', '.join(sorted(columns & taken))} to one column"
             raise ParameterError("the query's name", name, allowed, "rename the query")

@@ -15,6 +15,7 @@ from dpfast.queries import Query
 from dpfast.releases.adaptive_blueprint import draw_up_adaptive
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_planning import draw_up_clipped
+from dpfast.releases.cut_report import AskedShare, refuse_cut
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
 from dpfast.releases.population_intervals import AskedInterval, refuse_population
@@ -53,6 +54,7 @@ def plan(
     privacy_unit: OwnColumn = None,
     max_groups: AskedBound = None,
     max_rows_per_group: AskedBound = None,
+    report_cut: AskedShare = None,
     neighbors: Neighbors = "add_remove",
     mechanism: AskedMechanism = "auto",
     key_selection: AskedRule = "auto",
@@ -136,6 +138,12 @@ def plan(
         and what a unit adds to all groups together is scaled down where it is longer, as a vector, than a norm that is
         chosen privately, with a twentieth of the budget or less. For counts, sums and means by public ``keys``, with a
         budget that allows Gaussian noise.
+    report_cut
+        The share of the budget, from 1e-6 to 0.5, for telling what ``max_groups`` and ``max_rows_per_group`` cut off:
+        about how many units lost rows, and about which part of all rows was kept (`Release.cut`), with a warning where
+        more than a tenth was cut. Counts, sums and numbers of units get an estimate beside them, ``n_corrected``: the
+        figure divided by the part that was kept of all groups together, without an interval. None tells nothing. For
+        rows that are read here, of named privacy units.
     neighbors
         ``"add_remove"`` or ``"replace"``.
     mechanism
@@ -257,6 +265,7 @@ def release(
     privacy_unit: OwnColumn = None,
     max_groups: AskedBound = None,
     max_rows_per_group: AskedBound = None,
+    report_cut: AskedShare = None,
     neighbors: Neighbors = "add_remove",
     mechanism: AskedMechanism = "auto",
     key_selection: AskedRule = "auto",
@@ -301,11 +310,13 @@ def draw_up(request: Request) -> Blueprint:
     if request.workload is None:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
-        if request.clips:
-            refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
-            refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')
-            return draw_up_clipped(request)
-        return draw_up_groups(request)
+        if not request.clips:
+            return draw_up_groups(request)
+        refuse_cut(request.report_cut, 'None with max_groups="auto", whose release says about how many units are cut')
+        refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
+        refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')
+        return draw_up_clipped(request)
+    refuse_cut(request.report_cut, "None with a workload")
     refuse_population(request.interval, "with a workload, of which all answers follow from one histogram")
     if request.queries:
         mend = "plan them apart: each plan has a charge of its own"

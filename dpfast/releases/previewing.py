@@ -252,6 +252,7 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
         request, keys=found, privacy_unit=None, max_groups=None, max_rows_per_group=None,
         neighbors="add_remove", mechanism="laplace", key_selection="auto", epsilon=_EXACT,
         delta=1e-6 if finds else 0, rho=None, error=None, budget=None, split="even", queries=widened,
+        report_cut=None, interval="noise",
     )  # fmt: skip
     blueprint = draw_up(asked)
     truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame

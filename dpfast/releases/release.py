@@ -15,6 +15,7 @@ from dpfast.arguments import Special
 from dpfast.charts.drawing import ChartPath
 from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
+from dpfast.releases.cut_report import Cut
 from dpfast.releases.lazy import Figures, scan_figures
 from dpfast.releases.showing import html_release, shown_release
 from dpfast.synthesis.estimate import Estimate
@@ -62,6 +63,7 @@ class Release:
     _why_empty: str = "there are no queries"
     _make_histogram: Callable[[], pl.DataFrame] | None = None
     _estimate: Estimate | None = None
+    _cut: Cut | None = None
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
@@ -87,6 +89,9 @@ class Release:
         ones with probability 0.95 (and a 65,536th of the values equal to one of them). A mode has the column ``q``, one
         of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows fewer than the most common
         candidate.
+
+        With ``report_cut``, last of all ``q_corrected`` for counts, sums and numbers of units: the value divided by the
+        part that bounding kept of all groups together, about. It has no interval.
 
         Of a workload: one row per query: what it asks, ``answer``, ``scale`` (standard deviation), ``answer_lower`` and
         ``answer_upper`` (95%). Answers are sums over one histogram, so they agree with each other: the sum of two
@@ -123,6 +128,15 @@ class Release:
             has = "its frame" if self._make_histogram is None else "its frame and histogram"
             raise _NoSuchFiguresError(f'this release has no estimate but {has}: strategy="adaptive" has one')
         return self._estimate
+
+    @property
+    def cut(self) -> Cut | None:
+        """About how many units lost rows to bounding, and which part was kept; None unless ``report_cut`` was given.
+
+        Its fields are ``units``, ``units_cut``, ``units_within``, ``rows_kept`` and ``groups_kept``. They are
+        post-processing of noisy numbers, paid for by that share of the budget.
+        """
+        return self._cut
 
     def lazy(self) -> pl.LazyFrame:
         """Return the frame as a LazyFrame: whatever an engine does with it reads what was drawn once.

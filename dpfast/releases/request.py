@@ -18,6 +18,7 @@ from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.queries import NAME, Bins, Query
 from dpfast.releases.asked_unit import ROW, check_row, read_unit
+from dpfast.releases.cut_report import AskedShare
 from dpfast.releases.key_share import RuleName
 from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.splitting import Splitting
@@ -73,6 +74,7 @@ class Request:
     workload: OwnQueries
     strategy: AskedStrategy
     where: OwnFilter
+    report_cut: AskedShare = None
     queries: Mapping[str, Query]
 
     def __post_init__(self) -> None:

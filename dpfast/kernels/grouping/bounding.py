@@ -84,6 +84,8 @@ def bound_units(
     row_table,
     row_groups,
     held,
+    kept_rows,
+    all_groups,
 ):
     """Choose what each unit keeps, from ``unit`` on, until the units or the words are used up.
 
@@ -121,6 +123,8 @@ def bound_units(
     held : int64, one per unit, or empty
         If given: where the groups that the unit keeps end in ``sorted_groups``, which they overwrite from its start
         on, unit by unit.
+    kept_rows, all_groups : int64, one per unit, or empty
+        If given: how many rows the unit keeps, and how many groups it has before any is left out.
 
     Returns
     -------
@@ -129,6 +133,7 @@ def bound_units(
     units = len(starts) - 1
     choosing_rows = len(sorted_rows) > 0
     listing = len(held) > 0
+    telling = len(kept_rows) > 0
     listed = held[unit - 1] if listing and unit > 0 else 0
     used = 0
     while unit < units:
@@ -165,6 +170,10 @@ def bound_units(
             wanted[k] = min(counts[k], max_rows)
             unit_table[distinct[k]] += 1
             row_table[distinct[k]] += wanted[k]
+        if telling:
+            all_groups[unit] = groups
+            for k in range(kept):
+                kept_rows[unit] += wanted[k]
 
         if choosing_rows:
             for k in range(kept):
