@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5

@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5

@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5

@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5

@@ -229,4 +229,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a27d66f5fe710766
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
