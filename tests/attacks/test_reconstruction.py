@@ -99,7 +99,7 @@ def test_a_tenth_of_the_square_root_is_no_protection(seed):
 def test_linear_programmes_stand_a_fifth_of_lies(seed):
     """Row 8-4: below a share of 0.239 of arbitrary answers the least absolute error is right, least squares is not.
 
-    A fifth is far from where it fails: with a quarter and with a third of such lies it was right in 16 and 21 of as many
+    A fifth is far from where it fails: with a quarter and with a third of such lies it was right in all 16 and 21
     runs. Of least squares, whose estimates have a deviation of 9, half are right: 59 of 60 with a probability of 5e-17.
     """
     pytest.importorskip("scipy")
