@@ -31,7 +31,7 @@ from dpfast.queries import (
     RankedQuery,
     Winners,
 )
-from dpfast.rows.filters import OptionalValues
+from dpfast.rows.filters import OptionalValues, OwnFilter
 from dpfast.rows.values import OptionalCompared
 
 __all__ = ["Expressions"]
@@ -71,7 +71,7 @@ class Expressions:
     def __init__(self, expr: Annotated[pl.Expr, EXPRESSION]) -> None:
         self._expr = EXPRESSION.read("expr", expr)
 
-    def count(self) -> Query:
+    def count(self, *, where: OwnFilter = None) -> Query:
         """Return `dpfast.count` of the column: how many values it has in every group.
 
         Nulls are not counted, as Polars does, and NaN neither. `dpfast.count` without a column counts rows.
@@ -82,7 +82,7 @@ class Expressions:
         Query(kind='count', column='x', bounds=None)
 
         """
-        return queries.count(self._column())
+        return queries.count(self._column(), where=where)
 
     def sum(self, *, bounds: AddedBounds) -> Query:
         """Return `dpfast.sum` of the column, which has the parameter's documentation.

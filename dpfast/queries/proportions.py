@@ -10,7 +10,7 @@ from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.queries.basic import Query
 from dpfast.rows.filters import Column, Every, Filter, OptionalValues, read_filter
-from dpfast.rows.values import OptionalCompared
+from dpfast.rows.values import NAME, OptionalCompared
 
 __all__ = ["Condition", "ProportionQuery", "proportion"]
 
@@ -74,21 +74,24 @@ def proportion(
     True
 
     """
-    column = Column(of) if isinstance(of, str) else of
-    given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal, "among": among}
-    found = [_tested(of, name, value) for name, value in given.items() if value is not None]
-    condition = read_filter(column, "of") if not found else found[0] if len(found) == 1 else Every(tuple(found))
+    short = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal, "among": among}
+    given = {name: value for name, value in short.items() if value is not None}
+    if isinstance(of, str):
+        column = Column(NAME.read("of", of))
+        tests = tuple(_compared(column, name, value) for name, value in given.items())
+        condition = Every(tests) if len(tests) > 1 else tests[0] if tests else read_filter(column)
+    else:
+        condition = read_filter(of, "of")
     if not condition.compared:
         mend = 'for the part of missing values ask count() and count("a")'
         raise ParameterError("of", Words("a condition that compares no value"), "one that does", mend)
+    for name, value in given.items() if not isinstance(of, str) else ():
+        raise ParameterError(name, value, "left out where a condition is given", "join conditions by &")
     return ProportionQuery("proportion", condition.compared[0], (0.0, 1.0), condition=condition)
 
 
-def _tested(of: object, name: str, value: object) -> Filter:
+def _compared(column: Column, name: str, value: object) -> Filter:
     """Return a comparison that is given in short."""
-    if not isinstance(of, str):
-        raise ParameterError(name, value, "left out where a condition is given", "join conditions by &")
-    column = Column(of)
     tests: dict[str, Callable[[Any], Filter]] = {
         "above": column.__gt__,
         "at_least": column.__ge__,
@@ -97,4 +100,13 @@ def _tested(of: object, name: str, value: object) -> Filter:
         "equal": column.__eq__,
         "among": column.is_in,
     }
-    return tests[name](value)
+    try:
+        return tests[name](value)
+    except ParameterError:
+        several = (
+            "a list of 1 to 65,536 of these: numbers, text, Booleans, bytes, dates, datetimes, times or timedeltas"
+        )
+        allowed = (
+            several if name == "among" else "a number, text, a Boolean, bytes, a date, datetime, time or timedelta"
+        )
+    raise ParameterError(name, value, allowed)

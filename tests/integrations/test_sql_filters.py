@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
 
 import polars as pl
@@ -56,6 +57,25 @@ def test_the_same_rows_pass(databases, name, monkeypatch):
         grouping = Grouping(("row",), where=where)
         ours, theirs = (aggregate(data, grouping, [Measure("rows")], no_words) for data in (frame, database))
         assert sorted(ours.keys["row"]) == sorted(theirs.keys["row"]), where
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_comparison_with_infinities_and_with_a_nul(databases, name):
+    """Each of them by itself: of random filters, few have one."""
+    texts = ["", "a", "a\x01", "ab", None]
+    frame = pl.DataFrame({"row": range(6), "x": [math.inf, -math.inf, 1.0, -1.0, None, 0.0]})
+    frame = frame.with_columns(s=pl.Series([texts[i % 5] for i in range(6)]))
+    database = open_data(databases.of(name, frame), engine="sql")
+    x, s = dpf.column("x"), dpf.column("s")
+    for column, value in [
+        *((x, value) for value in (math.inf, -math.inf, 1e308)),
+        *((s, f"a{z}") for z in ("\0", "\0b")),
+    ]:
+        tests = [column == value, column != value, column < value, column <= value, column > value, column >= value]
+        for where in [*tests, *(~test for test in tests), column.is_in([value]), column.is_in([value, value])]:
+            grouping = Grouping(("row",), where=where)
+            ours, theirs = (aggregate(data, grouping, [Measure("rows")], no_words) for data in (frame, database))
+            assert sorted(ours.keys["row"]) == sorted(theirs.keys["row"]), where
 
 
 @pytest.mark.parametrize("name", NAMES)

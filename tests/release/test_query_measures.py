@@ -254,9 +254,9 @@ X, Y = dpf.column("x"), dpf.column("y")
         (X.is_null(), {}, "of"),
         (X.is_null() | ~Y.is_nan(), {}, "of"),
         (pl.col("x") > 1, {}, "of"),
-        ("x", {"among": ["a", None]}, "the value for 'x'"),
-        ("x", {"equal": NAN}, "the value for 'x'"),
-        ("x", {"among": []}, "values"),
+        ("x", {"among": ["a", None]}, "among"),
+        ("x", {"equal": NAN}, "equal"),
+        ("x", {"among": []}, "among"),
     ],
 )
 def test_what_is_no_condition_is_refused(of, given, argument):

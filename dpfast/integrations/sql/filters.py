@@ -122,15 +122,13 @@ class _Comparing:
     def _beside_infinity(self, asks: str, is_positive: bool) -> str:
         """Return a comparison with an infinity by the largest finite number, which every engine can be given."""
         beyond, within = (">", "<=") if is_positive else ("<", ">=")
-        most = self._constant(_LARGEST if is_positive else -_LARGEST)
         if asks == beyond:
             return _NEVER
-        if asks in ("==", beyond + "="):
-            condition = f"{self._value} {beyond} {most}"
-        elif asks == within:
-            condition = f"{self._value} IS NOT NULL"
-        else:
-            condition = f"{self._value} {within} {most}"
+        if asks == within:
+            return self._but_nan(f"{self._value} IS NOT NULL")
+        # A value that was bound and not used would be one too many.
+        most = self._constant(_LARGEST if is_positive else -_LARGEST)
+        condition = f"{self._value} {beyond if asks in ('==', beyond + '=') else within} {most}"
         # Where NaN is the largest number it would be beyond, or lie within nothing.
         return self._but_nan(condition)
 

@@ -174,7 +174,8 @@ def test_with_a_unit_they_are_those_of_the_template_in_duckdb(rows, bounds, publ
     query = GroupQuery(("word",), tuple(MEASURES), "who", *bounds, public, bytes(range(32)))
     # DuckDB takes names for equal that differ in case.
     frame = FRAME.rename({"N": "other"})
-    measures = tuple(replace(each, column="other") if each.column == "N" else each for each in MEASURES)
+    names = {name: name for name in FRAME.columns} | {"N": "other"}
+    measures = tuple(each.renamed(names) for each in MEASURES)
     with duckdb.connect() as connection:
         connection.register("frame", frame.to_arrow())
         statement = write(DUCKDB, "frame", frame.schema, replace(query, measures=measures))
