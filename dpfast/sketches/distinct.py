@@ -104,10 +104,11 @@ class DistinctSketch:
     Examples
     --------
     >>> import dpfast as dpf
-    >>> frame = pl.DataFrame({"visitor": range(50_000)})
-    >>> asked = {"epsilon": 2.0, "privacy_unit": "row"}
-    >>> here = dpf.distinct_sketch(frame[:30_000], "visitor", ledger=dpf.Ledger(epsilon=2.0), **asked)
-    >>> there = dpf.distinct_sketch(frame[20_000:], "visitor", ledger=dpf.Ledger(epsilon=2.0), **asked)
+    >>> frame, ledger = pl.DataFrame({"visitor": range(50_000)}), dpf.Ledger(epsilon=4.0)
+    >>> here, there = (
+    ...     dpf.distinct_sketch(part, "visitor", epsilon=2.0, privacy_unit="row", ledger=ledger)
+    ...     for part in (frame[:30_000], frame[20_000:])
+    ... )
     >>> low, high = here.merge(there).interval(miss=1e-9)
     >>> low < 50_000 < high
     True
@@ -216,8 +217,10 @@ def merge_sketches(frame: Annotated[pl.DataFrame, FRAME]) -> DistinctSketch:
     --------
     >>> import dpfast as dpf
     >>> shops = [pl.DataFrame({"visitor": range(first, first + 30_000)}) for first in (0, 20_000)]
-    >>> asked = {"epsilon": 2.0, "privacy_unit": "row"}
-    >>> made = [dpf.distinct_sketch(shop, "visitor", ledger=dpf.Ledger(epsilon=2.0), **asked) for shop in shops]
+    >>> made = [
+    ...     dpf.distinct_sketch(shop, "visitor", epsilon=2.0, privacy_unit="row", ledger=dpf.Ledger(epsilon=2.0))
+    ...     for shop in shops
+    ... ]
     >>> low, high = merge_sketches(pl.concat([sketch.to_frame() for sketch in made])).interval(miss=1e-9)
     >>> low < 50_000 < high
     True
