@@ -29,7 +29,6 @@ WAYS: dict[str, dict[str, Any]] = {
     },
     "30 groups of 20 rows": {"max_groups": 30, "max_rows_per_group": 20},
     "10 groups of 20 rows, report_cut 0.05": {"max_groups": 10, "max_rows_per_group": 20, "report_cut": 0.05},
-    "30 groups of 20 rows, report_cut 0.05": {"max_groups": 30, "max_rows_per_group": 20, "report_cut": 0.05},
     '"auto" for both': {"max_groups": "auto", "max_rows_per_group": "auto"},
 }  # fmt: skip
 

@@ -93,7 +93,7 @@ class Cut:
         if self.many:
             said.append(
                 "  warning       more than a tenth was cut: counts and sums are too low on average, and intervals are "
-                "of the noise alone; columns ending in _corrected are scaled up by the same factor in all groups"
+                "of the noise alone; columns ending in _corrected add the same part of the figures in all groups"
             )
         return said
 
@@ -183,13 +183,30 @@ class CutReport:
         noisy: np.ndarray = np.clip(draw(borrow(counts), self.noise.scale, SystemRandom()), -(2**50), 2**50)
         return noisy
 
-    def correct(self, frame: pl.DataFrame, cut: Cut) -> pl.DataFrame:
-        """Return figures with estimates of what they would be without bounding beside them."""
+    def correct(self, frame: pl.DataFrame, cut: Cut, deviations: Mapping[str, float]) -> pl.DataFrame:
+        """Return figures with estimates of what they would be without bounding beside them: post-processing.
+
+        All groups together lack ``1 / part - 1`` times what was kept, and so does each group, as far as is known. What
+        was kept of a group is its figure, drawn towards the mean of all groups by the part of their variance that is
+        noise (James, Stein 1961): else the factor would multiply the noise. The estimates of all groups add up to their
+        figures divided by the part.
+
+        Parameters
+        ----------
+        frame, cut
+            The figures, and what is told.
+        deviations
+            The standard deviation of the noise on the figures of every query.
+
+        """
         parts = {"rows": cut.rows_kept or 1.0, "groups": cut.groups_kept or 1.0}
-        return frame.with_columns(
-            (pl.col(name).cast(pl.Float64) / parts[kind]).alias(f"{name}_corrected")
-            for name, kind in self.corrected.items()
-        )
+        columns = []
+        for name, kind in self.corrected.items():
+            figures = frame[name].cast(pl.Float64).to_numpy()
+            mean, variance = (figures.mean(), figures.var()) if figures.size else (0.0, 0.0)
+            kept = mean + (figures - mean) * (max(1 - deviations[name] ** 2 / variance, 0.0) if variance else 1.0)
+            columns.append(pl.Series(f"{name}_corrected", figures + kept * (1 / parts[kind] - 1)))
+        return frame.with_columns(columns)
 
     def add_columns(self, schema: pl.Schema) -> pl.Schema:
         """Return the columns of corrected figures after those of a release."""

@@ -20,7 +20,16 @@ from dpfast.releases.cut_report import Cut, CutReport
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
 from dpfast.releases.key_share import KeyShare
-from dpfast.releases.planned_queries import COUNT, SUFFIXES, DrawnPart, PlannedQuery, charges_of, drawn_parts
+from dpfast.releases.planned_queries import (
+    COUNT,
+    SUFFIXES,
+    Combined,
+    DrawnPart,
+    NoisyMeasure,
+    PlannedQuery,
+    charges_of,
+    drawn_parts,
+)
 from dpfast.releases.release import Release
 from dpfast.threads import thread_count
 
@@ -140,7 +149,13 @@ class GroupBlueprint(Blueprint):
             return self.released(frame.clone, entry)
         assert exact.losses is not None
         cut = self.cut.draw(exact.losses)
-        return self.released(self.cut.correct(frame, cut).clone, entry, cut)
+        deviations = {
+            planned.name: part.deviation * part.step
+            for planned in self.queries
+            for part in planned.parts[:1]
+            if isinstance(part, (NoisyMeasure, Combined))
+        }
+        return self.released(self.cut.correct(frame, cut, deviations).clone, entry, cut)
 
     def released(self, make_frame: Callable[[], pl.DataFrame], entry: int, cut: Cut | None = None) -> Release:
         """Return what can be read of figures that are drawn already: ``make_frame`` gives them, without drawing."""

@@ -141,9 +141,9 @@ def plan(
     report_cut
         The share of the budget, from 1e-6 to 0.5, for telling what ``max_groups`` and ``max_rows_per_group`` cut off:
         about how many units lost rows, and about which part of all rows was kept (`Release.cut`), with a warning where
-        more than a tenth was cut. Counts, sums and numbers of units get an estimate beside them, ``n_corrected``: the
-        figure divided by the part that was kept of all groups together, without an interval. None tells nothing. For
-        rows that are read here, of named privacy units.
+        more than a tenth was cut. Counts, sums and numbers of units get an estimate beside them, ``n_corrected``: what
+        all groups together lack is added to each, in proportion to its figure as far as that is more than noise. It
+        has no interval. None tells nothing. For rows that are read here, of named privacy units.
     neighbors
         ``"add_remove"`` or ``"replace"``.
     mechanism

@@ -90,8 +90,8 @@ class Release:
         of its candidates, and ``q_rows``: with probability 0.95 it has at most so many rows fewer than the most common
         candidate.
 
-        With ``report_cut``, last of all ``q_corrected`` for counts, sums and numbers of units: the value divided by the
-        part that bounding kept of all groups together, about. It has no interval.
+        With ``report_cut``, last of all ``q_corrected`` for counts, sums and numbers of units: about what the value
+        would be without bounding, as far as that is the same part in all groups. It has no interval.
 
         Of a workload: one row per query: what it asks, ``answer``, ``scale`` (standard deviation), ``answer_lower`` and
         ``answer_upper`` (95%). Answers are sums over one histogram, so they agree with each other: the sum of two

@@ -226,16 +226,36 @@ def test_what_is_told_and_corrected(exactly, keys):
     frame = release.frame
     assert frame.columns[-4:] == ["n_corrected", "d_corrected", "v_corrected", "s_corrected"]
     for name in "nvs":
-        np.testing.assert_allclose(frame[f"{name}_corrected"] * cut.rows_kept, frame[name])
-    np.testing.assert_allclose(frame["d_corrected"], frame["d"] * 2)
+        assert frame[f"{name}_corrected"].sum() * cut.rows_kept == pytest.approx(frame[name].sum(), rel=1e-9, abs=1e-6)
+    assert frame["d_corrected"].sum() == pytest.approx(frame["d"].sum() * 2, rel=1e-9, abs=1e-6)
     assert "about 40 of 40 units lost rows" in release.explain()
     assert "more than a tenth was cut" in release.explain()
+
+
+def corrected(figures, deviation, part=0.25):
+    report = _only({"n": dpf.count()}, {})._blueprint.cut
+    frame = pl.DataFrame({"n": pl.Series(figures, dtype=pl.Int64)})
+    return report.correct(frame, cut_report.Cut(9, 9, 1, part, None), {"n": deviation})["n_corrected"].to_list()
+
+
+def test_noise_is_not_multiplied():
+    """The more of the groups' variance is noise, the more alike is what is added to them; in all it is the same."""
+    figures = [100, 300, 800]
+    assert corrected(figures, 0.0) == pytest.approx([400, 1200, 3200])
+    assert corrected(figures, 1e6) == pytest.approx([1300, 1500, 2000])
+    half = np.std(figures) / np.sqrt(2)
+    assert corrected(figures, half) == pytest.approx([850, 1350, 2600])
+    for deviation in (0.0, 10.0, 200.0, 1e6):
+        assert sum(corrected(figures, deviation)) == pytest.approx(4800)
+    assert corrected([], 5.0) == []
+    assert corrected([50], 1e6) == pytest.approx([200])
+    assert corrected([50, 50], 5.0) == pytest.approx([200, 200])
 
 
 def test_nothing_cut_is_no_warning_and_corrects_nothing(exactly):
     release = released(even_rows(rows=1), max_rows_per_group=5)
     assert release.cut == cut_report.Cut(40, 0, release.cut.units_within, 1.0, 1.0)
-    assert (release.frame["n_corrected"] == release.frame["n"]).all()
+    np.testing.assert_allclose(release.frame["n_corrected"], release.frame["n"])
     assert "warning" not in release.explain()
 
 
