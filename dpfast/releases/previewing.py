@@ -91,8 +91,8 @@ def preview(
     Raises
     ------
     ParameterError
-        The plan is of a workload or of Spark; the sample is the plan's own data, has other dtypes, or is missing where
-        keys are parts of dates; or what makes up rows is given beside a sample.
+        The plan is of a workload or of Spark; the sample is the plan's own data, or has other dtypes;
+        or what makes up rows is given beside a sample.
     ColumnError
         The sample lacks a column.
 
