@@ -168,7 +168,9 @@ class CutReport:
         for kind in self.kinds:
             less, told_less = self._total(counts.POINTS_OF_LOST, lost[kind])
             left, told = self._total(counts.points_of_kept[kind], kept[kind])
-            unknown = not told or (not told_less and units - lost[kind][0] > within)
+            # That nothing is lost can be said only where it would show that some units lose something.
+            unclear = units - lost[kind][0] > within or within > _MANY * units
+            unknown = not told or (not told_less and unclear)
             parts[kind] = None if unknown else left / (left + less)
         return Cut(units, cut, within, parts["rows"], parts.get("groups"))
 

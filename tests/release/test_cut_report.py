@@ -253,10 +253,10 @@ def test_noise_is_not_multiplied():
 
 
 def test_nothing_cut_is_no_warning_and_corrects_nothing(exactly):
-    release = released(even_rows(rows=1), max_rows_per_group=5)
+    release = released(even_rows(rows=1), max_rows_per_group=5, epsilon=2000.0)
     assert release.cut == cut_report.Cut(40, 0, release.cut.units_within, 1.0, 1.0)
     np.testing.assert_allclose(release.frame["n_corrected"], release.frame["n"])
-    assert "warning" not in release.explain()
+    assert "more than a tenth" not in release.explain()
 
 
 def test_units_are_told_where_their_rows_are_not(monkeypatch):
@@ -391,7 +391,8 @@ def test_huge_limits(exactly):
     asked = {"by": "k", "privacy_unit": "u", "epsilon": 1.0, "report_cut": 0.1, "n": dpf.count()}
     plan = dpf.plan(even_rows(), keys=KEYS, max_groups=2**40, max_rows_per_group=2**40, **asked)
     cut = plan.run(dpf.Ledger(epsilon=1.0)).cut
-    assert (cut.units, cut.units_cut, cut.rows_kept) == (40, 0, 1.0)
+    # With 40 units, and noise of scale 20, nobody can say that none of them is cut.
+    assert (cut.units, cut.units_cut, cut.rows_kept) == (40, 0, None)
 
 
 def test_the_command_line_tells_it(tmp_path, monkeypatch):
