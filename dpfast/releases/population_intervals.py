@@ -50,7 +50,7 @@ __all__ = [
 POPULATION = ("_population_lower", "_population_upper")
 #: An interval misses with this probability, of which noise and sample have equal parts.
 _MISS = 0.05
-_COUNTS, _MEANS = ("count", "units"), ("mean", "proportion")
+_COUNTS, _MEANS = ("count", "filtered_count", "units"), ("mean", "proportion")
 _STEPS = 60
 #: More than what rounding moves a root by.
 _WIDER = 1e-9

@@ -36,7 +36,18 @@ MISS = 0.05
 #: How far an answer may be off.
 ERROR = Number(0, above=True)
 _ROWS = Whole(1, 2**38)
-_PLAIN = ("count", "filtered_count", "units", "sum", "count_distinct", "histogram", "quantile", "minimum", "maximum", "mode")
+_PLAIN = (
+    "count",
+    "filtered_count",
+    "units",
+    "sum",
+    "count_distinct",
+    "histogram",
+    "quantile",
+    "minimum",
+    "maximum",
+    "mode",
+)
 _DIVIDED = ("mean", "proportion")
 _WRITTEN = "write for example error={'n': 50, 'late': ('mean', 2.0, 200)}"
 
