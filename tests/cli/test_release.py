@@ -276,7 +276,7 @@ main()
             "Aggregation.run",
             "interrupt",
             130,
-            "dpfast: interrupted after the charge: epsilon 1 and delta 1e-06 stay spent in ledger.db, and nothing was "
+            "dpfast: interrupted after the charge: epsilon 1 and delta 1e-09 stay spent in ledger.db, and nothing was "
             "released; another run is charged anew",
             1,
         ),

@@ -132,7 +132,7 @@ def test_every_query_of_every_type(times, run):
             "late=t:2024-01-01T00:00:2025-01-01T00:00:0.9",
         ),
         *("--mode", "hour:06:00,09:30", "--mode", "code:61,ff", "--top-k", "price:2:0.1,2.5"),
-        *("--proportion", "cheap=price:at_most:0.1", "--proportion", "early=t:equal:2024-01-01T06:00"),
+        *("--proportion", "cheap=price <= 0.1", "--proportion", 'early=t == "2024-01-01T06:00"'),
     ]
     result = run("release", "data.parquet", *asked, *UNIT, *BUDGET, "--epsilon", "2e5", "--out", "out.parquet")
     assert result.exit_code == 0, result.output
