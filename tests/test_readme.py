@@ -80,7 +80,7 @@ def test_the_first_releases_are_worth_showing(outputs):
 
 def test_every_block_shows_its_result(outputs):
     shown, names, folder = outputs
-    assert len(shown) == 12
+    assert len(shown) == 13
     assert all(text.strip() for text in shown)
     text = "\n".join(shown)
     for part in (

@@ -21,8 +21,8 @@ class Charged:
 
     @property
     def step(self) -> float:
-        """What one step, or the distance between two points, is worth in the column's unit."""
-        return 2.0**self.measure.step_exponent
+        """What one step, or the distance between two points, is worth in the column's unit, or in seconds."""
+        return float(self.measure.step)
 
     @property
     def epsilon_units(self) -> int:

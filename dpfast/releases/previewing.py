@@ -101,8 +101,10 @@ def preview(
     >>> import dpfast as dpf
     >>> import polars as pl
     >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 500, "rider": range(1000)})
-    >>> unit = {"privacy_unit": "rider", "max_groups": 1, "max_rows_per_group": 2}
-    >>> plan = dpf.plan(trips, by="city", rides=dpf.count(), epsilon=1.0, delta=1e-6, **unit)
+    >>> plan = dpf.plan(
+    ...     trips, by="city", rides=dpf.count(), epsilon=1.0, delta=1e-6,
+    ...     privacy_unit="rider", max_groups=1, max_rows_per_group=2,
+    ... )
     >>> shown = dpf.preview(plan, sizes=[500, 50, 5], units=300)
     >>> print(shown.explain().splitlines()[0])
     PREVIEW on public or made-up rows: no release, nothing was charged

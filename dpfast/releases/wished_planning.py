@@ -338,7 +338,7 @@ class _Problem:
             terms: dict[Measure, float] = {}
             for place, figure in enumerate(self.layout.figures[name]):
                 miss = MISS if wish.rows is None else MISS / 2
-                worth = 2.0**figure.asked.step_exponent
+                worth = float(figure.asked.step)
                 if wish.rows is not None and place == 1:
                     worth *= half_range(wish.query) + wish.error
                 for measure in figure.measures:

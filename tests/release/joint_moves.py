@@ -22,7 +22,7 @@ def added(measure, row):
         return int((value is None) == (measure.kind == "missing"))
     if measure.kind == "matches":
         # Half more, or half less, for what is above the limit or not; in halves.
-        return 0 if value is None else 1 if value > measure.condition.above else -1
+        return 0 if value is None else 1 if value > measure.condition.value else -1
     if measure.kind == "product":
         one, other = (added(factor, row) for factor in measure.factors)
         missing = any(row[factor.column] is None for factor in measure.factors)

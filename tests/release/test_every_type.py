@@ -118,7 +118,7 @@ REFUSED: dict[str, dict[str, str | None]] = {
                 *(f"Duration in {unit}" for unit in ("ms", "us", "ns")),
                 *("Datetime in ms", "Datetime in ns", "Time", "Binary", "decimals of 38 digits", "List", "Struct"),
             ],
-            "cast|holds no times|cannot (be compared|bin|compare|compute|multiply|sum)",
+            "cast|holds no times|compare it with|cannot (be compared|bin|compare|compute|multiply|sum)",
         ),
     },
 }
@@ -266,7 +266,9 @@ def expected_of_more(kind, what):
         return "cannot be compared|cannot compare" if kind in NESTED else (pl.Float64(), [times[1] / sum(times)])
     number = kind not in TEXTS | NESTED and not dtype.is_temporal()
     if what == "limits":
-        return (pl.Float64(), [1 - times[0] / sum(times)]) if number else "cannot compare the column 'x'"
+        if number and kind != "Boolean":
+            return pl.Float64(), [1 - times[0] / sum(times)]
+        return "cannot compare the column 'x'|a proportion compares the column 'x' of dtype .* with a number"
     if what in ("histogram", "cdf"):
         if kind in TEXTS | NESTED:
             return "cannot bin the column 'x'"

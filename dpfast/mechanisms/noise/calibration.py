@@ -136,7 +136,9 @@ def analytic_gaussian_epsilon(ratio: Fraction, delta: Fraction) -> int | None:
 
     Examples
     --------
-    >>> round(analytic_gaussian_epsilon(Fraction("3.7306316"), Fraction("1e-5")) / 10**18, 6)
+    >>> units = analytic_gaussian_epsilon(Fraction("3.7306316"), Fraction("1e-5"))
+    >>> assert units is not None
+    >>> round(units / 10**18, 6)
     1.0
 
     """
