@@ -310,7 +310,8 @@ class Moments(ValueKind):
     def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> Shown:
         """Return durations."""
         # The largest float below 2**63.
-        whole = np.minimum(toward(told * float(self._parts / self.tick)), float(2**63 - 2**10))
+        with np.errstate(over="ignore"):
+            whole = np.minimum(toward(told * float(self._parts / self.tick)), float(2**63 - 2**10))
         return self._cast(whole.astype(np.int64), pl.Duration(self._unit))  # type: ignore[arg-type]
 
     @staticmethod
