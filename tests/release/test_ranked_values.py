@@ -8,14 +8,13 @@ import math
 import pickle
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations_with_replacement, product
+from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import memory, scatter
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.errors import ColumnError, ParameterError
@@ -23,10 +22,10 @@ from dpfast.queries import Measure, ranked_measure
 from dpfast.releases.ranked_values import lonely_pairs
 
 from . import key_laws
-from .oracles import exported_bytes, largest_moves
+from .oracles import exported_bytes
 from .test_key_rules_privacy import profile
 from .test_query_measures import frame_of, is_missing, routes
-from .test_sensitivity import seeded_words
+from .test_sensitivity import check_small_units, seeded_words
 
 LONG = "a value that is rejected, SECRET-0123456789"
 EPSILONS = (0.0, 0.2, 0.5, 1.0, 2.0)
@@ -86,28 +85,12 @@ def test_values_of_rows_on_the_disk(monkeypatch, lazy, given):
 @pytest.mark.parametrize(("max_groups", "max_rows"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_neighbours_stay_within_the_sensitivity_and_reach_it(max_groups, max_rows):
     """Soundness rules 14 and 15: units of up to four rows beside others, added and replaced, by brute force."""
-    grouping = Grouping(("k",), pl.DataFrame({"k": ["a", "b", "c", "d"]}), "who", max_groups, max_rows)
-    others = [(1, "a", 0), (1, "b", 1), (2, "a", 0), (2, "c", None)]
-    schema = {"who": pl.Int64, "k": pl.String, "x": pl.Int64}
+
+    def numbers_of(measured):
+        return np.array([counts[value] for counts in pairs_of(measured) for value in range(4)])
+
     measure = Measure("found", "x", dtype=pl.Int64())
-
-    def figures(rows):
-        frame = pl.DataFrame([*others, *((9, *row) for row in rows)], schema=schema, orient="row")
-        counted = pairs_of(aggregate(frame, grouping, [measure], seeded_words(0)).measures[0])
-        return np.array([counts[value] for counts in counted for value in range(4)])
-
-    possible = list(product("abcd", [0, 1, 3, None]))
-    chosen = [rows for length in (1, 2) for rows in combinations_with_replacement(possible, length)]
-    chosen += list(combinations_with_replacement(possible, 4))[::37]
-    base = figures([])
-    moved = np.array([figures(rows) - base for rows in chosen])
-    for neighbors in ("add_remove", "replace"):
-        stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
-        l1, l2_squared = largest_moves(moved, neighbors)
-        assert l1 <= stated.l1
-        assert l2_squared <= stated.l2_squared
-        if max_groups * max_rows <= 2:
-            assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
+    check_small_units(measure, [0, 1, 3, None], numbers_of, max_groups, max_rows)
 
 
 def partitions(rows, largest=None):

@@ -25,6 +25,30 @@ from .oracles import largest_moves, touched_vectors
 BOUNDS = [(5, 10), (-10, -5), (-3, 5), (-5, 3), (-4, 4), (0, 7), (-7, 0), (2, 3), (0, 1)]
 
 
+def check_small_units(measure, values, numbers_of, max_groups, max_rows):
+    """Hold the sensitivity of a measure of x against all units of up to two rows, and some of four, beside others."""
+    grouping = Grouping(("k",), pl.DataFrame({"k": ["a", "b", "c", "d"]}), "who", max_groups, max_rows)
+    others = [(1, "a", 0), (1, "b", 1), (2, "a", 0), (2, "c", None)]
+    schema = {"who": pl.Int64, "k": pl.String, "x": pl.Int64}
+
+    def figures(rows):
+        frame = pl.DataFrame([*others, *((9, *row) for row in rows)], schema=schema, orient="row")
+        return numbers_of(aggregate(frame, grouping, [measure], seeded_words(0)).measures[0])
+
+    possible = list(product("abcd", values))
+    chosen = [rows for length in (1, 2) for rows in combinations_with_replacement(possible, length)]
+    chosen += list(combinations_with_replacement(possible, 4))[::37]
+    base = figures([])
+    moved = np.array([figures(rows) - base for rows in chosen])
+    for neighbors in ("add_remove", "replace"):
+        stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
+        l1, l2_squared = largest_moves(moved, neighbors)
+        assert l1 <= stated.l1
+        assert l2_squared <= stated.l2_squared
+        if max_groups * max_rows <= 2:
+            assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
+
+
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize(("max_groups", "max_rows"), [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)])
 def test_the_formula_is_the_largest_move_there_is(neighbors, max_groups, max_rows):

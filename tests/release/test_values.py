@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.exact import Grouping, aggregate
 from dpfast.aggregation.grouped_points import GroupedPoints, count_different
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Measure
 from dpfast.releases import ranked_values
 
-from .oracles import largest_moves
 from .test_query_measures import frame_of, is_missing, routes
-from .test_sensitivity import seeded_words
+from .test_sensitivity import check_small_units, seeded_words
 
 
 def test_different_values_are_counted_on_every_route(seed):
@@ -50,27 +47,7 @@ def test_many_groups_are_counted_like_few():
 @pytest.mark.parametrize(("max_groups", "max_rows"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_neighbours_stay_within_the_sensitivity_and_reach_it(max_groups, max_rows):
     """Soundness rules 14 and 15: units of up to four rows beside others, added and replaced, by brute force."""
-    grouping = Grouping(("k",), pl.DataFrame({"k": ["a", "b", "c", "d"]}), "who", max_groups, max_rows)
-    others = [(1, "a", 0), (1, "b", 1), (2, "a", 0), (2, "c", None)]
-    schema = {"who": pl.Int64, "k": pl.String, "x": pl.Int64}
-    measure = Measure("distinct", "x")
-
-    def figures(rows):
-        frame = pl.DataFrame([*others, *((9, *row) for row in rows)], schema=schema, orient="row")
-        return np.array(aggregate(frame, grouping, [measure], seeded_words(0)).measures[0])
-
-    possible = list(itertools.product("abcd", [0, 1, 2, None]))
-    chosen = [rows for length in (1, 2) for rows in itertools.combinations_with_replacement(possible, length)]
-    chosen += list(itertools.combinations_with_replacement(possible, 4))[::37]
-    base = figures([])
-    moved = np.array([figures(rows) - base for rows in chosen])
-    for neighbors in ("add_remove", "replace"):
-        stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
-        l1, l2_squared = largest_moves(moved, neighbors)
-        assert l1 <= stated.l1
-        assert l2_squared <= stated.l2_squared
-        if max_groups * max_rows <= 2:
-            assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
+    check_small_units(Measure("distinct", "x"), [0, 1, 2, None], np.array, max_groups, max_rows)
 
 
 def test_times_and_durations_have_values_and_lists_have_none():
