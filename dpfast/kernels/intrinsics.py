@@ -25,8 +25,10 @@ __all__ = [
     "choose",
     "f32_from_bits",
     "f32_from_i32",
+    "f64_above_2_52",
     "f64_from_bits",
     "f64_from_i32",
+    "f64_from_i52",
     "f64_from_i64",
     "fused_multiply_add",
     "high_product",
@@ -103,6 +105,29 @@ _F32, _F64, _I32, _I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.Int
 _I128 = ir.IntType(128)
 
 
+# The bits of 2**52 and of 1.5 * 2**52, whose low bits count ones. Only AVX-512 converts 64-bit integers; elsewhere LLVM
+# takes them one by one, where putting a word into these bits is one operation on vectors.
+_BITS_OF_2_52, _BITS_OF_MIDDLE = ir.Constant(_I64, 0x4330000000000000), ir.Constant(_I64, 0x4338000000000000)
+
+
+def _above_2_52(builder: Any, arguments: tuple[Any, ...]) -> Any:
+    return builder.bitcast(builder.or_(arguments[0], _BITS_OF_2_52), _F64)
+
+
+def _f64_from_i52(builder: Any, arguments: tuple[Any, ...]) -> Any:
+    return builder.fsub(
+        builder.bitcast(builder.add(arguments[0], _BITS_OF_MIDDLE), _F64), ir.Constant(_F64, 1.5 * 2**52)
+    )
+
+
+def _f64_from_halves(builder: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return the float64 of a signed word: both halves are exact, and only their fused sum rounds."""
+    half, mask = ir.Constant(_I64, 32), ir.Constant(_I64, 2**32 - 1)
+    high = _f64_from_i52(builder, (builder.ashr(arguments[0], half),))
+    low = builder.fsub(_above_2_52(builder, (builder.and_(arguments[0], mask),)), ir.Constant(_F64, 2.0**52))
+    return builder.fma(high, ir.Constant(_F64, 2.0**32), low)
+
+
 def _high_half(builder: Any, arguments: tuple[Any, ...]) -> Any:
     """Return the upper half of the product of two words of 64 bits."""
     wide = [builder.zext(argument, _I128) for argument in arguments]
@@ -139,8 +164,12 @@ f64_from_bits = _convert(types.uint64, types.float64, lambda b, a: b.bitcast(a[0
 f32_from_i32 = _convert(types.uint32, types.float32, lambda b, a: b.sitofp(a[0], _F32))
 """The value of a word below 2**31 as a float32, rounded to nearest."""
 f64_from_i32 = _convert(types.int32, types.float64, lambda b, a: b.sitofp(a[0], _F64))
-f64_from_i64 = _convert(types.uint64, types.float64, lambda b, a: b.sitofp(a[0], _F64))
-"""The value of a word below 2**63 as a float64, rounded to nearest."""
+f64_above_2_52 = _convert(types.uint64, types.float64, _above_2_52)
+"""2**52 and a word below 2**52, exactly: what is subtracted from it makes a number of the word in one operation."""
+f64_from_i52 = _convert(types.uint64, types.float64, _f64_from_i52)
+"""The value of a word that stands for an integer in [-2**51, 2**51), as a float64, exactly."""
+f64_from_i64 = _convert(types.uint64, types.float64, _f64_from_halves)
+"""The value of a word that stands for an integer in [-2**63, 2**63), as a float64, rounded to nearest."""
 i32_from_u32 = _convert(types.uint32, types.int32, lambda b, a: a[0])
 u32_from_i32 = _convert(types.int32, types.uint32, lambda b, a: a[0])
 i32_from_u64 = _convert(types.uint64, types.int32, lambda b, a: b.trunc(a[0], _I32))
@@ -177,4 +206,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed

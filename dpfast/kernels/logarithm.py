@@ -38,8 +38,8 @@ from dpfast.kernels.intrinsics import (
     bits_of_f64,
     f32_from_bits,
     f32_from_i32,
+    f64_above_2_52,
     f64_from_bits,
-    f64_from_i64,
     fused_multiply_add,
     polynomial,
     shift_left,
@@ -47,7 +47,7 @@ from dpfast.kernels.intrinsics import (
     subtract,
 )
 
-__all__ = ["POLYNOMIAL_F32", "POLYNOMIAL_F64", "exponential_f32", "exponential_f64", "minus_log_f64"]
+__all__ = ["POLYNOMIAL_F32", "POLYNOMIAL_F64", "exponential_f32", "exponential_f64", "half_above", "minus_log_f64"]
 
 # Minimax in z on [0, (3 - 2 sqrt 2)**2] for (2 artanh(sqrt z) - 2 sqrt z) / z**1.5.
 POLYNOMIAL_F64 = (
@@ -63,6 +63,7 @@ POLYNOMIAL_F32 = (0.6666668503957586, 0.3998878056602198, 0.2957994939197279)
 
 _ROUNDED_F32 = tuple(np.float32(coefficient) for coefficient in POLYNOMIAL_F32)
 
+_2_52 = 2.0**52
 _LN2 = 0.6931471805599453
 _ONE_64, _EXPONENT_64, _BIAS_64 = np.uint64(1), np.uint64(52), np.uint64(1024)
 # The bits of sqrt(1/2) less one exponent: subtracting them leaves k + 1 above the mantissa, even for r = 0.
@@ -75,6 +76,12 @@ _ROOT_HALF_32 = np.uint32(0x3F3504F3 - (1 << 23))
 
 
 @inlined
+def half_above(r):
+    """Return r + 1/2 for r < 2**52 (uint64), exactly."""
+    return f64_above_2_52(r) - (_2_52 - 0.5)
+
+
+@inlined
 def minus_log_f64(bits, exponents):
     """Return ((exponents - 1) ln 2 - ln x, k + 1) for the bits of x = M * 2**k, x >= 1/2 (uint64)."""
     k = shift_right(subtract(bits, _ROOT_HALF_64), _EXPONENT_64)  # one more than the docstring's k
@@ -82,13 +89,13 @@ def minus_log_f64(bits, exponents):
     s = (mantissa - 1.0) / (mantissa + 1.0)
     z = s * s
     log_mantissa = fused_multiply_add(s * z, polynomial(z, POLYNOMIAL_F64), s + s)
-    return fused_multiply_add(exponents - f64_from_i64(k), _LN2, -log_mantissa), k
+    return fused_multiply_add((exponents + _2_52) - f64_above_2_52(k), _LN2, -log_mantissa), k
 
 
 @inlined
 def exponential_f64(r, bits_plus_one):
     """Return (E, width) of the module's docstring for r < 2**48 (uint64), bits_plus_one = m + 1 (float64)."""
-    exponential, k = minus_log_f64(bits_of_f64(f64_from_i64(r) + 0.5), bits_plus_one)
+    exponential, k = minus_log_f64(bits_of_f64(half_above(r)), bits_plus_one)
     width = f64_from_bits(shift_left(subtract(_BIAS_64, k), _EXPONENT_64))
     return exponential, width
 
@@ -107,4 +114,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed

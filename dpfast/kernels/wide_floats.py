@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.decay import decay_f64
 from dpfast.kernels.intrinsics import bit_and, bit_or, bits_of_f64, f64_from_bits, shift_left, shift_right
 
@@ -27,7 +27,7 @@ _BIAS = 1023
 _MANTISSA_BITS, _FRACTION, _ONE = np.uint64(52), np.uint64(2**52 - 1), np.uint64(1023 << 52)
 
 
-@kernel
+@inlined
 def power_of_two(exponent):
     """Return 2.0**exponent for -1000 <= exponent <= 1000."""
     return f64_from_bits(shift_left(np.uint64(exponent + _BIAS), _MANTISSA_BITS))
@@ -81,4 +81,4 @@ def wide_decay(slope, distance):
     return m, e
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed

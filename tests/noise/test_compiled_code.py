@@ -117,6 +117,13 @@ def flagged(ir: str) -> list[str]:
     return [line for line in ir.splitlines() if FLOAT_OPERATION.search(line) and FAST_MATH.search(line.split('"')[0])]
 
 
+@pytest.mark.parametrize("name", [name for name in NOISE_KERNELS if name.startswith("noise.")])
+def test_words_become_floats_without_an_instruction_of_avx_512(name, compiled):
+    """Elsewhere LLVM takes vectors of 64-bit integers apart, a conversion each."""
+    for one in compiled[name]["compiled"]:
+        assert not re.search(r"[su]itofp <\d+ x i64>", one["ir"]), one["signature"]
+
+
 @pytest.mark.parametrize("name", NOISE_KERNELS)
 def test_no_operation_has_a_fast_math_flag(name, compiled):
     """Soundness rule 4 supposes strict arithmetic: the IR of every signature, line by line."""

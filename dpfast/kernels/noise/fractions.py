@@ -6,7 +6,8 @@ import numpy as np
 from numba import types
 
 from dpfast.kernels.compilation import by_types, inlined
-from dpfast.kernels.intrinsics import absolute, choose, round_half_even
+from dpfast.kernels.intrinsics import absolute, choose, f64_from_i64, round_half_even
+from dpfast.kernels.wide_floats import power_of_two
 
 __all__ = ["fraction_of", "nearest_multiple"]
 
@@ -46,9 +47,9 @@ def fraction_of(value, position):
     def of_integer(value, position):
         x = np.int64(value)
         rest = x - (nearest_multiple(x, position) << position)
-        return np.float64(rest) / np.float64(_ONE << position)
+        return f64_from_i64(np.uint64(rest)) * power_of_two(-position)
 
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed

@@ -37,7 +37,7 @@ from dpfast.kernels.intrinsics import (
     bits_of_f64,
     choose,
     f64_from_bits,
-    f64_from_i64,
+    f64_from_i52,
     fused_multiply_add,
     i32_from_u64,
     polynomial,
@@ -75,9 +75,9 @@ COSINE = (
     -1.1382632425521717e-11,
 )
 
-_TURN = 2 * 3.141592653589793 * 2.0**-64
+_TURN = 2 * 3.141592653589793 * 2.0**-49
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-_HALF_QUADRANT, _QUADRANT, _TO_SIGN = np.uint64(1 << 61), np.uint64(62), np.uint64(62)
+_HALF_QUADRANT, _QUADRANT, _TO_SIGN = np.uint64(1 << 46), np.uint64(47), np.uint64(62)
 _HALVING = np.uint64(0x5FE6EB50C7B537A9)
 _SHIFTER, _SHIFTER_BITS = 1.5 * 2**52, np.uint64(0x4338000000000000)
 _ROUNDING, _CONSTANT, _WIDTH = 12 * 2.0**-53, 2 * 2.0**-53, 1.65
@@ -86,32 +86,32 @@ _NONE, _SOME = np.uint32(0), np.uint32(1)
 
 @by_types(inline=True)
 def _leading_bits(high, low, i):
-    """Return (the m leading bits, m + 1, 2**-m, the same bits and half a cell left-aligned in 64)."""
+    """Return (the m leading bits, m + 1, 2**-m, the same bits and half a cell left-aligned in 49)."""
     if isinstance(low, types.NoneType):
 
         def short(high, low, i):
             r = u64_from_u32(high[i])
-            return r, 33.0, 2.0**-32, bit_or(shift_left(r, np.uint64(32)), np.uint64(1 << 31))
+            return r, 33.0, 2.0**-32, bit_or(shift_left(r, np.uint64(17)), np.uint64(1 << 16))
 
         return short
 
     def long(high, low, i):
         r = bit_or(shift_left(u64_from_u32(high[i]), np.uint64(16)), np.uint64(low[i]))
-        return r, 49.0, 2.0**-48, bit_or(shift_left(r, np.uint64(16)), np.uint64(1 << 15))
+        return r, 49.0, 2.0**-48, bit_or(shift_left(r, _ONE), _ONE)
 
     return long
 
 
 @inlined
 def _cosine_and_sine(turns):
-    """Return cos and sin of 2 pi turns / 2**64 for a uint64 whose lowest 15 bits are zero."""
+    """Return cos and sin of 2 pi turns / 2**49 for a uint64 below 2**49."""
     quadrant = shift_right(add(turns, _HALF_QUADRANT), _QUADRANT)
-    phi = f64_from_i64(subtract(turns, shift_left(quadrant, _QUADRANT))) * _TURN
+    phi = f64_from_i52(subtract(turns, shift_left(quadrant, _QUADRANT))) * _TURN
     w = phi * phi
     sine = fused_multiply_add(phi * w, polynomial(w, SINE), phi)
     cosine = fused_multiply_add(w * w, polynomial(w, COSINE), fused_multiply_add(w, -0.5, 1.0))
     odd = bit_and(quadrant, _ONE) != _ZERO
-    # The quadrants' (cos, sin): (c, s), (-s, c), (-c, -s), (s, -c).
+    # The quadrants' (cos, sin), the fifth being the first: (c, s), (-s, c), (-c, -s), (s, -c).
     negative_cosine = shift_left(bit_and(add(quadrant, _ONE), _TWO), _TO_SIGN)
     negative_sine = shift_left(bit_and(quadrant, _TWO), _TO_SIGN)
     turned_cosine = bit_xor(bits_of_f64(choose(odd, sine, cosine)), negative_cosine)
@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed

@@ -15,6 +15,7 @@ from dpfast.kernels.intrinsics import (
     subtract,
 )
 from dpfast.kernels.noise.offsets import discrete_offset, discrete_offset_from_one
+from dpfast.kernels.wide_floats import power_of_two
 
 __all__ = ["prepare_discrete", "prepare_grid", "prepare_multiples"]
 
@@ -72,8 +73,8 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         exponent = np.int64(shift_right(bits_of_f64(b), _EXPONENT)) - np.int64(1023)
         k = max(exponent - largest_exponent, np.int64(0))
         shift[i] = k
-        scales[i] = b / np.float64(np.int64(1) << k)
+        scales[i] = b * power_of_two(-k)
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed

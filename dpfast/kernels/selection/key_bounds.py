@@ -77,14 +77,13 @@ from dpfast.kernels.intrinsics import (
     f32_from_bits,
     f32_from_i32,
     f64_from_i32,
-    f64_from_i64,
     fused_multiply_add,
     i32_from_u32,
     maximum,
     subtract,
     u64_from_u32,
 )
-from dpfast.kernels.logarithm import exponential_f64, minus_log_f64
+from dpfast.kernels.logarithm import exponential_f64, half_above, minus_log_f64
 from dpfast.kernels.parameters import at
 from dpfast.kernels.selection.differences import halve_below, halve_row, ordered
 
@@ -294,7 +293,7 @@ def _gumbel(word):
     e, _ = exponential_f64(rest, _LAYOUT_31[1])
     noise, _ = minus_log_f64(bits_of_f64(e * _LAYOUT_31[3]), _LAYOUT_31[4])
     unit = _LAYOUT_31[2]
-    width = (_WIDTH_G * 0.5 * unit) / (e * ((f64_from_i64(rest) + 0.5) * unit))
+    width = (_WIDTH_G * 0.5 * unit) / (e * (half_above(rest) * unit))
     return choose(outermost, 0.0, noise), choose(outermost, _INFINITY, width)
 
 
@@ -378,4 +377,4 @@ def bound_stretch(scores, words, a, kind, layout, stretch, best, common, close, 
     return best, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed
