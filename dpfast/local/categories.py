@@ -156,7 +156,8 @@ def _as_series(values: Any) -> pl.Series:
         readable = hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
     if readable:
         try:
-            return pl.Series("values", values.reshape(-1) if isinstance(values, np.ndarray) else values)
+            series = pl.Series(values.reshape(-1) if isinstance(values, np.ndarray) else values)
+            return series.alias("values")  # whatever exports Arrow has a name of its own
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except (Exception, pl.exceptions.PanicException):

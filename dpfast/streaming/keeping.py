@@ -132,7 +132,8 @@ class StateFile(Private):
 
     def _check_own(self) -> None:
         """Refuse to go on where the name is another file's by now."""
-        assert self._descriptor is not None
+        if self._descriptor is None:
+            raise LedgerError(f"the counter in {str(self.path)!r} was closed; restore it from its file")
         own = os.fstat(self._descriptor)
         with suppress(OSError):
             named = os.stat(self.path, follow_symlinks=False)
