@@ -206,7 +206,7 @@ def _named(function: Any, distance: Any, rows: Rows, bounds: Any, grid: Any, rel
 
 def column_of(rows: Rows) -> Callable[[], Any]:
     """Return what gives a column's values one by one, once it may be looked at; refuse a frame."""
-    if hasattr(rows.data, "columns") or getattr(rows.data, "ndim", 1) != 1 or hasattr(rows.data, "schema"):
+    if hasattr(type(rows.data), "columns") or getattr(rows.data, "ndim", 1) != 1 or hasattr(rows.data, "schema"):
         raise ParameterError("data", rows.data, "a column for the mode", "select one column of the frame")
     check_labels(rows.data)
 

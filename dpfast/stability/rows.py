@@ -304,7 +304,7 @@ def _plain_arrow(dtype: Any) -> Any:
 
 
 def _of_pandas(data: Any, unit: str | None) -> Rows:
-    if not hasattr(data, "columns"):
+    if not hasattr(type(data), "columns"):
         return _probe(Rows(_without_unit(data, unit), None, _load_pandas), data.iloc[:0])
     if unit is not None:
         import polars as pl
@@ -325,7 +325,7 @@ def _load_pandas(data: Any, unit: str | None) -> Loaded:
             # Whatever the objects are: what is no plain value is no unit.
             named = pd.Series([label_of(one) for one in named], dtype=object)
         units = np.asarray(pd.factorize(named)[0], np.int64)
-    if hasattr(data, "columns"):
+    if hasattr(type(data), "columns"):
         casts = {name: _plain_pandas(dtype) for name, dtype in data.dtypes.items() if _plain_pandas(dtype) is not dtype}
         plain = data.astype(casts) if casts else data
     else:
