@@ -301,7 +301,13 @@ class ContinualCounter:
                 raise LedgerError(f"the counter is kept in {str(self._file.path)!r} already")
             # A pan-private counter keeps nothing that would tell of noise to come.
             self._secret = b"" if self.mechanism == "pan_private" else self._source.key()
-            file.create(self._facts(), self._arrays())
+            try:
+                file.create(self._facts(), self._arrays())
+            except BaseException:
+                self._secret = b""
+                if os.path.lexists(file.path):
+                    self._ended = "could not be saved, and may go on from its file instead"
+                raise
             self._file = file
 
     def close(self) -> None:
@@ -317,6 +323,14 @@ class ContinualCounter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _pay(self, charge: Callable[[], int | None], path: Path | None) -> None:
+        """Charge for it, and keep it in a new file, for which there is room: found before the charge."""
+        if path is not None:
+            StateFile(path).try_room(self._facts(), self._arrays())
+        self.entry = charge()
+        if path is not None:
+            self.save(path)
 
     @classmethod
     def _from_file(cls, file: StateFile, source: RandomSource, threads: int | None) -> ContinualCounter:
