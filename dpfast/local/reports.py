@@ -146,11 +146,12 @@ def _as_array(reports: Any) -> Any:
 
 
 def _read(series: pl.Series) -> NDArray[Any]:
-    """Return a column as an array; an empty one of no reports where NumPy has no such type."""
+    """Return a column as an array; refuse types that NumPy does not have, of 128 bits for example."""
     try:
         return series.to_numpy()
-    except Exception:  # whatever Polars raises, of 128 bits for example
-        return np.empty((1, 0), np.void)
+    except Exception:  # whatever Polars raises
+        pass
+    raise ColumnError("reports must be a column as randomize returns it; pass such a column")
 
 
 def _refuse_nulls(nulls: int) -> None:

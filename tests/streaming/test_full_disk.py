@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,13 +83,22 @@ def test_a_file_that_could_not_be_finished_is_taken_back(tmp_path, monkeypatch, 
 def test_a_counter_whose_file_cannot_be_taken_back_ends(tmp_path, monkeypatch):
     counter = dpf.continual_count(10, epsilon=1.0)
 
-    def full(file):
-        raise OSError(5, "broken")
+    sync, unlink = os.fsync, Path.unlink
+
+    def broken(file):
+        # The folder is brought to the disk when the file has its name.
+        if os.path.isdir(f"/dev/fd/{file}"):
+            raise OSError(5, "broken")
+        sync(file)
+
+    def stuck(path, **given):
+        if path.name == "kept":
+            raise OSError(5, "broken")
+        unlink(path, **given)
 
     with monkeypatch.context() as patched:
-        # The folder is brought to the disk when the file has its name.
-        patched.setattr(os, "fsync", lambda file, sync=os.fsync: full(file) if os.path.isdir(f"/dev/fd/{file}") else 0)
-        patched.setattr(type(tmp_path), "unlink", lambda path, **_: full(path) if path.name == "kept" else None)
+        patched.setattr(os, "fsync", broken)
+        patched.setattr(Path, "unlink", stuck)
         with pytest.raises(LedgerError, match="cannot be written"):
             counter.save(tmp_path / "kept")
     with pytest.raises(LedgerError, match="may go on from its file"):
