@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,20 @@ import dpfast as dpf
 from dpfast.errors import LedgerError
 
 
-@pytest.fixture
+@contextmanager
 def small_files():
-    """Let no file grow beyond 100 bytes, as on a disk that is full."""
+    """Let no file grow beyond 100 bytes, as on a disk that is full: none of the tests' own is written meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_counter_that_cannot_be_kept_is_not_paid_for(tmp_path, small_files):
+def test_a_counter_that_cannot_be_kept_is_not_paid_for(tmp_path):
     ledger = dpf.Ledger(epsilon=1.0)
-    with pytest.raises(LedgerError, match="cannot be written: File too large"):
+    with pytest.raises(LedgerError, match="cannot be written: File too large"), small_files():
         dpf.continual_count(10, epsilon=1.0, ledger=ledger, path=tmp_path / "kept")
     assert ledger.history().is_empty()
     assert os.listdir(tmp_path) == []
@@ -43,11 +46,10 @@ def test_what_is_tried_beforehand_is_not_smaller_than_what_is_kept(tmp_path, mon
     assert os.listdir(tmp_path) == ["kept"]
 
 
-def test_a_step_without_room_is_shown_to_nobody(tmp_path, request):
+def test_a_step_without_room_is_shown_to_nobody(tmp_path):
     counter = dpf.continual_count(10, epsilon=1.0, counters=100, path=tmp_path / "kept")
     before = (tmp_path / "kept").read_bytes()
-    request.getfixturevalue("small_files")
-    with pytest.raises(LedgerError, match="cannot be written"):
+    with pytest.raises(LedgerError, match="cannot be written"), small_files():
         counter.step(np.ones(100, np.int64))
     with pytest.raises(LedgerError, match="interrupted"):
         counter.step(np.ones(100, np.int64))
