@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dpfast as dpf
@@ -243,3 +244,23 @@ def test_a_counter_closed_within_a_step_stays_closed(tmp_path, monkeypatch):
         counter.step(5)
     with dpf.restore_counter(tmp_path / "kept") as again:
         assert (again.steps, again.released) == (1, figure)
+
+
+HANGS = {
+    "oracle": lambda: dpf.HadamardResponse([0, 1, 2], 1.0).randomize(np.arange(1000) % 3),
+    "blocks": lambda: dpf.subsample_and_aggregate(pl.Series(ROWS), len, workers=0, **BLOCKS),
+}
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_a_fork_without_the_threads_of_polars_is_refused_and_does_not_hang(name):
+    pl.DataFrame({"a": range(10)}).group_by("a").len()  # starts its threads
+    fork = forks_once()
+
+    def work() -> None:
+        fork()
+        HANGS[name]()
+
+    value, refused = sorted(in_both(work), key=lambda said: said != "value")
+    assert value == "value"
+    assert "forked after Polars had started its threads" in refused

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Special
 from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
@@ -94,6 +95,7 @@ def read_rows(data: object, unit: object = None) -> Rows:
     kind = type(data).__name__
     names = None if unit is None else str.__str__(unit)
     if library == "polars" and kind in ("DataFrame", "LazyFrame", "Series"):
+        refuse_lost_threads()  # before the charge: Polars would hang
         return _of_polars(data, names)
     if library == "pyarrow" and hasattr(data, "take"):
         return _of_arrow(data, names)
