@@ -27,6 +27,7 @@ FLOORS = [
     ("errors", "kernels"),
     ("arguments", "exact", "announcement", "showing"),
     ("threads", "randomness", "testing"),
+    ("turns",),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
     ("columns",),
     ("accounting", "rows"),

@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def audit(
     one, other = _read_value("--x", x), _read_value("--neighbour", neighbour)
     target = None if out is None else Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite)
     try:
-        with _working_folder_first(), Progress() as shown:
+        with _working_folder_first(), _prints_beside(), Progress() as shown:
 
             def tell(done: int, total: int) -> None:
                 shown(f"drawing outputs: {done / total:.0%}")
@@ -93,6 +93,11 @@ def audit(
         if target is not None:
             target.discard()
     return ExitCode.DONE if found.passed else ExitCode.REFUTED
+
+
+def _prints_beside() -> AbstractContextManager[object]:
+    """Have what a function prints stand beside a document, and not in it."""
+    return redirect_stdout(sys.stderr) if wants_document() else nullcontext()
 
 
 def _audited(run: Callable[[], Any]) -> Any:

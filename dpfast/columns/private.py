@@ -245,7 +245,7 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def _is_frame(given: Any) -> bool:
-    return hasattr(given, "columns")
+    return hasattr(type(given), "columns")  # of its class: the columns of a LazyFrame have to be found
 
 
 def _refuse_other_than_column(values: Any, argument: str) -> None:

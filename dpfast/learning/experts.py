@@ -21,6 +21,7 @@ from dpfast.learning.regret import private_eta
 from dpfast.ledger import Charge
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.randomness import Random, RandomSource
+from dpfast.turns import Turns
 
 __all__ = ["LOSS_UNITS", "Losses", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
 
@@ -168,6 +169,7 @@ class RandomizedWeightedMajority:
         )
         self._played = 0
         self._seen = 0
+        self._turns = Turns("experts cannot play on after a fork: both processes would play for the same charge")
 
     def play(self, *, random: Random = None, threads: Threads = None) -> int | NDArray[np.int64]:
         """Return the expert to follow in this round: an int, or an int64 for each group.
@@ -176,10 +178,14 @@ class RandomizedWeightedMajority:
         ------
         BudgetExceededError
             All rounds have been played.
+        LedgerError
+            The process was forked: both would play for one charge.
 
         """
-        self._spend(1)
-        choice = exponential(-self._losses, self._epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads)
+        with self._turns:
+            self._spend(1)
+            choice = exponential(-self._losses, self._epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads)
+            self._turns.refuse_other_process()
         return int(choice) if self.groups is None else choice
 
     def update(self, losses: Losses) -> None:
@@ -198,9 +204,10 @@ class RandomizedWeightedMajority:
 
         """
         array = numeric_array(losses, "losses", self._losses.ndim, self._losses.shape[1:])
-        row = self._checked(array, self._losses.shape).reshape(1, -1)
-        score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
-        self._seen += 1
+        with self._turns:
+            row = self._checked(array, self._losses.shape).reshape(1, -1)
+            score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
+            self._seen += 1
 
     def run(self, losses: Losses, *, random: Random = None, threads: Threads = None) -> NDArray[np.int64]:
         """Play a round for each entry of ``losses``, learning from it afterwards; return all plays.
@@ -228,10 +235,13 @@ class RandomizedWeightedMajority:
         """
         array = numeric_array(losses, "losses", 1 + self._losses.ndim, self._losses.shape)
         rounds = len(array)
-        given = self._checked(array, (rounds, *self._losses.shape), rounds)
-        self._spend(rounds)
-        self._seen += rounds
-        return play_rounds(self._losses, given, self._epsilon, random, threads)
+        with self._turns:
+            given = self._checked(array, (rounds, *self._losses.shape), rounds)
+            self._spend(rounds)
+            self._seen += rounds
+            plays = play_rounds(self._losses, given, self._epsilon, random, threads)
+            self._turns.refuse_other_process()
+        return plays
 
     def _checked(self, array: NDArray[Any], shape: tuple[int, ...], rounds: int = 1) -> NDArray[Any]:
         if array.shape != shape:

@@ -126,7 +126,7 @@ def read_features(
         An array has another number of dimensions.
 
     """
-    if hasattr(given, "columns"):
+    if hasattr(type(given), "columns"):
         return _rows_of_frame(numeric_frame(given, argument, names))
     if names is not None:
         message = f"{argument} must be a frame where features are named; give bounds in the order of the columns"
@@ -153,7 +153,7 @@ def read_target(given: Target, argument: str = "y") -> Rows:
     if hasattr(given, "__array__") and not hasattr(given, "__arrow_c_stream__"):
         column = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 1
         return _rows_of_array(numeric_array(given, argument, 1 + column).reshape(-1, 1))
-    if hasattr(given, "columns"):
+    if hasattr(type(given), "columns"):
         raise ColumnError(f"{argument} must be a column of numbers, with one for each row of X, but was a frame")
     return _rows_of_frame(numeric_frame(given, argument))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias
 
@@ -20,8 +19,9 @@ from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Word
 from dpfast.exact.amounts import share_units
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
-from dpfast.randomness import Random, process_mark, random_source
+from dpfast.randomness import Random, random_source
 from dpfast.synthesis.shares import noise_for, positive_share
+from dpfast.turns import Turns
 
 __all__ = ["Examples", "Labels", "StatisticalQueryOracle", "learn_conjunction"]
 
@@ -149,7 +149,8 @@ class StatisticalQueryOracle:
         change = Sensitivity(_UNITS, _UNITS**2)
         self._noise, charge = noise_for(budget.kind, units, change, draws, f"{self.queries} statistical queries")
         payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
-        self._source, self._process, self._lock = random_source(random), process_mark(), threading.Lock()
+        self._source = random_source(random)
+        self._turns = Turns("an oracle cannot be used in a forked process: make one there, with a budget of its own")
         self.entry = payment.charge([charge])
         self.remaining = self.queries
         self._given = (examples,) if labels is None else (examples, labels)
@@ -181,13 +182,13 @@ class StatisticalQueryOracle:
         if _answers(query, _slices(self._given, 0, 0), 0) is None:
             allowed = "a function that returns one number, or truth value, for each example"
             raise ParameterError("query", Words("one that fails where there are no examples"), allowed)
-        if process_mark() != self._process:
-            raise LedgerError("an oracle cannot be used in a forked process: make one there, with a budget of its own")
-        with self._lock:
+        with self._turns:
             if not self.remaining:
                 raise BudgetExceededError(f"all {self.queries} queries were asked")
             self.remaining -= 1
-        return self._noisy(self._sum(query)) / self.size
+        noisy = self._noisy(self._sum(query))
+        self._turns.refuse_other_process()
+        return noisy / self.size
 
     def error(self, miss: Annotated[Real, MISS] = 0.05) -> float:
         """Return how far the noise of any answer reaches: all of them lie closer, with probability at least 1 - miss.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast.aggregation.choices import native_choices
 from dpfast.aggregation.keys import KeyColumn, fit_keys
+from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Special
 from dpfast.columns import Column, borrow
 from dpfast.columns.candidates import LARGEST_NUMBER, as_series, read_candidates
@@ -127,6 +128,7 @@ def borrow_responses(values: Any, categories: int | tuple[Any, ...]) -> Column:
     if objects is not None:
         numbers = number_rows(objects, categories)
         return Column(np.dtype(np.int64), (numbers,), _give_back(values, as_series(categories), categories))
+    refuse_lost_threads()  # Polars would hang
     series = _as_series(values)
     enumerated = isinstance(series.dtype, pl.Enum)
     if enumerated:
@@ -156,7 +158,8 @@ def _as_series(values: Any) -> pl.Series:
         readable = hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
     if readable:
         try:
-            return pl.Series("values", values.reshape(-1) if isinstance(values, np.ndarray) else values)
+            series = pl.Series(values.reshape(-1) if isinstance(values, np.ndarray) else values)
+            return series.alias("values")  # whatever exports Arrow has a name of its own
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except (Exception, pl.exceptions.PanicException):

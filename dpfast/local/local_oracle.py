@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias
 
@@ -18,7 +17,8 @@ from dpfast.exact.amounts import budget_units, to_decimal
 from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.oracle import FrequencyOracle
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.randomness import Random, process_mark
+from dpfast.randomness import Random
+from dpfast.turns import Turns
 
 __all__ = ["LocalOracle", "LocalRandomizer", "Values", "length_of", "take_rows"]
 
@@ -87,13 +87,12 @@ class LocalOracle:
         # Which total each row has spent, and the totals: exact, and few of them.
         self._state = np.zeros(length_of(values), np.int32)
         self._totals = [0]
-        self._lock = threading.Lock()
-        self._process = process_mark()
+        self._turns = Turns("a LocalOracle cannot be used after a fork: both processes would spend the same budget")
 
     @property
     def spent(self) -> pl.Series:
         """What each row has spent, rounded to floats."""
-        with self._lock:
+        with self._turns:
             return pl.Series("spent", np.array([float(to_decimal(total)) for total in self._totals])[self._state])
 
     def ask(
@@ -131,13 +130,13 @@ class LocalOracle:
         randomizer = _RANDOMIZER.read("randomizer", randomizer)
         chosen = None if rows is None else _read_rows(rows, len(self._state))
         given = self._values if chosen is None else take_rows(self._values, chosen)
-        if self._process != process_mark():
-            raise LedgerError("a LocalOracle cannot be used after a fork: both processes would spend the same budget")
         self._charge(budget_units(randomizer.epsilon, "epsilon"), chosen)
-        return randomizer.randomize(given, random=random, threads=threads)
+        reports = randomizer.randomize(given, random=random, threads=threads)
+        self._turns.refuse_other_process()
+        return reports
 
     def _charge(self, units: int, chosen: NDArray[np.int64] | None) -> None:
-        with self._lock:
+        with self._turns:
             before = self._state if chosen is None else self._state[chosen]
             states, counts = np.unique(before, return_counts=True)
             pairs = zip(states.tolist(), counts.tolist(), strict=True)
@@ -184,6 +183,7 @@ def length_of(values: Any) -> int:
     if isinstance(values, list) or (library == "pandas" and kind == "Series"):
         return len(values)
     if library == "pyarrow" and kind.endswith("Array"):
+        _refuse_untaken(values)
         return len(values)
     what = f"{library} {kind}".strip()
     raise ColumnError(f"values must be a column of Polars, PyArrow, pandas or NumPy, or a list, but was a {what}")
@@ -195,10 +195,29 @@ def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
     if library == "polars":
         return values.gather(pl.Series(rows))
     if library == "pyarrow":
-        return values.take(rows)
+        return _taken(values, rows)
     if library == "pandas":
         return values.iloc[rows]
     return [values[row] for row in rows.tolist()] if isinstance(values, list) else values[rows]
+
+
+def _taken(values: Any, rows: NDArray[np.int64]) -> Any:
+    """Return chosen rows of a column of PyArrow, which takes nothing from views."""
+    import pyarrow as pa
+
+    wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(values.type)
+    taken = (values if wide is None else values.cast(wide)).take(pa.array(rows))
+    return taken if wide is None else taken.cast(values.type)
+
+
+def _refuse_untaken(values: Any) -> None:
+    """Refuse a column of a type from which no rows can be taken: by that type alone."""
+    try:
+        take_rows(values[:0], np.zeros(0, np.int64))
+        return
+    except Exception:  # whatever their library raises
+        pass
+    raise ColumnError(f"values are of a type that rows cannot be taken from, {str(values.type)[:60]}; cast them")
 
 
 def _read_rows(rows: Any, length: int) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ def give_reports(values: Any, reports: NDArray[Any]) -> Any:
     library = library_of(values)
     if library == "numpy" or isinstance(values, (list, tuple)):
         shape = flatten(values)[1] if isinstance(values, (list, tuple)) else values.shape
-        return reports.reshape(*shape, *reports.shape[1:])
+        return reports.reshape((*shape, *reports.shape[1:]))
     if library == "polars" and reports.ndim == 1:
         return pl.Series(values.name, reports)
     if library == "pandas" and reports.ndim == 1:
@@ -130,7 +130,7 @@ def _as_array(reports: Any) -> Any:
             return reports.to_numpy()
     elif library == "polars" and isinstance(reports, pl.Series):
         _refuse_nulls(reports.null_count())
-        return reports.to_numpy()
+        return _read(reports)
     elif library != "pyarrow" and not hasattr(reports, "__arrow_c_array__"):
         kind = f"{library} {type(reports).__name__}".strip()
         raise ColumnError(f"reports must be a column as randomize returns it, but was {kind}; pass such a column")
@@ -142,7 +142,16 @@ def _as_array(reports: Any) -> Any:
     except Exception:
         raise ColumnError("reports must be a column as randomize returns it; pass such a column") from None
     _refuse_nulls(series.null_count())
-    return series.to_numpy()
+    return _read(series)
+
+
+def _read(series: pl.Series) -> NDArray[Any]:
+    """Return a column as an array; refuse types that NumPy does not have, of 128 bits for example."""
+    try:
+        return series.to_numpy()
+    except Exception:  # whatever Polars raises
+        pass
+    raise ColumnError("reports must be a column as randomize returns it; pass such a column")
 
 
 def _refuse_nulls(nulls: int) -> None:

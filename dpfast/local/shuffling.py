@@ -120,6 +120,9 @@ def _delta(local: float, rows: int, epsilon: float, binary: bool) -> float:
     """Return an upper bound on the divergence at ``epsilon``; all are floats."""
     if epsilon >= local:
         return 0.0
+    if local > _LARGEST:
+        # There are hardly any clones; without them it is (e0 - exp(epsilon)) / (e0 + 1), which is more with none.
+        return min(-math.expm1(epsilon - local) * _UP, 1.0)
     share = math.exp(-local) * (2 / (1 + math.exp(-local)) if binary else 1.0) / _UP
     clones = _clones(rows - 1, share)
     # More clones are more privacy: a block is as private as its least number.

@@ -17,7 +17,8 @@ from dpfast.exact.amounts import budget_units
 from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.local_oracle import Values, length_of, take_rows
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.randomness import Keystream, Purpose, Random, process_mark, random_source
+from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.turns import Turns
 
 __all__ = ["LocalStatisticalQueries", "statistical_query_rows", "statistical_query_tolerance"]
 
@@ -208,7 +209,7 @@ class LocalStatisticalQueries:
         # Equal words, which leave an order to chance no more, have a probability below rows**2 / 2**64.
         self._order = np.argsort(words, kind="stable")
         self._asked = 0
-        self._process = process_mark()
+        self._turns = Turns("statistical queries cannot go on after a fork: both processes would ask the same rows")
 
     def answer(self, query: _Query, *, threads: Threads = None) -> float:
         """Return an estimate of the mean of a query over the population, by the next part of the rows.
@@ -236,15 +237,15 @@ class LocalStatisticalQueries:
         """
         if not callable(query):
             raise ParameterError("query", query, "a function", "write for example lambda x: x > 3")
-        if self._process != process_mark():
-            raise LedgerError("statistical queries cannot go on after a fork: both processes would ask the same rows")
-        if self._asked == self.queries:
-            raise BudgetExceededError(f"all {self.queries} queries are asked")
-        each = len(self._order) // self.queries
-        part = self._order[self._asked * each : (self._asked + 1) * each]
-        self._asked += 1
+        with self._turns:
+            if self._asked == self.queries:
+                raise BudgetExceededError(f"all {self.queries} queries are asked")
+            each = len(self._order) // self.queries
+            part = self._order[self._asked * each : (self._asked + 1) * each]
+            self._asked += 1
         numbers = self._numbers(query, part)
         reports = self._mean.randomize(numbers, random=self._random, threads=threads)
+        self._turns.refuse_other_process()
         return float(self._mean.estimate(reports)["mean"][0])
 
     def _numbers(self, query: Callable[[Any], Any], part: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -12,8 +12,9 @@ from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal
 from dpfast.ledger.charges import Charge
 from dpfast.ledger.payment import Payment
 from dpfast.showing import shown_fields
+from dpfast.turns import Turns
 
-__all__ = ["Cost", "StableAnswer", "give", "pay"]
+__all__ = ["Cost", "Paid", "StableAnswer"]
 
 
 @dataclass(frozen=True)
@@ -89,19 +90,39 @@ class StableAnswer:
         return "\n".join([*self._told, cost, value])
 
 
-def pay(payment: Payment, costs: Sequence[Cost]) -> int | None:
-    """Charge all steps at once."""
-    return payment.charge([cost.charge for cost in costs])
+class Paid:
+    """What was charged, and the process that may have the answer.
 
+    Parameters
+    ----------
+    payment
+        The ledger that is charged, or none.
+    costs
+        All steps, charged at once.
 
-def give(value: Any, costs: Sequence[Cost], entry: int | None, told: Sequence[str]) -> StableAnswer:
-    """Return a value with what it cost."""
-    epsilon, delta = sum(cost.epsilon for cost in costs), sum(cost.delta for cost in costs)
-    return StableAnswer(
-        value,
-        float(to_decimal(epsilon)),
-        float(Fraction(delta, UNITS_PER_ONE)),
-        tuple(cost.event for cost in costs),
-        entry,
-        tuple(told),
-    )
+    """
+
+    def __init__(self, payment: Payment, costs: Sequence[Cost]) -> None:
+        self._costs = tuple(costs)
+        self._turns = Turns("the process was forked during a release: one charge would have been drawn twice")
+        self._entry = payment.charge([cost.charge for cost in costs])
+
+    def give(self, value: Any, told: Sequence[str]) -> StableAnswer:
+        """Return a value with what it cost.
+
+        Raises
+        ------
+        LedgerError
+            A function of the user's has forked the process meanwhile, and this is the child.
+
+        """
+        self._turns.refuse_other_process()
+        epsilon, delta = sum(cost.epsilon for cost in self._costs), sum(cost.delta for cost in self._costs)
+        return StableAnswer(
+            value,
+            float(to_decimal(epsilon)),
+            float(Fraction(delta, UNITS_PER_ONE)),
+            tuple(cost.event for cost in self._costs),
+            self._entry,
+            tuple(told),
+        )

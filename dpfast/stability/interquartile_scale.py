@@ -20,7 +20,7 @@ from dpfast.mechanisms.noise.integer_noise import laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
-from dpfast.stability.answers import Cost, StableAnswer, give, pay
+from dpfast.stability.answers import Cost, Paid, StableAnswer
 from dpfast.stability.instability import LARGEST, edges, interquartile_range_of, interquartile_scale_of
 from dpfast.stability.named import floats_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
@@ -137,7 +137,7 @@ def interquartile_scale(
     budget = Budget("epsilon", epsilon_units, delta_units)
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
-    entry = pay(payment, costs)
+    paid = Paid(payment, costs)
     x = floats_of(column, LARGEST, relation)
     found: list[float] = []
     for way in edges(width):
@@ -163,4 +163,4 @@ def interquartile_scale(
         if noisy
         else "released: the middle of a bin that passes",
     ]
-    return give(found[0] if found else None, costs, entry, told)
+    return paid.give(found[0] if found else None, told)

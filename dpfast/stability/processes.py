@@ -24,6 +24,7 @@ from typing import Annotated, Any, TypeAlias
 from dpfast.arguments import Flag, Number, Real, Special, Whole
 from dpfast.columns.lists import library_of
 from dpfast.errors import DpfastError, ParameterError, Words
+from dpfast.randomness import process_mark
 from dpfast.stability import worker
 from dpfast.threads import share
 
@@ -163,6 +164,7 @@ class _Worker:
     def __init__(self, setup: bytes) -> None:
         self._setup = setup
         self._process: subprocess.Popen[bytes] | None = None
+        self._mark = process_mark()
 
     def ask(self, message: bytes, seconds: float) -> bytes:
         """Return the answer to a message; b"" if none comes in time, or the process dies."""
@@ -202,10 +204,11 @@ class _Worker:
         process, self._process = self._process, None
         if process is None:
             return
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
+        if process_mark() == self._mark:  # a fork of this process has no say in its children
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
         for pipe in (process.stdin, process.stdout):
             with suppress(OSError):
                 assert pipe is not None

@@ -23,7 +23,7 @@ from dpfast.mechanisms.noise.calibration import laplace_scale
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
-from dpfast.stability.answers import Cost, StableAnswer, give, pay
+from dpfast.stability.answers import Cost, Paid, StableAnswer
 from dpfast.stability.instability import median_of, rows_until_wide
 from dpfast.stability.named import Bounded, OptionalGrid, load_points, read_grid_of
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
@@ -176,7 +176,7 @@ def propose_test_release(
     budget = Budget("epsilon", epsilon_units, delta_units)
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
-    entry = pay(payment, costs)
+    paid = Paid(payment, costs)
     value, far = asked()
     shown = passing.passes(far, source)
     released = float(laplace(np.array([value]), scale, random=source)[0])
@@ -185,7 +185,7 @@ def propose_test_release(
         passing.told(),
         f"noise: Laplace of scale {scale:.6g}, epsilon {rest / UNITS_PER_ONE:.12g}",
     ]
-    return give(released if shown else None, costs, entry, told)
+    return paid.give(released if shown else None, told)
 
 
 _Asked: TypeAlias = Callable[[], tuple[float, int]]

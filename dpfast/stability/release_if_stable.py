@@ -14,7 +14,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
 from dpfast.stability.aggregators import value_of
-from dpfast.stability.answers import StableAnswer, give, pay
+from dpfast.stability.answers import Paid, StableAnswer
 from dpfast.stability.instability import count_labels, median_instability_of, median_of, mode_of
 from dpfast.stability.labels import check_labels
 from dpfast.stability.named import Bounded, OptionalGrid, load_points, read_grid_of
@@ -153,11 +153,11 @@ def release_if_stable(
         ledger, Budget("epsilon", *amounts), random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit
     )
     source = random_source(random)
-    entry = pay(payment, [cost])
+    paid = Paid(payment, [cost])
     value, far = asked()
     passed = passing.passes(far, source)
     told = [f"release if stable: {what}; neighbours {relation}", passing.told()]
-    return give(value if passed else None, [cost], entry, told)
+    return paid.give(value if passed else None, told)
 
 
 def _given(function: Any, distance: Any, data: object, rows: Rows, timeout: object, workers: object) -> _Asked:
@@ -206,7 +206,7 @@ def _named(function: Any, distance: Any, rows: Rows, bounds: Any, grid: Any, rel
 
 def column_of(rows: Rows) -> Callable[[], Any]:
     """Return what gives a column's values one by one, once it may be looked at; refuse a frame."""
-    if hasattr(rows.data, "columns") or getattr(rows.data, "ndim", 1) != 1 or hasattr(rows.data, "schema"):
+    if hasattr(type(rows.data), "columns") or getattr(rows.data, "ndim", 1) != 1 or hasattr(rows.data, "schema"):
         raise ParameterError("data", rows.data, "a column for the mode", "select one column of the frame")
     check_labels(rows.data)
 

@@ -21,7 +21,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
 from dpfast.stability.aggregators import UnlistedMode
-from dpfast.stability.answers import StableAnswer, give, pay
+from dpfast.stability.answers import Paid, StableAnswer
 from dpfast.stability.blocks import assign_blocks
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
 from dpfast.stability.processes import FixedTime, Function, Progress, Timeout, Workers, prepare_calls
@@ -228,7 +228,7 @@ def release_if_subsamples_agree(
     )
     source = random_source(random)
     cost = passing.cost("value that subsamples agree on")
-    entry = pay(payment, [cost])
+    paid = Paid(payment, [cost])
     loaded = rows.load()
     if constants is not None:
         given = subsampling_constants(epsilon, delta, max(loaded.count, 1))
@@ -247,7 +247,7 @@ def release_if_subsamples_agree(
     answers = calls.run(lambda place: (loaded.take(rows_of(place)),), number)
     value = UnlistedMode(passing, changed).run(answers, source)
     told = [f"release if subsamples agree: {what}; neighbours {relation}", passing.told()]
-    return give(value, [cost], entry, told)
+    return paid.give(value, told)
 
 
 def passing_distance(probability: Callable[[int], float]) -> int:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Special
 from dpfast.columns.lists import library_of
 from dpfast.errors import ColumnError, DpfastError, ParameterError, Words
@@ -94,6 +95,7 @@ def read_rows(data: object, unit: object = None) -> Rows:
     kind = type(data).__name__
     names = None if unit is None else str.__str__(unit)
     if library == "polars" and kind in ("DataFrame", "LazyFrame", "Series"):
+        refuse_lost_threads()  # before the charge: Polars would hang
         return _of_polars(data, names)
     if library == "pyarrow" and hasattr(data, "take"):
         return _of_arrow(data, names)
@@ -304,7 +306,7 @@ def _plain_arrow(dtype: Any) -> Any:
 
 
 def _of_pandas(data: Any, unit: str | None) -> Rows:
-    if not hasattr(data, "columns"):
+    if not hasattr(type(data), "columns"):
         return _probe(Rows(_without_unit(data, unit), None, _load_pandas), data.iloc[:0])
     if unit is not None:
         import polars as pl
@@ -325,7 +327,7 @@ def _load_pandas(data: Any, unit: str | None) -> Loaded:
             # Whatever the objects are: what is no plain value is no unit.
             named = pd.Series([label_of(one) for one in named], dtype=object)
         units = np.asarray(pd.factorize(named)[0], np.int64)
-    if hasattr(data, "columns"):
+    if hasattr(type(data), "columns"):
         casts = {name: _plain_pandas(dtype) for name, dtype in data.dtypes.items() if _plain_pandas(dtype) is not dtype}
         plain = data.astype(casts) if casts else data
     else:

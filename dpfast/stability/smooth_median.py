@@ -16,7 +16,7 @@ from dpfast.exact.balls import written_below
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
-from dpfast.stability.answers import Cost, StableAnswer, give, pay
+from dpfast.stability.answers import Cost, Paid, StableAnswer
 from dpfast.stability.instability import median_of
 from dpfast.stability.interquartile_scale import Values
 from dpfast.stability.named import OptionalGrid, points_of, read_grid_of
@@ -113,7 +113,7 @@ def smooth_median(
         ledger, Budget("epsilon", *amounts), random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit
     )
     source = random_source(random)
-    entry = pay(payment, [cost])
+    paid = Paid(payment, [cost])
     own = points_of(column, points, relation)
     spread = smooth_sensitivity_of(own, points.lower, points.upper, noise.beta, relation)
     median = median_of(own) if own.size else points.lower
@@ -123,4 +123,4 @@ def smooth_median(
         f"median, {noise.kind.capitalize()} noise by its {noise.beta:.4g}-smooth sensitivity; neighbours {relation}",
         f"grid: {points.describe()}",
     ]
-    return give(value + 0.0, [cost], entry, told)
+    return paid.give(value + 0.0, told)

@@ -17,7 +17,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
 from dpfast.stability import aggregators
-from dpfast.stability.answers import StableAnswer, give, pay
+from dpfast.stability.answers import Paid, StableAnswer
 from dpfast.stability.blocks import assign_blocks
 from dpfast.stability.named import OptionalGrid
 from dpfast.stability.passing import TEST, Test, read_delta, read_test
@@ -215,7 +215,7 @@ def subsample_and_aggregate(
     budget = Budget("epsilon", *amounts)
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=about)
     source = random_source(random)
-    entry = pay(payment, [chosen.cost])
+    paid = Paid(payment, [chosen.cost])
     loaded = rows.load()
     assigned = assign_blocks(loaded, number, source, equal=relation == "replace")
     answers = calls.run(lambda block: (loaded.take(assigned.rows(block)),), number)
@@ -227,7 +227,7 @@ def subsample_and_aggregate(
         if not calls.fixed_time
         else "the whole takes as long as if every block ran into its timeout",
     ]
-    return give(chosen.run(answers, source), [chosen.cost], entry, told)
+    return paid.give(chosen.run(answers, source), told)
 
 
 def _aggregator(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -17,12 +16,13 @@ from dpfast.columns import Column
 from dpfast.columns.declarations import WholeColumn
 from dpfast.columns.private import borrow_integers
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
-from dpfast.randomness import RandomSource, process_mark
+from dpfast.randomness import RandomSource
 from dpfast.streaming.keeping import PATH, StateFile, read_path
 from dpfast.streaming.method import Method, State
 from dpfast.streaming.planning import Asked
 from dpfast.streaming.rows import Increments, Values, sums_of_rows, whole_numbers
 from dpfast.streaming.step_keys import StepKeys, follow
+from dpfast.turns import Turns
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -32,6 +32,10 @@ __all__ = ["ContinualCounter"]
 STEP = Whole(1, 2**32, optional=True)
 CONFIDENCE = Number(0, 1, above=True, below=True)
 _NO_HISTORY = bytes(32)
+_FORKED = (
+    "a counter does not outlive a fork: parent and child would go on from one state for one charge; "
+    "close it before, and restore it from its file in one of them"
+)
 
 
 class ContinualCounter:
@@ -77,9 +81,8 @@ class ContinualCounter:
         self._file: StateFile | None = None
         #: What `follow` says of all steps, and of all but the last.
         self._secret, self._history, self._before = b"", _NO_HISTORY, _NO_HISTORY
-        self._ended = ""
-        self._lock = threading.Lock()
-        self._process = process_mark()
+        self._ended, self._closed = "", False
+        self._turns = Turns(_FORKED)
 
     @property
     def horizon(self) -> int:
@@ -169,8 +172,7 @@ class ContinualCounter:
 
         """
         column, numbers = self._read(increments)
-        self._refuse_other_process()  # before the lock: a thread lost in a fork may have held it
-        with self._lock:
+        with self._turns:
             self._refuse_ended()
             at = STEP.read_optional("number", number)
             if at is not None and at == self.steps > 0:
@@ -205,8 +207,7 @@ class ContinualCounter:
 
         """
         numbers = sums_of_rows(groups, values, self.counters, self._asked.unit.bounds)
-        self._refuse_other_process()
-        with self._lock:
+        with self._turns:
             self._refuse_ended()
             return self._taken(numbers)
 
@@ -230,8 +231,7 @@ class ContinualCounter:
 
         """
         column, numbers = self._read(increments, single=True)
-        self._refuse_other_process()
-        with self._lock:
+        with self._turns:
             self._refuse_ended()
             if self.steps + numbers.size > self.horizon:
                 message = f"{numbers.size} more steps do not fit into the horizon of {self.horizon}, of which"
@@ -295,19 +295,24 @@ class ContinualCounter:
 
         """
         file = StateFile(read_path(path))
-        self._refuse_other_process()
-        with self._lock:
+        with self._turns:
             self._refuse_ended()
             if self._file is not None:
                 raise LedgerError(f"the counter is kept in {str(self._file.path)!r} already")
             # A pan-private counter keeps nothing that would tell of noise to come.
             self._secret = b"" if self.mechanism == "pan_private" else self._source.key()
-            file.create(self._facts(), self._arrays())
+            try:
+                file.create(self._facts(), self._arrays())
+            except BaseException:
+                self._secret = b""
+                if os.path.lexists(file.path):
+                    self._ended = "could not be saved, and may go on from its file instead"
+                raise
             self._file = file
 
     def close(self) -> None:
-        """Let go of the file. The counter takes no more steps."""
-        self._ended = self._ended or "was closed; restore it from its file"
+        """Let go of the file. The counter takes no more steps, but for one that is being taken."""
+        self._closed = True  # without waiting for a turn: a signal handler may call this within a step
         if self._file is not None:
             self._file.close()
 
@@ -318,6 +323,14 @@ class ContinualCounter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _pay(self, charge: Callable[[], int | None], path: Path | None) -> None:
+        """Charge for it, and keep it in a new file, for which there is room: found before the charge."""
+        if path is not None:
+            StateFile(path).try_room(self._facts(), self._arrays())
+        self.entry = charge()
+        if path is not None:
+            self.save(path)
 
     @classmethod
     def _from_file(cls, file: StateFile, source: RandomSource, threads: int | None) -> ContinualCounter:
@@ -403,20 +416,17 @@ class ContinualCounter:
             except BaseException:
                 self._figures = before  # nobody is shown what may not be on the disk
                 raise
-        self._refuse_other_process()
+        self._turns.refuse_other_process()
         self._ended = ""
+        if self._closed and self._file is not None:
+            self._file.close()
         return figures
 
     def _refuse_ended(self) -> None:
+        if self._closed:
+            raise LedgerError("the counter was closed; restore it from its file")
         if self._ended:
             raise LedgerError(f"the counter {self._ended}")
-
-    def _refuse_other_process(self) -> None:
-        if process_mark() != self._process:
-            raise LedgerError(
-                "a counter does not outlive a fork: parent and child would go on from one state for one charge; "
-                "close it before, and restore it from its file in one of them"
-            )
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a counter cannot be pickled or copied: each copy would go on for the same charge; save it")

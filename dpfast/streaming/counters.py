@@ -215,11 +215,8 @@ def continual_sum(
     state = method.begin(columns)
     what = "counts" if limits == (0, 1) else "sums"
     description = f"{what} of {columns:,} streams over {steps:,} steps ({method.name})"
-    counter = ContinualCounter(
-        asked, method, state, source, threads, payment.charge([method.charge(budget, description)])
-    )
-    if place is not None:
-        counter.save(place)
+    counter = ContinualCounter(asked, method, state, source, threads, None)
+    counter._pay(lambda: payment.charge([method.charge(budget, description)]), place)
     return counter
 
 

@@ -12,6 +12,7 @@ from dpfast.accounting.budget import EPSILON, read_budget
 from dpfast.accounting.events import Pure
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Real, Whole
+from dpfast.columns import BLOCK_ROWS
 from dpfast.columns.declarations import WholeColumn
 from dpfast.columns.private import borrow_integers
 from dpfast.errors import LedgerError, ParameterError
@@ -22,7 +23,9 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace
-from dpfast.randomness import Keystream, Purpose, Random, process_mark, random_source
+from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.streaming.rows import known_numbers
+from dpfast.turns import Turns
 
 __all__ = ["PanPrivateDensity"]
 
@@ -126,7 +129,7 @@ class PanPrivateDensity:
         self._bits = np.unpackbits(words)[: self.population]
         words.fill(0)
         self._released = False
-        self._process = process_mark()
+        self._turns = Turns("a density estimator does not outlive a fork: each copy would release for one charge")
 
     @property
     def state(self) -> NDArray[np.uint8]:
@@ -156,14 +159,15 @@ class PanPrivateDensity:
 
         """
         column = borrow_integers(members, "members", "give the numbers of members")
-        self._check()
-        numbers = column.block(0, column.length).astype(np.int64)
-        kept = (numbers >= 0) & (numbers < self.population)
-        missing = column.missing(0, column.length)
-        seen = np.unique(numbers[kept if missing is None else kept & ~missing])
-        draws = laplace(np.zeros(seen.size, np.int64), self._scale, random=self._source)
-        self._bits[seen] = draws <= 0
-        draws.fill(0)
+        with self._turns:
+            self._refuse_released()
+            for start in range(0, column.length, BLOCK_ROWS):
+                stop = min(start + BLOCK_ROWS, column.length)
+                numbers, known = known_numbers(column, start, stop, self.population)
+                seen = np.unique(numbers[known])
+                draws = laplace(np.zeros(seen.size, np.int64), self._scale, random=self._source)
+                self._bits[seen] = draws <= 0
+                draws.fill(0)
 
     def release(self) -> float:
         """Return the estimate of the part of the population that occurred, once; it may be below 0 or above 1.
@@ -174,14 +178,14 @@ class PanPrivateDensity:
             It has been released, or the process was forked.
 
         """
-        self._check()
-        self._released = True
-        ones = self._noise.add(np.array([self._bits.sum(dtype=np.int64)]), self._source)
+        with self._turns:
+            self._refuse_released()
+            self._released = True
+            ones = self._noise.add(np.array([self._bits.sum(dtype=np.int64)]), self._source)
+            self._turns.refuse_other_process()
         return float((ones[0] / self.population - 0.5) / self.bias)
 
-    def _check(self) -> None:
-        if process_mark() != self._process:
-            raise LedgerError("a density estimator does not outlive a fork: each copy would release for one charge")
+    def _refuse_released(self) -> None:
         if self._released:
             raise LedgerError("the estimate has been released, which is all that was paid for; make a new estimator")
 

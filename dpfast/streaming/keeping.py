@@ -32,6 +32,8 @@ PATH = Special(lambda: (5, True, b"", "", 1.5, ["a"], object()))
 
 _MARK = b"dpfast counter"
 _FORMAT = 1
+#: How many bytes more than without a secret and an entry's number a first state may have.
+_ROOM = 1024
 
 
 def read_path(path: object) -> Path:
@@ -71,10 +73,31 @@ class StateFile(Private):
         self.path = path.absolute()
         self._descriptor: int | None = None
 
-    def create(self, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Write the first state; there must be no file of this name."""
+    def try_room(self, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Refuse a disk that has no room for a first state like this one, by writing it under another name."""
         check_new_path(self.path)
-        self._write(facts, arrays, new=True)
+        beside, reason = _beside(self.path), ""
+        try:
+            descriptor = _open_new(beside)
+            try:
+                _write_all(descriptor, _packed(facts, arrays) + bytes(_ROOM))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+                beside.unlink()
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+        if reason:
+            raise self._unwritten(reason)
+
+    def create(self, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Write the first state; there must be no file of this name, and is none if that fails."""
+        check_new_path(self.path)
+        try:
+            self._write(facts, arrays, new=True)
+        except BaseException:
+            self._take_back()
+            raise
 
     def write(self, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Write the state after a step in the place of the one before.
@@ -123,6 +146,17 @@ class StateFile(Private):
         if descriptor is not None:
             os.close(descriptor)
 
+    def _take_back(self) -> None:
+        """Let go of a file that was not finished, and take its name away: nobody shall go on from it."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)):
+                    self.path.unlink()
+        self.close()
+
+    def _unwritten(self, reason: str) -> LedgerError:
+        return LedgerError(f"the counter's file {str(self.path)!r} cannot be written: {reason}")
+
     def _lock(self, descriptor: int) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,7 +166,8 @@ class StateFile(Private):
 
     def _check_own(self) -> None:
         """Refuse to go on where the name is another file's by now."""
-        assert self._descriptor is not None
+        if self._descriptor is None:
+            raise LedgerError(f"the counter in {str(self.path)!r} was closed; restore it from its file")
         own = os.fstat(self._descriptor)
         with suppress(OSError):
             named = os.stat(self.path, follow_symlinks=False)
@@ -148,10 +183,8 @@ class StateFile(Private):
         beside = _beside(self.path)
         reason = ""
         try:
-            with suppress(FileNotFoundError):
-                beside.unlink()
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(beside, flags, 0o600)
+            descriptor = _open_new(beside)
+            earlier, self._descriptor = self._descriptor, descriptor if new else self._descriptor
             try:
                 _write_all(descriptor, content)
                 os.fsync(descriptor)
@@ -163,9 +196,10 @@ class StateFile(Private):
                 else:
                     os.replace(beside, self.path)
             except BaseException:
-                os.close(descriptor)
+                if not new:
+                    os.close(descriptor)
                 raise
-            earlier, self._descriptor = self._descriptor, descriptor
+            self._descriptor = descriptor
             if earlier is not None:
                 os.close(earlier)
             self._check_own()
@@ -179,7 +213,7 @@ class StateFile(Private):
             with suppress(OSError):
                 beside.unlink()
         if reason:
-            raise LedgerError(f"the counter's file {str(self.path)!r} cannot be written: {reason}")
+            raise self._unwritten(reason)
 
     def _parsed(self, content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         import pyarrow as pa
@@ -193,6 +227,13 @@ class StateFile(Private):
         except Exception:  # whatever stands in the file
             pass
         raise LedgerError(f"the file {str(self.path)!r} holds no counter of this version of dpfast, or it is damaged")
+
+
+def _open_new(path: Path) -> int:
+    """Open a new file for its owner alone, in the place of what was left by whoever was killed."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Private
-from dpfast.columns import Column
+from dpfast.columns import BLOCK_ROWS, Column
 from dpfast.columns.declarations import AnyColumn, wrong_columns
 from dpfast.columns.private import borrow_integers
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["Increments", "Values", "sums_of_rows", "whole_numbers"]
+__all__ = ["Increments", "Values", "known_numbers", "sums_of_rows", "whole_numbers"]
 
 #: One number for each counter; a number for a single one.
 Increments: TypeAlias = Annotated[
@@ -29,16 +29,29 @@ _HALF, _LOW, _FAR = 20, (1 << 20) - 1, 1 << 42
 _ROUND = "round them, or count in smaller units"
 
 
-def whole_numbers(column: Column) -> NDArray[np.int64]:
-    """Return a column's whole numbers, read-only, with 0 for nulls."""
-    numbers = column.block(0, column.length)
-    missing = column.missing(0, column.length)
+def whole_numbers(column: Column, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    """Return the whole numbers of rows of a column, or of all, read-only, with 0 for nulls."""
+    last = column.length if stop is None else stop
+    numbers = column.block(start, last)
+    missing = column.missing(start, last)
     if numbers.dtype != np.int64 or missing is not None:
         numbers = numbers.astype(np.int64)
     if missing is not None:
         numbers[missing] = 0
     numbers.flags.writeable = False
     return numbers
+
+
+def known_numbers(
+    column: Column, start: int, stop: int, least_unknown: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the whole numbers of rows of a column, and where they are from 0 on, below another, and no nulls."""
+    numbers = whole_numbers(column, start, stop)
+    known = (numbers >= 0) & (numbers < least_unknown)
+    missing = column.missing(start, stop)
+    if missing is not None:
+        known &= ~missing
+    return numbers, known
 
 
 def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int]) -> NDArray[np.int64]:
@@ -58,20 +71,19 @@ def sums_of_rows(groups: Any, values: Any, counters: int, bounds: tuple[int, int
 
     """
     codes = borrow_integers(groups, "groups", "give whole numbers")
-    numbers = whole_numbers(codes)
-    kept = (numbers >= 0) & (numbers < counters)
-    missing = codes.missing(0, codes.length)
-    if missing is not None:
-        kept &= ~missing
-    if values is None:
-        return np.bincount(numbers[kept], minlength=counters).astype(np.int64)
-    column = borrow_integers(values, "values", _ROUND)
-    if column.length != codes.length:
+    column = None if values is None else borrow_integers(values, "values", _ROUND)
+    if column is not None and column.length != codes.length:
         raise ParameterError("values", Words(f"of {column.length} rows"), f"of {codes.length}, as groups are")
-    places, moved = numbers[kept], np.clip(whole_numbers(column), *bounds)[kept]
     # In two halves, of which no sum wraps: 2**31 rows of 2**40 pass what int64 holds.
     low, high = np.zeros((2, counters), np.int64)
-    np.add.at(low, places, moved & _LOW)
-    np.add.at(high, places, moved >> _HALF)
+    for start in range(0, codes.length, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, codes.length)
+        numbers, kept = known_numbers(codes, start, stop, counters)
+        if column is None:
+            np.add.at(low, numbers[kept], 1)
+        else:
+            moved = np.clip(whole_numbers(column, start, stop), *bounds)[kept]
+            np.add.at(low, numbers[kept], moved & _LOW)
+            np.add.at(high, numbers[kept], moved >> _HALF)
     # A high half beyond 2**42 is a sum beyond 2**61, to which every increment is moved.
     return (np.clip(high, -_FAR, _FAR) << _HALF) + low

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -57,6 +59,11 @@ class Held:
 
 def named(who):
     return len(who) * random.random() < 3
+
+
+def talks(x):
+    print("hello")
+    return x
 
 
 text = "no function"
@@ -199,3 +206,10 @@ def test_a_function_that_ends_python_on_one_input_is_refuted(tmp_path, monkeypat
     (tmp_path / "mine.py").write_text("import sys\ndef f(x):\n    sys.exit(0) if x else None\n    return 0\n")
     asked = ["--x", "0", "--neighbour", "1", "--epsilon", "1", "--samples", "2000"]
     assert run("audit", "mine.py:f", *asked).exit_code == 1
+
+
+def test_what_a_function_prints_stands_beside_a_document(mine, run):
+    """The document is alone on standard output."""
+    result = run("audit", "mine.py:talks", *ASKED, "1.0", "--json")
+    assert json.loads(result.stdout)["command"] == "audit"
+    assert result.stderr.startswith("hello")

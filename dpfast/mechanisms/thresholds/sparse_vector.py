@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias
 
@@ -20,10 +19,15 @@ from dpfast.exact.balls import round_up_written
 from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
 from dpfast.mechanisms.thresholds.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
 from dpfast.mechanisms.thresholds.runs import CHUNK, THRESHOLD, Count, Numeric, Runs, calibrate
-from dpfast.randomness import Random, process_mark, random_source
+from dpfast.randomness import Random, random_source
+from dpfast.turns import Turns
 
 __all__ = ["SparseVector"]
 
+_FORKED = (
+    "a sparse vector does not outlive a fork: parent and child would each answer with the same threshold noise; make "
+    "one in each process, and pay for each"
+)
 _MOST = Whole(1, optional=True, mend="leave it out to test all values")
 #: A column, or one number.
 Values: TypeAlias = Annotated[AnyColumn | Sequence[OneNumber] | OneNumber, Special(lambda: wrong_columns(least=0))]
@@ -128,8 +132,7 @@ class SparseVector:
         self.remaining, self.tested = int(count), 0
         self.event = Pure(round_up_written(noise.epsilon))
         self._interrupted = False
-        self._lock = threading.Lock()
-        self._process = process_mark()
+        self._turns = Turns(_FORKED)
 
     def test(
         self, values: Values, *, most: Annotated[int | None, _MOST] = None
@@ -160,7 +163,6 @@ class SparseVector:
 
         """
         at_most = _MOST.read_optional("most", most)
-        self._refuse_other_process()  # before the lock: a thread lost in a fork may have held it
         if dimensions(values) > 1:
             raise ColumnError("values must be a number or a column of one dimension; test one column after the other")
         column = borrow_saturating(values, "values")
@@ -168,7 +170,7 @@ class SparseVector:
             check_answers(column, self._answer_scale)
         dense, where = without_nulls(column)
         refuse_not_finite(dense, where)
-        with self._lock:
+        with self._turns:
             if self._interrupted:
                 raise LedgerError("a test of this sparse vector was interrupted, which ended it; make another one")
             # Words are used up and positives found before they are reported.
@@ -197,19 +199,12 @@ class SparseVector:
             above = np.zeros(length, np.bool_)
             above[places_given] = True
             self.tested += length if where is None else int(np.searchsorted(where, length))
-            self._refuse_other_process()
+            self._turns.refuse_other_process()
             self._interrupted = False
         if dimensions(values) == 0:
             one = bool(above.any())
             return one if answers is None else (one, answers[0].item() if one else None)
         return above if answers is None else (above, answers)
-
-    def _refuse_other_process(self) -> None:
-        if process_mark() != self._process:
-            raise LedgerError(
-                "a sparse vector does not outlive a fork: parent and child would each answer with the same threshold "
-                "noise; make one in each process, and pay for each"
-            )
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a sparse vector cannot be pickled or copied: each copy would answer for the same epsilon")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -24,6 +23,7 @@ from dpfast.randomness import Random, random_source
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
 from dpfast.synthesis.shares import Share, noise_for, positive_share, read_share, selection_for
+from dpfast.turns import Turns
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import CountsOfAnyShape, clamped, counted, no_arrays, numbers_of, records
@@ -232,7 +232,7 @@ class PrivateMultiplicativeWeights:
         self._fitted = FittedRows(start, (self._size, deviation), soft)
         self.spent = budget.shown
         self.answered = 0
-        self._lock = threading.Lock()
+        self._turns = Turns("multiplicative weights do not outlive a fork: both processes would answer for one charge")
 
     def _default_threshold(self) -> float:
         """Return T with P(N >= T + N0) = exp(-T / b) b / (b0 + b) = 1/1000, N0 and N of scales b0 and b."""
@@ -315,7 +315,7 @@ class PrivateMultiplicativeWeights:
             raise ParameterError(
                 argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
             )
-        with self._lock:
+        with self._turns:
             return self._answered(workload, ExactWorkload(workload, _BITS))
 
     def _answered(self, workload: Workload, queries: ExactWorkload) -> pl.DataFrame:
