@@ -51,6 +51,8 @@ if [ -n "$constraints" ] && [ $# = 0 ]; then
         tests/test_a*.py tests/test_b*.py tests/test_columns.py tests/test_files.py tests/test_lowest_versions.py tests/test_s*.py \
         tests/test_tables.py
 fi
+# Where Python may keep no bytecode, every worker and every process that a test starts compiles all sources anew.
+unset PYTHONDONTWRITEBYTECODE
 if [ $# -gt 0 ]; then
     exec $bin/python -m pytest "$@"
 fi

@@ -80,8 +80,8 @@ def test_eight_threads_on_one_ledger_object():
     assert ledger.remaining.epsilon == 0
 
 
-def test_eight_processes_on_one_ledger(path):
-    with ProcessPoolExecutor(8, mp_context=multiprocessing.get_context("spawn")) as pool:
+def test_four_processes_on_one_ledger(path):
+    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
         found = list(pool.map(releases, [path] * 8, [5] * 8))
     check_all(path, [entry for part in found for entry in part])
 

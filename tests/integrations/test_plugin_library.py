@@ -207,12 +207,12 @@ def compiled(tmp_path_factory, request):
     return path
 
 
-def test_eight_processes_build_at_once(tmp_path, compiled):
+def test_four_processes_build_at_once(tmp_path, compiled):
     """Every one has a library that draws, and one file is left."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-c", PROGRAM, str(compiled)]
-    running = [subprocess.Popen(command, env=environment) for _ in range(8)]
-    assert [process.wait() for process in running] == [0] * 8
+    running = [subprocess.Popen(command, env=environment) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
     assert [path.suffix for path in sorted((tmp_path / "dpfast").iterdir())] == [".lock", ".so"]
 
 
