@@ -278,7 +278,7 @@ def test_workloads_and_namespaces_take_it():
     asked |= {"workload": dpf.workloads.identity(3), "where": dpf.column("sex") == "f"}
     release = people.dpf.release(ledger=dpf.Ledger(epsilon=1000), **asked)
     assert release.frame["answer"].round().to_list() == [1, 1, 1]
-    lazy = people.lazy().dpf.plan(n=dpf.count(), where=dpf.column("sex") == "f", epsilon=1000.0)
+    lazy = people.lazy().dpf.plan(n=dpf.count(), where=dpf.column("sex") == "f", privacy_unit="row", epsilon=1000.0)
     assert lazy.run(dpf.Ledger(epsilon=1000)).frame["n"].to_list() == [3]
 
 
