@@ -124,7 +124,7 @@ def test_releases_of_an_event_loop_charge_their_sum():
         loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(4)
         plan = ROWS.dpf.plan(**{"privacy_unit": "row", **ASKED})
         lazy = ROWS.dpf.plan(**{"privacy_unit": "row", **ASKED}).lazy(ledger)
-        apart = [asyncio.to_thread(ROWS.dpf.release, **ASKED, ledger=ledger) for _ in range(8)]
+        apart = [asyncio.to_thread(ROWS.dpf.release, privacy_unit="row", **ASKED, ledger=ledger) for _ in range(8)]
         once = [loop.run_in_executor(pool, plan.run, ledger) for _ in range(8)]
         collected = [lazy.collect_async() for _ in range(4)]
         with pool:

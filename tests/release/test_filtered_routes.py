@@ -263,7 +263,8 @@ def test_plans_are_those_without_a_filter(neighbors, unit):
     """No sensitivity, scale or charge knows of it."""
     frame = rows(10)
     queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 5)), "q": dpf.quantile("x", 0.5, bounds=(0, 5))}
-    asked = {"by": "k", "epsilon": 1.0, "delta": 1e-6, "neighbors": neighbors, **unit, **queries}
+    given = {"privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6, "neighbors": neighbors}
+    asked = {"by": "k", **given, **unit, **queries}
     plain, filtered = dpf.plan(frame, **asked), dpf.plan(frame, where=dpf.column("x") > 1, **asked)
     assert filtered.to_frame().equals(plain.to_frame())
 
@@ -276,7 +277,7 @@ def test_workloads_and_namespaces_take_it():
     people = pl.DataFrame({"age": [20, 21, 21, 22], "sex": ["f", "m", "f", "f"]})
     asked = {"by": "age", "keys": pl.DataFrame({"age": [20, 21, 22]}), "epsilon": 1000.0}
     asked |= {"workload": dpf.workloads.identity(3), "where": dpf.column("sex") == "f"}
-    release = people.dpf.release(ledger=dpf.Ledger(epsilon=1000), **asked)
+    release = people.dpf.release(ledger=dpf.Ledger(epsilon=1000), privacy_unit="row", **asked)
     assert release.frame["answer"].round().to_list() == [1, 1, 1]
     lazy = people.lazy().dpf.plan(n=dpf.count(), where=dpf.column("sex") == "f", privacy_unit="row", epsilon=1000.0)
     assert lazy.run(dpf.Ledger(epsilon=1000)).frame["n"].to_list() == [3]

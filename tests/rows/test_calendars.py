@@ -150,7 +150,7 @@ def test_wrong_parts_and_names():
     with pytest.raises(ParameterError, match='part must be "year", "quarter"'):
         dpf.calendar("x", "minute")
     frame = pl.DataFrame({"x": [datetime.date(2024, 1, 1)]})
-    asked = {"n": dpf.count(), "epsilon": 1.0, "delta": 1e-6}
+    asked = {"n": dpf.count(), "privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(ParameterError, match="columns named once each"):
         dpf.plan(frame, [dpf.calendar("x", "year"), dpf.calendar("x", "year")], **asked)
     with pytest.raises(ParameterError, match="leaves x_year to one column"):
