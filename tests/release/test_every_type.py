@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import cache
 from typing import NamedTuple
 
 import duckdb
@@ -133,6 +134,12 @@ def frame_of(kind):
     return pl.DataFrame({"x": column, "u": pl.Series(range(len(column)))})
 
 
+@cache
+def database():
+    """Return one database for all tests: opening one takes longer than most questions."""
+    return duckdb.connect()
+
+
 def source_of(frame, way, folder):
     """Return a frame as data, and what a plan is told of it."""
     if way == "DataFrame":
@@ -158,9 +165,8 @@ def source_of(frame, way, folder):
         return held, {}
     if way == "Arrow stream":
         return pa.RecordBatchReader.from_batches(held.schema, held.to_batches(max_chunksize=50)), {}
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE data AS SELECT * FROM held")
-    return dpf.sql(connection, "data"), {"engine": "sql" if way == "DuckDB" else "rows"}
+    database().execute("CREATE OR REPLACE TABLE data AS SELECT * FROM held")
+    return dpf.sql(database(), "data"), {"engine": "sql" if way == "DuckDB" else "rows"}
 
 
 WAYS = [
