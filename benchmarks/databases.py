@@ -24,7 +24,7 @@ def _release(data: Any, **more: Any) -> pl.DataFrame:
         total=dpf.sum("value", bounds=(-100, 100)),
         epsilon=1.0,
         ledger=dpf.Ledger(epsilon=2.0),
-        **more,
+        **{"privacy_unit": "row", **more},
     ).frame
 
 

@@ -7,7 +7,8 @@
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
 #
 # With DPFAST_TEST_VERSIONS=lowest the packages are of the lowest versions that pyproject.toml allows, in a virtual
-# environment of their own, and pytest runs what reads data and releases. The whole does not do this by itself yet.
+# environment of their own, and pytest runs what these versions decide: data of every library, file and database, as
+# they are read, released and shown. The whole, which has the newest, does not do this by itself.
 #
 # Ledgers in PostgreSQL are tested against a real server, and releases by Spark with a real Spark, which needs Java.
 # Where they are missing, root and apt-get install them; DPFAST_TEST_POSTGRESQL=0 and DPFAST_TEST_SPARK=0 turn off both
@@ -47,10 +48,15 @@ if [ "${DPFAST_TEST_SPARK:-1}" != 0 ]; then
     fi
 fi
 if [ -n "$constraints" ] && [ $# = 0 ]; then
-    set -- -n auto --dist loadfile --no-loadscope-reorder tests/release tests/integrations tests/sources \
-        tests/test_a*.py tests/test_b*.py tests/test_columns.py tests/test_files.py tests/test_lowest_versions.py tests/test_s*.py \
-        tests/test_tables.py
+    set -- -n auto --dist loadfile --no-loadscope-reorder tests/test_lowest_versions.py tests/release/test_every_type.py \
+        tests/release/test_release_frame.py tests/sources tests/rows tests/test_casts.py tests/test_columns.py \
+        tests/test_files.py tests/test_sources.py tests/test_tables.py tests/answering/test_choosing.py \
+        tests/cli/test_commands.py tests/cli/test_selections.py tests/integrations/test_engines.py \
+        tests/integrations/test_namespace.py tests/integrations/test_plugin_responses.py \
+        tests/integrations/test_rows.py tests/integrations/test_sql_refusals.py
 fi
+# Where Python may keep no bytecode, every worker and every process that a test starts compiles all sources anew.
+unset PYTHONDONTWRITEBYTECODE
 if [ $# -gt 0 ]; then
     exec $bin/python -m pytest "$@"
 fi

@@ -19,13 +19,27 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 
+#: The files that one worker is at for a minute or so, each by itself: were one of them last, the others would wait. The
+#: very first compiles most kernels anew whatever the cache has, and leaves them there for all that follows.
+FIRST = (
+    "test_compiled_code.py",
+    "test_plugin_library.py",
+    "test_shipped_mechanisms.py",
+    "test_every_type.py",
+    "test_every_route.py",
+    "test_manners.py",
+    "test_typed_examples.py",
+    "test_comparisons.py",
+)
+
+
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="also run the tests that take minutes")
 
 
 def pytest_collection_modifyitems(config, items):
-    # First, since it compiles most kernels anew whatever the cache has, and leaves them there for all that follows.
-    items.sort(key=lambda item: item.path.name != "test_compiled_code.py")
+    place = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
     if not config.getoption("--long"):
         skip = pytest.mark.skip(reason="takes minutes: run scripts/long_tests.sh")
         for item in items:

@@ -14,6 +14,7 @@ from dpfast.aggregation import open_source
 from dpfast.errors import ColumnError
 
 DAY = datetime.date(2024, 2, 29)
+IS_OLD = int(pl.__version__.partition(".")[0]) < 2
 CASES = [
     (
         pl.String,
@@ -35,7 +36,8 @@ CASES = [
     (pl.Boolean, [True, False, None], pl.Int64, [1, 0, None]),
     (pl.Boolean, [True, None], pl.Decimal(9, 2), [Decimal(1), None]),
     (pl.Decimal(9, 2), [Decimal("1.25"), Decimal("-9999999.99"), None], pl.Float64, [1.25, -9999999.99, None]),
-    (pl.Decimal(38, 2), [Decimal("1.75"), Decimal(10) ** 35, None], pl.Int8, [1, None, None]),
+    # Polars before 2.0 rounds where later ones cut.
+    (pl.Decimal(38, 2), [Decimal("1.75"), Decimal(10) ** 35, None], pl.Int8, [2 if IS_OLD else 1, None, None]),
     (pl.Int64, [1, 2**63 - 1, None], pl.Decimal(9, 2), [Decimal(1), None, None]),
     (pl.Float64, [1.25, 1e300, math.nan, math.inf, None], pl.Decimal(9, 2), [Decimal("1.25"), None, None, None, None]),
     (pl.String, ["1.25", "x", "1e9", None], pl.Decimal(9, 2), [Decimal("1.25"), None, None, None]),

@@ -22,6 +22,7 @@ FEWER = {
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.filterwarnings("ignore::dpfast.errors.PrivacyUnitWarning")
 @pytest.mark.statistical
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=[comparison.name for comparison in COMPARISONS])
 def test_same_thing(comparison: Comparison) -> None:

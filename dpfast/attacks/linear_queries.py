@@ -140,7 +140,10 @@ def reconstruct_from_answers(
     matrix, noisy = matrix.astype(np.float64), noisy.astype(np.float64)
     if within is not None:
         return _search(matrix, noisy, within)
-    found = _least_absolute(matrix, noisy) if chosen == "linear_program" else np.linalg.lstsq(matrix, noisy)[0]
+    if chosen == "linear_program":
+        found = _least_absolute(matrix, noisy)
+    else:
+        found = np.linalg.lstsq(matrix, noisy, rcond=None)[0]
     return (found > 0.5).astype(np.uint8)
 
 

@@ -94,7 +94,7 @@ def calendar(column: Annotated[str, NAME], part: AskedPart) -> Calendar:
     >>> weekday = dpf.calendar("day", "weekday")
     >>> keys = pl.DataFrame({weekday.name: weekday.labels})
     >>> release = dpf.release(pl.DataFrame({"day": days}), weekday, keys=keys, n=dpf.count(), epsilon=1000,
-    ...                       ledger=dpf.Ledger(epsilon=1000))
+    ...                       privacy_unit="row", ledger=dpf.Ledger(epsilon=1000))
     >>> release.frame.select("day_weekday", "n").rows()[:3]
     [(1, 53), (2, 53), (3, 52)]
 

@@ -3,6 +3,20 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.fixture(scope="session")
+def plugin():
+    """Return the compiled plugin, or skip what needs it.
+
+    Not where a file is imported: all workers import it at once, and one would wait for what the other compiles.
+    """
+    from dpfast.integrations.plugin.library import UnavailableError, library
+
+    try:
+        return library()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture(params=["python", "compiled"])
 def duckdb_route(request, monkeypatch):
     """DuckDB's functions in Python, and the compiled ones where they can be had."""

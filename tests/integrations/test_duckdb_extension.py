@@ -28,10 +28,7 @@ from dpfast.testing import SeededRandom
 
 from .duckdb_queries import PIECE, Watched, duckdb, fetched
 
-try:
-    LIBRARY = library()
-except UnavailableError as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("plugin")
 
 UNSIGNED = {"allow_unsigned_extensions": True}
 #: Scales at which some of a million rows are finished by Python.
@@ -52,7 +49,7 @@ def is_compiled(connection):
 
 
 def table():
-    return duckdb_extension._table(LIBRARY)
+    return duckdb_extension._table(library())
 
 
 SCALES = [
@@ -155,7 +152,7 @@ def test_every_reason_ends_in_python(reason, monkeypatch):
     elif reason == "interface":
         monkeypatch.setattr(duckdb_extension, "_VERSION", b"v9.9.9")
     else:
-        monkeypatch.setattr(LIBRARY.functions, "dpfast_make_function", lambda number: 0)
+        monkeypatch.setattr(library().functions, "dpfast_make_function", lambda number: 0)
     functions._say_once.cache_clear()
     connection = duckdb.connect(config=config)
     words = "because enable_external_access is false" if reason == "external" else "run in Python here"
@@ -169,7 +166,7 @@ def test_nobody_else_opens_the_library(tmp_path):
     path = tmp_path / "dpfast.duckdb_extension"
     for copy in (False, True):
         path.unlink(missing_ok=True)
-        (shutil.copy if copy else os.link)(LIBRARY.path, path)
+        (shutil.copy if copy else os.link)(library().path, path)
         connection = duckdb.connect(config=UNSIGNED)
         with pytest.raises(duckdb.Error, match=r"open it by dpfast\.integrations\.duckdb\.register_functions"):
             connection.execute(f"LOAD '{path}'")
@@ -197,8 +194,8 @@ def test_a_folder_with_a_quote_in_its_name(tmp_path, monkeypatch):
     folder = tmp_path / "it's"
     folder.mkdir(mode=0o700)
     copied = folder / "plugin.so"
-    os.link(LIBRARY.path, copied)
-    monkeypatch.setattr(LIBRARY, "path", copied)
+    os.link(library().path, copied)
+    monkeypatch.setattr(library(), "path", copied)
     assert is_compiled(connected())
     assert [path.name for path in folder.iterdir()] == ["plugin.so"]
 
@@ -258,8 +255,9 @@ def test_a_connection_that_is_gone_leaves_nothing():
 
 def kept_blocks(monkeypatch, **settings):
     """Return a connection, and a function that lists the bytes of blocks that its functions keep."""
-    own, made = LIBRARY.functions.dpfast_make_function, []
-    monkeypatch.setattr(LIBRARY.functions, "dpfast_make_function", lambda number: made.append(own(number)) or made[-1])
+    functions, made = library().functions, []
+    own = functions.dpfast_make_function
+    monkeypatch.setattr(functions, "dpfast_make_function", lambda number: made.append(own(number)) or made[-1])
     connection = connected(**settings)
 
     def read():

@@ -47,7 +47,7 @@ def test_threads_and_morsels_change_nothing(threads, morsel):
 def test_plans_over_rows_that_hold_figures_of_plans(engine):
     """The engine runs a plan while it runs a plan; each waits for its own, and is charged once."""
     ledger = dpf.Ledger(epsilon=10)
-    rows, asked = DATA, {"keys": KEYS, "n": dpf.count(), "epsilon": 0.1}
+    rows, asked = DATA, {"keys": KEYS, "n": dpf.count(), "privacy_unit": "row", "epsilon": 0.1}
     for _ in range(4):
         figures = rows.dpf.plan("k", **asked).lazy(ledger).select("k", "n")
         rows = DATA.join(figures, on="k").drop("n")
@@ -59,7 +59,7 @@ def test_plans_over_rows_that_hold_figures_of_plans(engine):
 
 def test_a_refused_charge_within_another_plans_rows_is_told_as_it_is():
     poor, rich = dpf.Ledger(epsilon=0.01), dpf.Ledger(epsilon=1)
-    figures = DATA.dpf.plan("k", **ASKED).lazy(poor)
+    figures = DATA.dpf.plan("k", **{"privacy_unit": "row", **ASKED}).lazy(poor)
     plan = DATA.join(figures, on="k").dpf.plan(n=dpf.count(), privacy_unit="row", epsilon=0.5)
     with pytest.raises(DpfastError if IS_OLD else BudgetExceededError):
         plan.run(rich)
@@ -121,7 +121,9 @@ def test_the_schema_is_known_before_anything_is_read(by, unit):
     names = [] if by is None else [name_of(entry) for entry in (by if isinstance(by, list) else [by])]
     keys = [None] if by is None or isinstance(by, Bins) else [None, MANY.select(names).unique()]
     for public in keys:
-        plan = MANY.lazy().dpf.plan(by, keys=public, epsilon=1.0, delta=1e-6, **unit, **QUERIES)
+        plan = MANY.lazy().dpf.plan(
+            by, keys=public, epsilon=1.0, delta=1e-6, **{"privacy_unit": "row", **unit}, **QUERIES
+        )
         ledger = dpf.Ledger(epsilon=1, delta=1e-6)
         schema = plan.lazy(ledger).collect_schema()
         assert ledger.history().height == 0

@@ -191,7 +191,7 @@ def test_a_query_that_has_no_schema_is_not_charged():
     for ask in (broken.dpf.release, broken.dpf.plan):
         named = {"ledger": account} if ask.__name__ == "release" else {}
         with pytest.raises((DpfastError, pl.exceptions.PolarsError)):
-            ask(n=dpf.count(), epsilon=0.5, **named)
+            ask(n=dpf.count(), privacy_unit="row", epsilon=0.5, **named)
     with pytest.raises(ColumnError, match="none such"):
         ROWS.lazy().dpf.release(
             s=pl.col("none such").dpf.sum(bounds=(0, 1)), privacy_unit="row", epsilon=0.5, ledger=account
@@ -274,10 +274,10 @@ def test_a_frame_goes_when_it_is_done_with():
 def test_a_frame_that_grows_is_released_as_it_is():
     frame, account = ROWS.clone(), ledger()
     first = frame.dpf
-    assert first.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 60
+    assert first.release(n=dpf.count(), privacy_unit="row", epsilon=PLENTY, ledger=account).frame["n"].item() == 60
     frame.extend(ROWS)
     assert frame.dpf.release(n=dpf.count(), privacy_unit="row", epsilon=PLENTY, ledger=account).frame["n"].item() == 120
-    assert first.release(n=dpf.count(), epsilon=PLENTY, ledger=account).frame["n"].item() == 120
+    assert first.release(n=dpf.count(), privacy_unit="row", epsilon=PLENTY, ledger=account).frame["n"].item() == 120
 
 
 def test_a_charge_that_does_not_fit_spends_nothing():

@@ -17,14 +17,10 @@ import pytest
 import dpfast as dpf
 from dpfast.errors import ColumnError, ParameterError
 from dpfast.integrations.plugin import refining
-from dpfast.integrations.plugin.library import UnavailableError, library
 from dpfast.integrations.polars_plugin import Expressions, gaussian, laplace, randomized_response
 from dpfast.kernels.plugin import layout
 
-try:
-    library()
-except UnavailableError as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("plugin")
 
 OFF = pl.QueryOptFlags.none()
 ENGINES = {

@@ -11,7 +11,6 @@ from dpfast.columns import BLOCK_ROWS, borrow
 from dpfast.integrations.plugin import refining
 from dpfast.integrations.plugin.calls import pack_scale
 from dpfast.integrations.plugin.fallback import draw
-from dpfast.integrations.plugin.library import UnavailableError, library
 from dpfast.kernels.plugin import layout
 from dpfast.kernels.plugin.bodies import BLOCK_ROWS as BODY_ROWS
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
@@ -19,10 +18,7 @@ from dpfast.mechanisms.noise.laplace import laplace_noise
 
 from .plugin_calls import FixedKey, under_key
 
-try:
-    library()
-except UnavailableError as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("plugin")
 
 KEY = bytes(range(32))
 NOISE = {"laplace": laplace_noise, "gaussian": gaussian_noise}

@@ -14,16 +14,13 @@ import pytest
 
 from dpfast.integrations.plugin import refining
 from dpfast.integrations.plugin.calls import pack_scale
-from dpfast.integrations.plugin.library import UnavailableError, library
+from dpfast.integrations.plugin.library import library
 from dpfast.integrations.polars_plugin import laplace
 from dpfast.kernels.plugin import layout
 
 from .plugin_calls import under_key
 
-try:
-    library()
-except UnavailableError as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("plugin")
 
 KEY, ROWS = bytes(range(32)), 2_000_000
 #: Under this key each leaves some of two million rows undecided.
@@ -31,7 +28,10 @@ CALLS = {
     "laplace": ([pa.array(np.arange(ROWS))], pack_scale(2.0**24.9)),
     "gaussian": ([pa.array(np.arange(ROWS))], pack_scale(2.0**24.9)),
 }
-SET = library().functions.dpfast_set_callback
+
+
+def set_callback(address):
+    library().functions.dpfast_set_callback(address)
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def calling():
 
     def put(function):
         kept.append(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(function))
-        SET(ctypes.cast(kept[-1], ctypes.c_void_p).value)
+        set_callback(ctypes.cast(kept[-1], ctypes.c_void_p).value)
 
     yield put
-    SET(ctypes.cast(refining.CALLBACK, ctypes.c_void_p).value)
+    set_callback(ctypes.cast(refining.CALLBACK, ctypes.c_void_p).value)
 
 
 def words_of(address):
@@ -75,7 +75,7 @@ def test_nothing_but_the_refinement_itself_is_success(operation, function, calli
 
 
 def test_no_callback_says_what_to_do(calling):
-    SET(0)
+    set_callback(0)
     for operation, call in CALLS.items():
         assert under_key(operation, *call, KEY) == (None, layout.NO_CALLBACK)
     assert "import dpfast.integrations.polars_plugin first" in layout.ERRORS[layout.NO_CALLBACK]

@@ -17,6 +17,8 @@ from dpfast.errors import ColumnError, ParameterError
 from dpfast.integrations.polars_plugin import randomized_response
 from dpfast.randomness import SystemRandom
 
+from .barrier import IS_OLD
+
 DAY = datetime.date(2020, 1, 1)
 TEXT, WHOLE = ["1", "a", None, "x"], [1, 2, None, 0]
 COLUMNS = [
@@ -110,6 +112,7 @@ def test_a_refusal_quotes_no_value():
     assert "123456" not in str(raised.value)
 
 
+@pytest.mark.skipif(IS_OLD, reason="Polars before 2.0 knows no type of a literal number here")
 def test_literals_several_columns_groups_and_empty_columns():
     frame = pl.DataFrame({"g": [1, 1, 2], "a": ["x", "y", "x"], "b": ["y", "y", None]})
     sure = {"categories": ["x", "y"], "epsilon": 1000.0}

@@ -256,7 +256,14 @@ def test_a_reader_that_fails_leaves_a_dead_plan_and_no_word_of_the_data(frame, g
     bounds = {"max_groups": asked.max_groups, "max_rows_per_group": asked.max_rows_per_group}
     stream = pa.RecordBatchReader.from_batches(frame.to_arrow().schema, batches())
     plan = dpf.plan(
-        stream, "k", keys=asked.keys, n=dpf.count(), epsilon=0.5, delta=1e-6, privacy_unit=asked.privacy_unit, **bounds
+        stream,
+        "k",
+        keys=asked.keys,
+        n=dpf.count(),
+        epsilon=0.5,
+        delta=1e-6,
+        privacy_unit=asked.privacy_unit or "row",
+        **bounds,
     )
     ledger = dpf.Ledger(epsilon=1, delta=1e-5)
     with pytest.raises(DpfastError, match="cannot be read to its end") as caught:

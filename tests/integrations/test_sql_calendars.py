@@ -72,6 +72,13 @@ def test_clocks_of_other_zones_are_refused(databases):
     ledger = dpf.Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(ColumnError, match="what clocks in Europe/Berlin show"):
         dpf.release(
-            data, dpf.calendar("at", "hour"), n=dpf.count(), epsilon=1.0, delta=1e-6, engine="sql", ledger=ledger
+            data,
+            dpf.calendar("at", "hour"),
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1.0,
+            delta=1e-6,
+            engine="sql",
+            ledger=ledger,
         )
     assert ledger.remaining.epsilon == 1.0

@@ -101,7 +101,7 @@ def test_rows_are_filtered_before_units_are_bounded(databases, name):
 def test_what_a_database_cannot_be_asked_is_refused(databases):
     frame = pl.DataFrame({"k": ["a"], "n": [1]})
     data, ledger = databases.of("PostgreSQL", frame), dpf.Ledger(epsilon=1.0)
-    asked = {"n": dpf.count(), "epsilon": 1.0, "ledger": ledger, "engine": "sql"}
+    asked = {"n": dpf.count(), "privacy_unit": "row", "epsilon": 1.0, "ledger": ledger, "engine": "sql"}
     with pytest.raises(ParameterError, match="at most 1,000 where a database filters"):
         dpf.release(data, where=dpf.column("n").is_in(range(1001)), **asked)
     with pytest.raises(ColumnError, match="where names the column 'none'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from importlib import metadata
 
 import polars as pl
 import pytest
@@ -109,6 +110,7 @@ def test_adbc_after_a_failed_statement(databases, postgresql):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(int(metadata.version("pandas").split(".")[0]) < 3, reason="ibis asks pandas for a later option")
 def test_memtables_of_ibis(databases):
     ibis = pytest.importorskip("ibis")
     databases.fill("DuckDB", ROWS)

@@ -19,8 +19,8 @@ from dpfast.queries import Measure, bins_measure
 from dpfast.releases.distribution_answers import best_blocks, block_sums
 
 from .oracles import ALPHA, largest_moves
+from .small_units import seeded_words
 from .test_query_measures import frame_of, routes
-from .test_sensitivity import seeded_words
 
 NAN, INF = math.nan, math.inf
 

@@ -119,6 +119,11 @@ DRAWN = {name: query for queries in ("mean", "quantiles", "mode") for name, quer
 QUERIES["all"] = {name: query for queries in QUERIES.values() for name, query in queries.items()}
 
 QUERIES["drawn"] = DRAWN
+#: All queries in three parts, with neighbours in the table above apart.
+THIRDS = {f"third {place}": dict(list(QUERIES["all"].items())[place::3]) for place in range(3)}
+ASKED = QUERIES | THIRDS
+#: What no budget of rho alone pays for, and what may be null.
+SELECTED, NULLABLE = {"tf", "ti"}, {"on"}
 
 UNITS = {"rows": {}, "units": {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3}}
 SOURCES = ["DataFrame", "LazyFrame", "Parquet", "IPC", "CSV"]
@@ -230,14 +235,14 @@ def released(cell, folder):
     route, data, query, given, unit, source, neighbors, budget, filtered = cell
     rows, told = source_of(frame_of(route, data), source, folder)
     keys = keys_of(route) if given and ROUTES[route] else None
-    needs_delta = (keys is None and ROUTES[route]) or query in ("values", "all")
+    needs_delta = (keys is None and ROUTES[route]) or SELECTED & ASKED[query].keys()
     delta = 1e-6 if budget == "epsilon" or needs_delta else 0.0
     arguments = {"rho": 0.5} if budget == "rho" else {"epsilon": 1.0}
     ledger = dpf.Ledger(epsilon=50.0, delta=0.1, accountant="zcdp" if budget == "rho" else "basic")
     plan = dpf.plan(
         rows, by_of(route), keys=keys, delta=delta, neighbors=neighbors,
         where=(dpf.column("f") > 1) | dpf.column("c").is_null() if filtered else None,
-        **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **QUERIES[query]},
+        **{"privacy_unit": "row", **arguments, **told, **UNITS[unit], **ASKED[query]},
     )  # fmt: skip
     release = plan.run(ledger)
     assert plan.run(ledger) is release
@@ -270,7 +275,7 @@ def check(cells, folder):
             .sum_horizontal()
             .sum()
         )
-        if nulls and cell.query not in ("mode with null", "all"):
+        if nulls and not NULLABLE & ASKED[cell.query].keys():
             failed.append((cell, "a null"))
     assert not failed, "\n".join([f"{len(failed)} cells failed, the first of them:", *map(str, failed[:20])])
 
@@ -283,17 +288,22 @@ UNITS_AND_DATA = [
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_key_on_next_to_no_data(route, seed, tmp_path):
-    """All kinds of keys, given and selected, units and data, each with a count, a mode, all queries and one by chance.
+    """All kinds of keys, given and selected, units and data, each with a count, a mode, a third of all queries and one.
 
-    Source, neighbours and budget are drawn by chance too: they meet in the next test, and all of them in the long one.
+    The last is drawn by chance, and the third in turn from one that is drawn: what keys are has no say in what is asked
+    of their rows, so that each query meets all keys, and all data, but not all of both. Source, neighbours and budget
+    are drawn too: they meet in the next test, and all of them in the long one.
     """
     choose = random.Random(seed)
     turns = list(itertools.product([source for source in SOURCES if has_source(route, source)], NEIGHBORS, BUDGETS))
+    first = choose.randrange(3)
     cells = []
-    for turn, given, (unit, data) in itertools.product(range(4), [True, False], UNITS_AND_DATA):
+    for place, (given, (unit, data)) in enumerate(itertools.product([True, False], UNITS_AND_DATA), first):
         if ROUTES[route] or given:
-            query = ("count", "mode", "all", choose.choice(list(QUERIES)))[turn]
-            cells.append(Cell(route, data, query, given, unit, *choose.choice(turns), choose.random() < 0.5))
+            cells += [
+                Cell(route, data, query, given, unit, *choose.choice(turns), choose.random() < 0.5)
+                for query in ("count", "mode", f"third {place % 3}", choose.choice(list(QUERIES)))
+            ]
     check(cells, tmp_path)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import cache
 from typing import NamedTuple
 
 import duckdb
@@ -133,6 +134,12 @@ def frame_of(kind):
     return pl.DataFrame({"x": column, "u": pl.Series(range(len(column)))})
 
 
+@cache
+def database():
+    """Return one database for all tests: opening one takes longer than most questions."""
+    return duckdb.connect()
+
+
 def source_of(frame, way, folder):
     """Return a frame as data, and what a plan is told of it."""
     if way == "DataFrame":
@@ -158,9 +165,8 @@ def source_of(frame, way, folder):
         return held, {}
     if way == "Arrow stream":
         return pa.RecordBatchReader.from_batches(held.schema, held.to_batches(max_chunksize=50)), {}
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE data AS SELECT * FROM held")
-    return dpf.sql(connection, "data"), {"engine": "sql" if way == "DuckDB" else "rows"}
+    database().execute("CREATE OR REPLACE TABLE data AS SELECT * FROM held")
+    return dpf.sql(database(), "data"), {"engine": "sql" if way == "DuckDB" else "rows"}
 
 
 WAYS = [
@@ -363,31 +369,72 @@ def about(value):
     return round(float(value), 3) if isinstance(value, (Decimal, float)) else value
 
 
-@pytest.mark.usefixtures("without_noise")
-@pytest.mark.parametrize("what", ASKED)
-@pytest.mark.parametrize("kind", TYPES)
-def test_every_way_gives_the_same(kind, what, tmp_path, monkeypatch):
-    """Every value counts in full, whatever the way; a key that 30 units hold is shown."""
-    monkeypatch.setattr("dpfast.releases.drawing.select_keys", lambda units, table, source: units >= 30)
-    for way in FEW if kind in PLAIN else WAYS:
+def ways_of(kind, what):
+    """Return the ways that a type meets a question by.
+
+    Rows that are aggregated here come by all ways as the same Arrow columns: what reads a type knows of no question,
+    and what answers a question of no way. So each pair of the three meets, and all three together in the long test; a
+    frame and a database that answers by itself meet everything.
+    """
+    if kind in PLAIN:
+        return FEW
+    turn = (list(TYPES).index(kind) + ASKED.index(what)) % 3
+    return ["DataFrame", *WAYS[1:-1][turn::3], "DuckDB"]
+
+
+def check_ways(kind, what, ways, folder):
+    for way in ways:
         expected = expected_of(kind, what, way)
         if expected is None:
             continue
-        data, told = source_of(frame_of(kind), way, tmp_path)
+        data, told = source_of(frame_of(kind), way, folder)
         check(data, told, kind, what, expected, asked_of(kind, what))
 
 
-@pytest.mark.usefixtures("without_noise", "room")
-@pytest.mark.parametrize("kind", sorted(TYPES.keys() - FLOATS - NESTED))
-def test_rows_that_are_spilled(kind, tmp_path, monkeypatch):
-    """Units, keys and values of every type pass through the disk; streams wait there for their second reading."""
+@pytest.fixture
+def large_keys(monkeypatch):
+    """Show every key that 30 units hold."""
     monkeypatch.setattr("dpfast.releases.drawing.select_keys", lambda units, table, source: units >= 30)
+
+
+@pytest.mark.usefixtures("without_noise", "large_keys")
+@pytest.mark.parametrize("what", ASKED)
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_way_gives_the_same(kind, what, tmp_path):
+    """Every value counts in full, whatever the way."""
+    check_ways(kind, what, ways_of(kind, what), tmp_path)
+
+
+def test_every_type_and_every_question_come_by_every_way():
+    """What is left out of the product is only that all three meet."""
+    met = [(kind, what, way) for kind in TYPES.keys() - PLAIN for what in ASKED for way in ways_of(kind, what)]
+    assert {(kind, way) for kind, _, way in met} == {(kind, way) for kind in TYPES.keys() - PLAIN for way in WAYS}
+    assert {(what, way) for _, what, way in met} == {(what, way) for what in ASKED for way in WAYS}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("without_noise", "large_keys")
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_question_by_every_way(kind, tmp_path):
+    for what in ASKED:
+        check_ways(kind, what, WAYS, tmp_path)
+
+
+@pytest.mark.usefixtures("without_noise", "large_keys", "room")
+@pytest.mark.parametrize("kind", sorted(TYPES.keys() - FLOATS - NESTED))
+def test_rows_that_are_spilled(kind, tmp_path):
+    """Units, keys and values of every type pass through the disk; streams wait there for their second reading.
+
+    Rows from the disk are what they were, whatever is asked of them: each way has half of the questions of a type.
+    """
     frame = frame_of(kind)
     unit = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 1}
-    for way in ("LazyFrame", "Arrow stream"):
+    turn = sorted(TYPES).index(kind) % 2
+    asked_by = (("count", "mean", "public keys"), ("sum", "mode", "private keys"))
+    for way, questions in zip(("LazyFrame", "Arrow stream"), asked_by[:: 1 if turn else -1], strict=True):
         if kind in REFUSED.get(way, {}):
             continue
-        for what in ("count", "sum", "mean", "mode", "public keys", "private keys"):
+        for what in questions:
             data, told = source_of(frame, way, tmp_path)
             asked = asked_of(kind, what) | unit
             check(data, told, kind, what, expected_of(kind, what, way), asked)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -171,22 +173,32 @@ def keys_of(by, frame):
     return frame.select(BY[by]).unique(maintain_order=True).head(4) if BY[by] else None
 
 
+@cache
+def rows_of(text):
+    """Return rows, of which text has no null where it could not be told from an empty one."""
+    frame = rows(400)
+    return frame.with_columns(pl.col("k").fill_null("none"), pl.col("c").fill_null("none")) if text else frame
+
+
+def asked_of(by, unit, given, frame):
+    return Grouping(BY[by], keys_of(by, frame) if given else None, unit, *(LIMITS if unit else (None, None)))
+
+
+@cache
+def expected_of(where, by, unit, given, text):
+    """Return the figures of the rows that pass, which no source has a say in."""
+    frame = rows_of(text)
+    return figures(prepare(kept_of(frame, where), asked_of(by, unit, given, frame), MEASURES).run(words))
+
+
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("where", list(WHERE))
 def test_figures_are_those_of_the_rows_that_pass(source, where, tmp_path):
-    frame = rows(400)
-    if source in OF_TEXT:
-        frame = frame.with_columns(pl.col("k").fill_null("none"), pl.col("c").fill_null("none"))
-    plain = kept_of(frame, where)
-    for by in BY:
-        for unit in (None, "u"):
-            for keys in (None, keys_of(by, frame)):
-                limits = LIMITS if unit else (None, None)
-                asked = Grouping(BY[by], keys, unit, *limits)
-                filtered = Grouping(BY[by], keys, unit, *limits, where=WHERE[where])
-                expected = prepare(plain, asked, MEASURES).run(words)
-                found = prepare(opened(frame, source, tmp_path), filtered, MEASURES).run(words)
-                assert figures(found).equals(figures(expected)), (by, unit, keys)
+    frame = rows_of(source in OF_TEXT)
+    for by, unit, given in itertools.product(BY, (None, "u"), (False, True)):
+        filtered = replace(asked_of(by, unit, given, frame), where=WHERE[where])
+        found = prepare(opened(frame, source, tmp_path), filtered, MEASURES).run(words)
+        assert figures(found).equals(expected_of(where, by, unit, given, source in OF_TEXT)), (by, unit, given)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -251,7 +263,8 @@ def test_plans_are_those_without_a_filter(neighbors, unit):
     """No sensitivity, scale or charge knows of it."""
     frame = rows(10)
     queries = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 5)), "q": dpf.quantile("x", 0.5, bounds=(0, 5))}
-    asked = {"by": "k", "epsilon": 1.0, "delta": 1e-6, "neighbors": neighbors, **unit, **queries}
+    given = {"privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6, "neighbors": neighbors}
+    asked = {"by": "k", **given, **unit, **queries}
     plain, filtered = dpf.plan(frame, **asked), dpf.plan(frame, where=dpf.column("x") > 1, **asked)
     assert filtered.to_frame().equals(plain.to_frame())
 
@@ -264,9 +277,9 @@ def test_workloads_and_namespaces_take_it():
     people = pl.DataFrame({"age": [20, 21, 21, 22], "sex": ["f", "m", "f", "f"]})
     asked = {"by": "age", "keys": pl.DataFrame({"age": [20, 21, 22]}), "epsilon": 1000.0}
     asked |= {"workload": dpf.workloads.identity(3), "where": dpf.column("sex") == "f"}
-    release = people.dpf.release(ledger=dpf.Ledger(epsilon=1000), **asked)
+    release = people.dpf.release(ledger=dpf.Ledger(epsilon=1000), privacy_unit="row", **asked)
     assert release.frame["answer"].round().to_list() == [1, 1, 1]
-    lazy = people.lazy().dpf.plan(n=dpf.count(), where=dpf.column("sex") == "f", epsilon=1000.0)
+    lazy = people.lazy().dpf.plan(n=dpf.count(), where=dpf.column("sex") == "f", privacy_unit="row", epsilon=1000.0)
     assert lazy.run(dpf.Ledger(epsilon=1000)).frame["n"].to_list() == [3]
 
 

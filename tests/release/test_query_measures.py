@@ -6,7 +6,7 @@ import datetime
 import math
 import random
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from dpfast.releases.query_measures import measures_of
 from tests.rows.filters import passes as dpf_passes
 
 from .oracles import contribution, largest_moves, touched_vectors
-from .test_sensitivity import seeded_words
+from .small_units import check_moves, moves_of, seeded_words, units_of
 
 NAN, INF = float("nan"), float("inf")
 ONE, OTHER = Measure("sum", "x", 0, -3, 5, 1), Measure("sum", "y", 0, -2, 2, 0)
@@ -87,24 +87,15 @@ def test_real_aggregates_of_neighbours_stay_within_it(max_groups, max_rows):
     possible = [*product(["a", "b", None], [-100, 1, 100], [-5, 5]), ("c", None, 1), ("zz", 8, None)]
 
     def figures(rows):
-        found = aggregate(pl.DataFrame(rows, schema=SCHEMA, orient="row"), grouping, MEASURES, seeded_words(0))
+        frame = pl.DataFrame([*others, *((9, *row) for row in rows)], schema=SCHEMA, orient="row")
+        found = aggregate(frame, grouping, MEASURES, seeded_words(0))
         return [np.array(values, np.int64) for values in found.measures]
 
-    base = figures(others)
-    moved = []
-    for length, every in ((1, 1), (3, 29), (4, 211)):
-        for rows in list(combinations_with_replacement(possible, length))[::every]:
-            grown = figures([*others, *((9, *row) for row in rows)])
-            moved.append([after - before for after, before in zip(grown, base, strict=True)])
-    for place, measure in enumerate(MEASURES):
-        added = np.array([moves[place] for moves in moved])
-        for neighbors in ("add_remove", "replace"):
-            stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
-            l1, l2_squared = largest_moves(added, neighbors)
-            assert l1 <= stated.l1
-            assert l2_squared <= stated.l2_squared
-            if neighbors == "add_remove" and measure.kind == "units":
-                assert l1 == max_groups
+    moved = moves_of(figures, units_of(possible, {1: 1, 3: 29, 4: 211}))
+    for measure, moves in zip(MEASURES, moved, strict=True):
+        check_moves(measure, moves, max_groups, max_rows)
+        if measure.kind == "units":
+            assert np.abs(moves).sum(axis=1).max() == max_groups
 
 
 VALUES = [0.5, 1.5, 2.5, -0.5, -2.5, 2.5000000000000004, -0.0, 5e-324, 1e308, INF, -INF, NAN, None, 3.7, -11.25]

@@ -23,9 +23,9 @@ from dpfast.releases.ranked_values import lonely_pairs
 
 from . import key_laws
 from .oracles import exported_bytes
+from .small_units import check_small_units, seeded_words
 from .test_key_rules_privacy import profile
 from .test_query_measures import frame_of, is_missing, routes
-from .test_sensitivity import check_small_units, seeded_words
 
 LONG = "a value that is rejected, SECRET-0123456789"
 EPSILONS = (0.0, 0.2, 0.5, 1.0, 2.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -21,32 +21,9 @@ from dpfast.queries import Measure, Query, sum_measure
 from dpfast.releases.query_measures import of_columns
 
 from .oracles import largest_moves, touched_vectors
+from .small_units import check_moves, moves_of, seeded_words, units_of
 
 BOUNDS = [(5, 10), (-10, -5), (-3, 5), (-5, 3), (-4, 4), (0, 7), (-7, 0), (2, 3), (0, 1)]
-
-
-def check_small_units(measure, values, numbers_of, max_groups, max_rows):
-    """Hold the sensitivity of a measure of x against all units of up to two rows, and some of four, beside others."""
-    grouping = Grouping(("k",), pl.DataFrame({"k": ["a", "b", "c", "d"]}), "who", max_groups, max_rows)
-    others = [(1, "a", 0), (1, "b", 1), (2, "a", 0), (2, "c", None)]
-    schema = {"who": pl.Int64, "k": pl.String, "x": pl.Int64}
-
-    def figures(rows):
-        frame = pl.DataFrame([*others, *((9, *row) for row in rows)], schema=schema, orient="row")
-        return numbers_of(aggregate(frame, grouping, [measure], seeded_words(0)).measures[0])
-
-    possible = list(product("abcd", values))
-    chosen = [rows for length in (1, 2) for rows in combinations_with_replacement(possible, length)]
-    chosen += list(combinations_with_replacement(possible, 4))[::37]
-    base = figures([])
-    moved = np.array([figures(rows) - base for rows in chosen])
-    for neighbors in ("add_remove", "replace"):
-        stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
-        l1, l2_squared = largest_moves(moved, neighbors)
-        assert l1 <= stated.l1
-        assert l2_squared <= stated.l2_squared
-        if max_groups * max_rows <= 2:
-            assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
@@ -84,15 +61,6 @@ def test_rows_may_move_to_other_groups():
     assert measure.sensitivity(PrivacyUnit(None, 1, 1, "replace")).l1 == 20
 
 
-def seeded_words(seed):
-    """Give the same words to every run: units in common then keep the same rows."""
-
-    def words(number):
-        return np.random.default_rng(seed).integers(0, 2**64, number, dtype=np.uint64)
-
-    return words
-
-
 def vectors_of(rows, grouping, measures, seed):
     frame = pl.DataFrame(rows, schema={"who": pl.Int64, "k": pl.String, "x": pl.Float64}, orient="row")
     aggregates = aggregate(frame, grouping, measures, seeded_words(seed))
@@ -117,21 +85,14 @@ def test_real_aggregates_of_neighbours_stay_within_it(max_groups, max_rows):
     grouping = Grouping(("k",), keys, "who", max_groups, max_rows)
     others = [(1, "a", 4), (1, "a", -9), (1, "b", None), (1, None, 7), (2, "c", 100), (2, "zz", 1), (None, "a", 3)]
     possible = [*product(["a", "b", None], [-100, 100]), ("c", None), ("zz", 8)]
-    base = vectors_of(others, grouping, measures, 0)
-    moved = []
-    for length, every in ((1, 1), (3, 4), (4, 11)):
-        for rows in list(combinations_with_replacement(possible, length))[::every]:
-            grown = vectors_of([*others, *((9, *row) for row in rows)], grouping, measures, 0)
-            moved.append([after - before for after, before in zip(grown, base, strict=True)])
-    for place, measure in enumerate(measures):
-        added = np.array([moves[place] for moves in moved])
-        for neighbors in ("add_remove", "replace"):
-            stated = measure.sensitivity(PrivacyUnit("who", max_groups, max_rows, neighbors))
-            l1, l2_squared = largest_moves(added, neighbors)
-            assert l1 <= stated.l1
-            assert l2_squared <= stated.l2_squared
-    counted = np.array([moves[0] for moves in moved])
-    assert counted.sum(axis=1).max() == max_groups * max_rows
+
+    def figures(rows):
+        return vectors_of([*others, *((9, *row) for row in rows)], grouping, measures, 0)
+
+    moved = moves_of(figures, units_of(possible, {1: 1, 3: 4, 4: 11}))
+    for measure, moves in zip(measures, moved, strict=True):
+        check_moves(measure, moves, max_groups, max_rows)
+    assert moved[0].sum(axis=1).max() == max_groups * max_rows
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -15,8 +15,8 @@ from dpfast.errors import ColumnError, ParameterError
 from dpfast.queries import Measure
 from dpfast.releases import ranked_values
 
+from .small_units import check_small_units, seeded_words
 from .test_query_measures import frame_of, is_missing, routes
-from .test_sensitivity import check_small_units, seeded_words
 
 
 def test_different_values_are_counted_on_every_route(seed):

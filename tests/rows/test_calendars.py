@@ -136,18 +136,25 @@ def test_years_that_no_calendar_shows_have_the_null_key():
 )
 def test_other_columns_are_refused(dtype, part, words):
     with pytest.raises(ColumnError, match=words):
-        dpf.plan(pl.DataFrame(schema={"x": dtype}), dpf.calendar("x", part), n=dpf.count(), epsilon=1.0, delta=1e-6)
+        dpf.plan(
+            pl.DataFrame(schema={"x": dtype}),
+            dpf.calendar("x", part),
+            n=dpf.count(),
+            privacy_unit="row",
+            epsilon=1.0,
+            delta=1e-6,
+        )
 
 
 def test_wrong_parts_and_names():
     with pytest.raises(ParameterError, match='part must be "year", "quarter"'):
         dpf.calendar("x", "minute")
     frame = pl.DataFrame({"x": [datetime.date(2024, 1, 1)]})
-    asked = {"n": dpf.count(), "epsilon": 1.0, "delta": 1e-6}
+    asked = {"n": dpf.count(), "privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(ParameterError, match="columns named once each"):
         dpf.plan(frame, [dpf.calendar("x", "year"), dpf.calendar("x", "year")], **asked)
     with pytest.raises(ParameterError, match="leaves x_year to one column"):
-        dpf.plan(frame, dpf.calendar("x", "year"), x_year=dpf.count(), epsilon=1.0, delta=1e-6)
+        dpf.plan(frame, dpf.calendar("x", "year"), x_year=dpf.count(), privacy_unit="row", epsilon=1.0, delta=1e-6)
     with pytest.raises(ColumnError, match="names the column 'y'"):
         dpf.plan(frame, dpf.calendar("y", "year"), **asked)
 

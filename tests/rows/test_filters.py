@@ -102,7 +102,7 @@ def test_a_column_of_booleans_is_a_filter():
 )
 def test_wrong_kinds_are_refused(where, dtype, words):
     with pytest.raises(ColumnError) as caught:
-        dpf.plan(pl.DataFrame(schema={"x": dtype}), n=dpf.count(), where=where, epsilon=1.0)
+        dpf.plan(pl.DataFrame(schema={"x": dtype}), n=dpf.count(), where=where, privacy_unit="row", epsilon=1.0)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -125,12 +125,12 @@ def test_what_is_no_value_is_refused(given):
 @pytest.mark.parametrize("given", [pl.col("x") > 5, pl.Series([True]), "x > 5", True, lambda row: True])
 def test_other_filters_are_refused(given):
     with pytest.raises(ParameterError, match="where must be a filter made of"):
-        dpf.plan(pl.DataFrame({"x": [1]}), n=dpf.count(), where=given, epsilon=1.0)
+        dpf.plan(pl.DataFrame({"x": [1]}), n=dpf.count(), where=given, privacy_unit="row", epsilon=1.0)
 
 
 def test_expressions_of_polars_are_pointed_to_the_frame():
     with pytest.raises(ParameterError, match=r"say beforehand: frame.filter\(...\)"):
-        dpf.plan(pl.DataFrame({"x": [1]}), n=dpf.count(), where=pl.col("x") > 5, epsilon=1.0)
+        dpf.plan(pl.DataFrame({"x": [1]}), n=dpf.count(), where=pl.col("x") > 5, privacy_unit="row", epsilon=1.0)
 
 
 def test_filters_have_no_truth():
@@ -175,12 +175,12 @@ def test_filters_are_data():
 
 def test_a_plan_says_which_rows_count():
     frame = pl.DataFrame({"k": ["a"], "x": [1]})
-    plan = dpf.plan(frame, "k", n=dpf.count(), where=dpf.column("x") > 15, epsilon=1.0, delta=1e-6)
+    plan = dpf.plan(frame, "k", n=dpf.count(), where=dpf.column("x") > 15, privacy_unit="row", epsilon=1.0, delta=1e-6)
     assert "\n  rows          where x > 15\n" in plan.explain()
     ledger = dpf.Ledger(epsilon=1.0, delta=1e-6)
     plan.run(ledger)
     assert all("by k where x > 15" in text for text in ledger.history()["description"])
-    many = dpf.plan(frame, n=dpf.count(), where=dpf.column("x").is_in(range(1000)), epsilon=1.0)
+    many = dpf.plan(frame, n=dpf.count(), where=dpf.column("x").is_in(range(1000)), privacy_unit="row", epsilon=1.0)
     assert max(map(len, many.explain().splitlines())) < 400
     another = dpf.Ledger(epsilon=1.0)
     many.run(another)

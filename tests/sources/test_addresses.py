@@ -116,7 +116,8 @@ def test_objects_are_released_like_files(tmp_path, store, suffix, unit):
     for i in range(2):
         WRITERS[suffix](frame(start=40 * i), tmp_path / f"day {i}.{suffix}")
     addresses = [f"s3://bucket/day {i}.{suffix}" for i in range(2)]
-    release = partial(dpf.release, by="k", keys=KEYS, n=dpf.count(), epsilon=1000.0, schema=schema(suffix), **unit)
+    whose = {"privacy_unit": "row", **unit}
+    release = partial(dpf.release, by="k", keys=KEYS, n=dpf.count(), epsilon=1000.0, schema=schema(suffix), **whose)
     ledger = dpf.Ledger(epsilon=10_000.0)
     whole = release(addresses, ledger=ledger, dataset="d").frame
     assert dict(whole.select("k", "n").iter_rows()) == {"a": 53, "b": 27, "none": 0}

@@ -152,7 +152,7 @@ def test_what_no_database_holds_is_not_asked_of_one(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["scanner", "scanner of batches", "reader", "standard input", "nanoarrow"])
 def test_what_comes_once_is_released_once(tmp_path, kind):
     data = KINDS[kind](tmp_path, [frame()])
-    plan = partial(dpf.plan, data, "k", keys=KEYS, n=dpf.count(), epsilon=0.5, dataset="d")
+    plan = partial(dpf.plan, data, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, dataset="d")
     first, second = plan(), None if kind == "nanoarrow" else plan()  # which gives one reader only
     ledger = dpf.Ledger(epsilon=1.0)
     first.run(ledger)

@@ -54,6 +54,7 @@ OTHERS = {
     "intervals": pa.array([(1, 2, 3)] * ROWS, pa.month_day_nano_interval()),
     "union": pa.UnionArray.from_sparse(pa.array([0] * ROWS, pa.int8()), [pa.array([1] * ROWS)]),
 }
+OLD_PANDAS, OLD_POLARS = (int(module.__version__.split(".")[0]) < least for module, least in ((pd, 3), (pl, 2)))
 WAYS = ["table", "batch", "stream", "slices"]
 
 
@@ -80,6 +81,8 @@ def released(data, by=None, **asked):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", LAYOUTS)
 def test_every_layout_holds_the_same_keys_units_and_values(kind, way):
+    if OLD_POLARS and kind in ("decimal32", "decimal64"):
+        pytest.skip("Polars before 2.0 does not take it over, which is said")
     values, shown = LAYOUTS[kind]
     table = pa.table({"x": values})
     assert released(given(table, way), "x", n=dpf.count()).select("x", "n").rows() == [(one, 100) for one in shown]
@@ -100,6 +103,7 @@ def test_columns_of_other_types_may_stand_by(kind, way):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.skipif(OLD_PANDAS, reason="pandas before 3 may hold anything in text")
 def test_objects_of_pandas_may_stand_by():
     frame = pd.DataFrame({"k": pd.Series(["a", "b"] * 50, dtype="string"), "o": [{"a": 1}, None] * 50})
     assert released(frame, "k", n=dpf.count())["n"].to_list() == [50, 50]
@@ -117,6 +121,8 @@ def test_seconds_that_milliseconds_do_not_hold_are_null(kind, way):
     if way == "NumPy":
         data = pd.DataFrame({"x": np.array(values, "datetime64[s]" if kind == "timestamp" else "timedelta64[s]")})
     elif way == "Arrow in pandas":
+        if OLD_PANDAS:
+            pytest.skip("pandas before 3 gives such seconds to nobody")
         data = pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(array))})
     else:
         data = given(pa.table({"x": array}), way)

@@ -176,6 +176,8 @@ def _open() -> Library:
 
     if not can_compile():
         raise UnavailableError("the processor or the system is none that it is written for")
+    if not reads_glue():
+        raise UnavailableError("the installed version of Numba cannot read it; install 0.62 or later")
     name, linker = f"plugin-{_fingerprint()}.so", _linker()
     for folder in _folders():
         path = folder / name
@@ -188,6 +190,12 @@ def _open() -> Library:
                 with suppress(OSError):
                     path.unlink()
     raise UnavailableError("no folder could be written to, or none that programs may be loaded from")
+
+
+def reads_glue() -> bool:
+    """Return whether the LLVM of the installed Numba has pointers without a type: else kernels are compiled in vain."""
+    major, minor = version("llvmlite").split(".")[:2]
+    return (int(major), int(minor)) >= (0, 45)
 
 
 def _fingerprint() -> str:

@@ -55,12 +55,14 @@ def _give_lists(like: Any, elements: Any, lengths: NDArray[np.int64]) -> Any:
     import pyarrow as pa
 
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    lists = pa.LargeListArray.from_arrays(offsets, elements)
     if library_of(like) != "polars":
+        lists = pa.LargeListArray.from_arrays(offsets, elements)
         return pa.chunked_array([lists]) if isinstance(like, pa.ChunkedArray) else lists
     import polars as pl
 
-    return pl.Series(like.name, lists)
+    # Polars before 2.0 misreads large lists of text that PyArrow made, and would end the process.
+    kind = pa.ListArray if offsets[-1] < 2**31 else pa.LargeListArray
+    return pl.Series(like.name, kind.from_arrays(offsets, elements))
 
 
 class Values:

@@ -40,7 +40,7 @@ def request(**asked):
         "split": "even",
         "interval": "noise",
         "keys": None,
-        "privacy_unit": None,
+        "privacy_unit": "row",
         "max_groups": None,
         "max_rows_per_group": None,
         "neighbors": "add_remove",

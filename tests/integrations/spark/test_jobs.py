@@ -59,7 +59,7 @@ def clusters(session, rows, folder, **asked):
         "where": None,
         "split": "even",
         "keys": EXACT.select("city"),
-        "privacy_unit": None,
+        "privacy_unit": "row",
         "max_groups": None,
         "max_rows_per_group": None,
         "neighbors": "add_remove",
