@@ -14,7 +14,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation.sources import open_source
-from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
 from dpfast.releases.bounds_choice import _Places, _sorted
 from dpfast.releases.plan import bounding_words
 from dpfast.releases.survey_noise import Surveyor
@@ -141,7 +141,7 @@ def test_a_failure_between_the_stages_stays_charged():
     with pytest.raises(KeyboardInterrupt):
         plan.run(ledger, progress=fail)
     assert ledger.spent.epsilon == 0.5
-    with pytest.raises(dpf.LedgerError, match="failed after it was charged"):
+    with pytest.raises(LedgerError, match="failed after it was charged"):
         plan.run(ledger)
 
 
@@ -234,9 +234,9 @@ def test_what_cannot_be_combined_is_refused_before_anything_is_charged():
     for wrong in ("Auto", "auto ", "", "quantiles"):
         with pytest.raises(ParameterError, match="auto"):
             dpf.mean("f", bounds=wrong)
-    with pytest.raises(dpf.ColumnError):
+    with pytest.raises(ColumnError):
         dpf.plan(data, m=dpf.mean("missing", bounds="auto"), epsilon=1.0, **given)
-    with pytest.raises(dpf.ColumnError):
+    with pytest.raises(ColumnError):
         dpf.plan(data, s=dpf.sum("day", bounds="auto"), epsilon=1.0, **given)
 
 
