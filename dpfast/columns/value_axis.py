@@ -66,7 +66,7 @@ class ValueAxis:
 
     def finest(self, place: Fraction) -> Fraction:
         """Return how far bounds around a place must lie apart at least."""
-        least, relative = Fraction(2 * self.unit), _LEAST_APART
+        least, relative = Fraction(self.unit), _LEAST_APART
         if not self.whole:
             least, relative = Fraction(1, 2**-self.grid.finest), Fraction(1, 2 ** (MANTISSA - 2))
         own = abs(place) * relative
