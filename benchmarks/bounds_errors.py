@@ -1,4 +1,4 @@
-"""Errors of means with bounds that are chosen privately, beside bounds given by hand: `python -m benchmarks.bounds_errors`.
+"""Errors of means with bounds chosen privately, beside bounds given by hand: `python -m benchmarks.bounds_errors`.
 
 The mean delay of the flights of the demo, by carrier and destination and by carrier alone, the aircraft hidden or each
 row a unit; and means of made-up rows. By hand: for the flights (-60, 600); for made-up rows the 0.1% and 99.9%
@@ -55,7 +55,8 @@ def main() -> None:
     """Print the tables."""
     runs = int(sys.argv[1]) if sys.argv[1:] else RUNS
     print(
-        f"epsilon 1; medians of {runs} runs.\n\n| values | error, bounds by hand | error, bounds chosen |\n|---|---|---|"
+        f"epsilon 1; medians of {runs} runs.\n\n| values | error, bounds by hand | error, bounds chosen |\n"
+        "|---|---|---|"
     )
     flights = read_flights()
     for by in (["carrier", "dest"], ["carrier"]):

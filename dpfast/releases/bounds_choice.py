@@ -121,7 +121,11 @@ class BoundsChoice(PrivateChoice):
         return f"bounds of {', '.join(self.columns)}"
 
     def leaves_open(self, name: str) -> bool:
-        """Return whether a query's noise follows the bounds: that of all others may where a sum's bounds are open."""
+        """Return whether a query's noise follows the bounds.
+
+        That of other queries does too where a sum's bounds are open: which kind of noise suits a sum depends on
+        whether both of its bounds are on one side of 0.
+        """
         sums = any(self.queries[one].kind == "sum" for one in self.open_bounds)
         return sums or name in self.open_bounds
 

@@ -20,7 +20,7 @@ from dpfast.releases.group_planning import draw_up_groups, read_whole_budget
 from dpfast.releases.population_intervals import refuse_population
 from dpfast.releases.private_choices import PrivateChoice
 from dpfast.releases.request import Request
-from dpfast.releases.splitting import portions
+from dpfast.releases.splitting import portions, read_split
 from dpfast.releases.staged_blueprint import StagedBlueprint, survey_share
 from dpfast.releases.survey_noise import concentrated_charge, plan_surveys
 from dpfast.releases.wishes import refuse_wishes
@@ -47,6 +47,10 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
     about = " and ".join(choice.about for choice in choices)
     refuse_wishes(request.error, f"with {about} chosen privately, whose noise is not known beforehand")
     refuse_population(request.interval, f"with {about} chosen privately, from the rows themselves")
+    split = read_split(request.split, list(request.queries), selects=request.keys is None and bool(request.read_by()))
+    if split.rule == "optimal":
+        allowed = f'"even" or weights with {about} chosen privately: the noise is not known beforehand'
+        raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
 
     def filled(asked: Request) -> Request:
         for choice in choices:
