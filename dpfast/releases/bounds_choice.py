@@ -185,11 +185,11 @@ class BoundsChoice(PrivateChoice):
             grid = axes[column].grid
             placed = grid.exponent, grid.lower, grid.upper, grid.lower - 1, (), grid.doublings
             measures.append(Measure("points", column, *placed, tick=axes[column].values.tick))
-        unit = request.read_unit()
-        limit = None if unit.column is None else 1
+        unit = request.unit_column
+        limit = None if unit is None else 1
         by = request.read_by() if request.keys is not None else ()
         keys = request.keys if by else None
-        grouping = Grouping(by, keys, unit.column, limit, limit, request.population, where=request.read_where())
+        grouping = Grouping(by, keys, unit, limit, limit, request.population, where=request.read_where())
         prepared = prepare(source, grouping, measures)
         assert isinstance(prepared, Aggregation)
         return prepared

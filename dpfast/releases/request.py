@@ -104,6 +104,12 @@ class Request:
         return read_unit(self.privacy_unit, *limits, self.neighbors, told=self.rest is not None)
 
     @property
+    def unit_column(self) -> str | None:
+        """The column that names whose row it is, None where each row is one; limits may be open."""
+        limited = self.max_groups is not None or self.max_rows_per_group is not None
+        return self.privacy_unit if limited or self.privacy_unit != ROW else None
+
+    @property
     def limits(self) -> tuple[int | None, int | None]:
         """What is kept of each unit, None where each row is one: numbers, as `read_unit` has checked."""
         groups, rows = (None if limit == "auto" else limit for limit in (self.max_groups, self.max_rows_per_group))
