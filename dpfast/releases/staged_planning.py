@@ -61,11 +61,12 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
         return draw_up_groups(filled(asked))
 
     unit, whole = filled(request).read_unit(), read_whole_budget(request)
-    share = survey_share(sum(choice.questions for choice in choices))
+    questions = sum(choice.questions for choice in choices)
+    share = survey_share(questions)
     of_surveys, of_rest = portions(whole.units, [share, 1 - share])
     by = (", ".join(map(name_of, request.read_by())) or "nothing") + in_short(request.read_where())
     noise = plan_surveys(
-        Budget(whole.kind, of_surveys), 2 if unit.neighbors == "replace" else 1, len(choices), f"{about} by {by}"
+        Budget(whole.kind, of_surveys), 2 if unit.neighbors == "replace" else 1, questions, f"{about} by {by}"
     )
     source = request.open()
     if not isinstance(source, Source):

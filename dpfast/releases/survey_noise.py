@@ -33,7 +33,8 @@ __all__ = ["SurveyNoise", "Surveyor", "plan_surveys"]
 
 #: Noisy counts are cut off here, so that no sum of them leaves an int64.
 _FAR = 2**50
-#: The least part of what a surveyor has: a plan is refused where not even this has noise of a scale that can be drawn.
+#: The least part of what is spent on one thing that is chosen which a histogram may get: a plan is refused where that
+#: has no noise that can be drawn.
 _LEAST = Fraction(1, 1000)
 
 
@@ -109,13 +110,13 @@ class Surveyor:
         return noisy.astype(np.int64), noise
 
 
-def plan_surveys(share: Budget, moved: int, surveyors: int, description: str) -> SurveyNoise:
+def plan_surveys(share: Budget, moved: int, questions: int, description: str) -> SurveyNoise:
     """Return what surveys may cost at a share of the budget, whose delta they leave alone, and the charge for them.
 
     Raises
     ------
     ParameterError
-        The share is too small for so many surveyors.
+        The share is too small to choose so many things.
 
     """
     # The event holds its amount as a float: what is drawn costs no more than that float denotes.
@@ -129,7 +130,7 @@ def plan_surveys(share: Budget, moved: int, surveyors: int, description: str) ->
     else:
         charge = concentrated_charge(units, description)
     noise = SurveyNoise(budget, moved, charge)
-    noise.of_part(_LEAST / surveyors)
+    noise.of_part(_LEAST / questions)
     return noise
 
 
