@@ -110,12 +110,6 @@ QUERIES = {
         "pt": dpf.proportion("t", equal=MOMENTS[0]),
         "mt": dpf.maximum("t", bounds=tuple(MOMENTS)),
     },
-    "chosen bounds": {
-        "cm": dpf.mean("f", bounds="auto"),
-        "cs": dpf.sum("i", bounds="auto"),
-        "cq": dpf.quantile("d", 0.5, bounds="auto"),
-        "ct_sd": dpf.std("t", bounds="auto"),
-    },
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
     "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},
@@ -125,6 +119,13 @@ DRAWN = {name: query for queries in ("mean", "quantiles", "mode") for name, quer
 QUERIES["all"] = {name: query for queries in QUERIES.values() for name, query in queries.items()}
 
 QUERIES["drawn"] = DRAWN
+#: Not among all: previews of made-up rows need bounds.
+QUERIES["chosen bounds"] = {
+    "cm": dpf.mean("f", bounds="auto"),
+    "cs": dpf.sum("i", bounds="auto"),
+    "cq": dpf.quantile("d", 0.5, bounds="auto"),
+    "ct_sd": dpf.std("t", bounds="auto"),
+}
 
 UNITS = {"rows": {}, "units": {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 3}}
 SOURCES = ["DataFrame", "LazyFrame", "Parquet", "IPC", "CSV"]
