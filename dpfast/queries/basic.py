@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -10,12 +11,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from dpfast.arguments import Number
-from dpfast.columns.bounds import AddedBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
+from dpfast.columns.bounds import AUTO, AddedBounds, AskedBounds, OrderedBounds, read_bounds, show_bounds
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.edges import Edge, Edges, read_edges
 from dpfast.columns.grid import Grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.columns.values import NUMBERS, ValueKind
+from dpfast.errors import ParameterError
 from dpfast.rows.values import NAME
 from dpfast.showing import shown_fields
 
@@ -122,15 +124,22 @@ class Query:
 
     kind: Kind
     column: str | None = None
-    bounds: ReadBounds | None = None
+    bounds: AskedBounds | None = None
     computed: bool = field(default=False, repr=False, compare=False)
     values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
 
     def limits(self) -> tuple[Fraction, Fraction]:
         """Return the bounds as numbers of ticks; see `dpfast.columns.values`."""
         assert self.bounds is not None
+        if isinstance(self.bounds, str):
+            raise ParameterError("bounds", self.bounds, "two values here", "give bounds")
         lower, upper = self.values.limits(self.bounds, str(self.column))
         return Fraction(lower), Fraction(upper)
+
+    @property
+    def leaves_open(self) -> tuple[str, ...]:
+        """The names of the bounds that are chosen privately."""
+        return ("bounds",) if self.bounds == AUTO else ()
 
     @property
     def in_words(self) -> str:
@@ -198,7 +207,8 @@ def sum(column: Name, *, bounds: AddedBounds) -> Query:
         infinities are clipped. The sum of decimals is a decimal, that of durations a duration.
     bounds
         The lowest and the highest value that counts in full: public, chosen without looking at the data. Two numbers,
-        or two timedeltas.
+        or two timedeltas. ``"auto"`` for bounds that the release chooses privately, from the data, at a share of its
+        budget (`dpf.plan`): where nothing better is known, since good bounds cost nothing.
 
     Examples
     --------
@@ -206,7 +216,7 @@ def sum(column: Name, *, bounds: AddedBounds) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds))
+    return Query("sum", NAME.read("column", column), read_bounds(bounds), are_computed(bounds))
 
 
 def mean(column: Name, *, bounds: OrderedBounds) -> Query:
@@ -222,7 +232,8 @@ def mean(column: Name, *, bounds: OrderedBounds) -> Query:
         As for `sum`, or a column of dates, datetimes or times of day: its mean is one of these, that of dates a
         datetime, and the scale of its noise a duration.
     bounds
-        As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one.
+        As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one; or
+        ``"auto"``.
 
     Examples
     --------
@@ -233,7 +244,7 @@ def mean(column: Name, *, bounds: OrderedBounds) -> Query:
     'departed'
 
     """
-    return Query("mean", NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds))
+    return Query("mean", NAME.read("column", column), read_bounds(bounds), are_computed(bounds))
 
 
 def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
@@ -248,7 +259,7 @@ def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = 
         A number from 0 to 1, or several different ones; read to seven decimals.
     bounds
         The lowest and the highest value that can be drawn, as for `mean`; values beyond are clipped. Public, chosen
-        without looking at the data.
+        without looking at the data; or ``"auto"``.
     grid
         The distance between the points that can be drawn, a power of two; see `dpf.quantiles`. For columns of integers
         and floats only.
@@ -268,7 +279,7 @@ def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = 
 
     """
     parts, order, single = read_quantiles(q)
-    checked = NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds)
+    checked = NAME.read("column", column), read_bounds(bounds), are_computed(bounds)
     step = None if grid is None else read_grid(grid)
     return QuantileQuery("quantile", *checked, parts=parts, order=tuple(order), single=single, grid=step)
 
@@ -367,6 +378,6 @@ def bins(column: Name, edges: Edges) -> Bins:
     return Bins(column, edges)  # type: ignore[arg-type]  # which become a tuple there
 
 
-def are_computed(bounds: tuple[object, object]) -> bool:
+def are_computed(bounds: Iterable[object]) -> bool:
     """Return whether a bound was given as a NumPy number."""
     return any(isinstance(bound, np.generic) for bound in bounds)

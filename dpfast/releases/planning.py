@@ -31,6 +31,7 @@ from dpfast.releases.request import (
     Request,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.staged_planning import choices_of, draw_up_staged
 from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
 from dpfast.rows.filters import OwnFilter
@@ -194,6 +195,14 @@ def plan(
         to steps, of which the bounds have 2**23 to 2**24: of a decimal's last places, or of the units of times, a power
         of two.
 
+        With ``bounds="auto"`` the release has two stages. 15% of the budget, and 5% more for each further column
+        up to 30%, pays for noisy histograms in which each privacy unit is counted once, by a value
+        of one of its rows; bounds are chosen from these, such that the predicted error of noise and clipping is least,
+        and rounded. All else is drawn with the rest of the budget, and whatever is chosen, nothing costs more than
+        `Plan.explain` says. `Release.chosen` and `Release.explain` say what was chosen, ``q_scale`` how large the noise
+        is then. Rows are read twice. Where there are too few units to tell, bounds are some next to 0, the days from
+        1970 to 2070 or the whole day. Sums with such bounds are Float64, of numbers.
+
     Returns
     -------
     Plan
@@ -311,7 +320,8 @@ def draw_up(request: Request) -> Blueprint:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
         if not request.clips:
-            return draw_up_groups(request)
+            choices = choices_of(request)
+            return draw_up_staged(request, choices) if choices else draw_up_groups(request)
         refuse_cut(request.report_cut, 'None with max_groups="auto", whose release says about how many units are cut')
         refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
         refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_data
 from dpfast.arguments import Instance, Special, Whole
+from dpfast.columns.bounds import AUTO, ReadBounds
+from dpfast.columns.value_axis import axis_of
 from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
 from dpfast.queries import Measure, Query, RankedQuery
@@ -27,6 +30,7 @@ from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
 from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
+from dpfast.releases.staged_blueprint import StagedBlueprint
 
 __all__ = ["preview"]
 
@@ -123,6 +127,9 @@ def preview(
         frame, rows_of = _read_sample(sample, request)
         rows_of = f"a public sample of {frame.height:,} rows"
     else:
+        if isinstance(blueprint, StagedBlueprint):
+            allowed = "public rows where bounds are chosen from rows: made-up values lie where bounds say"
+            raise ParameterError("sample", None, allowed)
         frame, rows_of = _made_up(blueprint, request, shape, listed)
         # Rows are made up of those that count.
         request = replace(request, where=None)
@@ -131,9 +138,9 @@ def preview(
         return _drawn(blueprint, request, frame, rows_of, repeats)
 
 
-def _read_plan(plan: Plan) -> tuple[GroupBlueprint | ClippedBlueprint, Request]:
+def _read_plan(plan: Plan) -> tuple[GroupBlueprint | ClippedBlueprint | StagedBlueprint, Request]:
     blueprint, request = _PLAN.read("plan", plan)._blueprint, plan._request
-    if request is None or not isinstance(blueprint, (GroupBlueprint, ClippedBlueprint)):
+    if request is None or not isinstance(blueprint, (GroupBlueprint, ClippedBlueprint, StagedBlueprint)):
         mend = "of a workload, Plan.error and Plan.to_frame say what noise does"
         raise ParameterError("plan", Words("of another kind"), "a plan by group that dpf.plan returned", mend)
     return blueprint, request
@@ -206,7 +213,7 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
     by = [name_of(entry) for entry in request.read_by()]
     draws = []
     for number in range(repeats):
-        released = shown.draw(shown.aggregation.run(bounding_words), 0).frame
+        released = shown.carry_out(0, bounding_words, _silent).frame
         draws.append(_comparable(released).with_columns(pl.lit(number).alias("\0draw")))
     found = [
         _compared(truth, pl.concat(draws), by, column, repeats, ranked=isinstance(query, RankedQuery))
@@ -224,6 +231,10 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
         _frame=table,
         _summary=_summary(table),
     )
+
+
+def _silent(stage: str) -> None:
+    pass
 
 
 def _figures(name: str, query: Query) -> list[str]:
@@ -257,7 +268,7 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
         report_cut=None, interval="noise",
     )  # fmt: skip
     blueprint = draw_up(asked)
-    truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame
+    truth = blueprint.carry_out(0, bounding_words, _silent).frame
     unit = shown.unit.column
     counted = [name for name, query in request.queries.items() if query.kind == "units"]
     cut, share = np.zeros(totals.size), None
@@ -290,9 +301,24 @@ def _widened(query: Query, frame: pl.DataFrame) -> Query:
             values = values.filter(values.is_finite())
         elif not values.dtype.is_temporal():
             continue
-        if len(values):
+        if bounds == AUTO:
+            changed[name] = _around(values)
+        elif len(values):
             changed[name] = (min(bounds[0], values.min()), max(bounds[1], values.max()))
     return replace(query, **changed) if changed else query
+
+
+def _around(values: pl.Series) -> ReadBounds:
+    """Return bounds that hold all of these values."""
+    kind = values_of(values.dtype)
+    axis = axis_of(kind)
+    if not len(values):
+        return axis.bounds(*axis.unknown())
+    # Dates and times are told by what they are held as.
+    ticks = values.to_physical() if values.dtype.is_temporal() else values
+    worth = 1 if values.dtype.is_temporal() else kind.tick
+    least, most = (Fraction(end) / worth for end in (ticks.min(), ticks.max()))  # type: ignore[arg-type]
+    return axis.bounds(least, most + axis.finest(most))
 
 
 def _compared(

@@ -50,7 +50,7 @@ ATTACK = ["attack", "trips.parquet", "--column", "old", "--rows", "20"]
 COMMANDS = {
     "release": (
         [*RELEASE, *LEDGER, "--out", "out.csv"], 0,
-        {"out", "plot", "rows", "columns", "cut", "why_empty", "warnings", "ledger"},
+        {"out", "plot", "rows", "columns", "cut", "chosen", "why_empty", "warnings", "ledger"},
     ),
     "explain": (["explain", *RELEASE[1:]], 0, {"epsilon", "delta", "rho", "warnings", "measures", "text"}),
     "preview": (

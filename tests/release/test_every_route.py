@@ -119,6 +119,13 @@ DRAWN = {name: query for queries in ("mean", "quantiles", "mode") for name, quer
 QUERIES["all"] = {name: query for queries in QUERIES.values() for name, query in queries.items()}
 
 QUERIES["drawn"] = DRAWN
+#: Not among all: previews of made-up rows need bounds.
+QUERIES["chosen bounds"] = {
+    "cm": dpf.mean("f", bounds="auto"),
+    "cs": dpf.sum("i", bounds="auto"),
+    "cq": dpf.quantile("d", 0.5, bounds="auto"),
+    "ct_sd": dpf.std("t", bounds="auto"),
+}
 #: All queries in three parts, with neighbours in the table above apart.
 THIRDS = {f"third {place}": dict(list(QUERIES["all"].items())[place::3]) for place in range(3)}
 ASKED = QUERIES | THIRDS
