@@ -30,7 +30,7 @@ from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Engine, is_engine
 from dpfast.aggregation.pushed import PushedAggregation, push_down
-from dpfast.aggregation.reading_rows import KeptRows
+from dpfast.aggregation.rereading import kept_for_more
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
@@ -219,12 +219,15 @@ class Aggregation(Private):
         """Return the aggregates of rows that may be read once only."""
         if self.source.repeatable or not self._reads_twice:
             return self._run(words)
+        with kept_for_more(self.source, self.names) as source:
+            return replace(self, source=source)._run(words)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the columns that are read, but for those that only decide which rows count."""
         named = [*map(column_of, self.grouping.by), self.grouping.privacy_unit]
         named += [name for contribution in self.contributions for name in contribution.measure.columns]
-        assert self.source.blocks is not None
-        with KeptRows(self.source.blocks, sorted({name for name in named if name is not None})) as kept:
-            source = Source(kept.frame(self.source.schema()), blocks=kept.read)
-            return replace(self, source=source)._run(words)
+        return {name for name in named if name is not None}
 
     @property
     def _reads_twice(self) -> bool:

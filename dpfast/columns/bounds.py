@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,18 @@ from dpfast.arguments import Numeric, Special, is_numeric
 from dpfast.columns.grid import LARGEST_BOUND, check_bounds, no_bounds
 from dpfast.errors import ParameterError
 
-__all__ = ["AddedBounds", "NumberBounds", "OrderedBounds", "ReadBounds", "ordered_bounds", "show_bound", "show_bounds"]
+__all__ = [
+    "AUTO",
+    "AddedBounds",
+    "AskedBounds",
+    "NumberBounds",
+    "OrderedBounds",
+    "ReadBounds",
+    "ordered_bounds",
+    "read_bounds",
+    "show_bound",
+    "show_bounds",
+]
 
 _NUMBERS: TypeAlias = tuple[Numeric | Decimal, Numeric | Decimal]
 _DURATIONS: TypeAlias = tuple[datetime.timedelta, datetime.timedelta]
@@ -22,6 +33,10 @@ _TIMES: TypeAlias = tuple[datetime.time, datetime.time]
 
 #: What bounds are once they are read: of a kind, the lower one first. Moments are dates to type checkers.
 ReadBounds: TypeAlias = tuple[float, float] | tuple[Decimal, Decimal] | _DURATIONS | _DATES | _TIMES
+#: In place of bounds: they are chosen privately.
+AUTO: Final = "auto"
+_AUTO: TypeAlias = Literal["auto"]
+AskedBounds: TypeAlias = ReadBounds | _AUTO
 
 _KINDS = (datetime.datetime, datetime.date, datetime.timedelta, datetime.time)
 
@@ -40,11 +55,28 @@ def _no_numbers() -> Iterator[object]:
 
 
 #: Of numbers alone.
-NumberBounds: TypeAlias = Annotated[_NUMBERS, Special(_no_numbers)]
+NumberBounds: TypeAlias = Annotated[_NUMBERS | _AUTO, Special(_no_numbers)]
 #: Of values that can be added up.
-AddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS, Special(_no_ordered)]
+AddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _AUTO, Special(_no_ordered)]
 #: Of values that are ordered, and have differences.
-OrderedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _DATES | _TIMES, Special(_no_ordered)]
+OrderedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _DATES | _TIMES | _AUTO, Special(_no_ordered)]
+
+
+def read_bounds(bounds: object, argument: str = "bounds") -> AskedBounds:
+    """Return two bounds of one kind, as `ordered_bounds` does, or ``"auto"``.
+
+    Examples
+    --------
+    >>> read_bounds((0, 600)), read_bounds("auto")
+    ((0.0, 600.0), 'auto')
+
+    """
+    if isinstance(bounds, str):
+        if bounds == AUTO:
+            return AUTO
+        allowed = 'two values, the lower one first, or "auto" to have them chosen privately'
+        raise ParameterError(argument, bounds, allowed, f"write for example {argument}=(0, 600)")
+    return ordered_bounds(bounds, argument)
 
 
 def ordered_bounds(bounds: object, argument: str = "bounds") -> ReadBounds:
@@ -107,7 +139,7 @@ def _is_finite(bound: object) -> bool:
     return is_numeric(bound) and abs(bound) <= LARGEST_BOUND  # type: ignore[arg-type]
 
 
-def show_bounds(bounds: ReadBounds) -> str:
+def show_bounds(bounds: AskedBounds) -> str:
     """Return bounds in words: ``[0, 600]``.
 
     Examples
@@ -116,6 +148,8 @@ def show_bounds(bounds: ReadBounds) -> str:
     ('[0, 600]', '[2024-01-01, 2025-01-01]')
 
     """
+    if isinstance(bounds, str):
+        return "bounds that are chosen privately"
     lower, upper = map(show_bound, bounds)
     return f"[{lower}, {upper}]"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -10,12 +11,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from dpfast.arguments import Number
-from dpfast.columns.bounds import AddedBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
+from dpfast.columns.bounds import AUTO, AddedBounds, AskedBounds, OrderedBounds, read_bounds, show_bounds
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.edges import Edge, Edges, read_edges
 from dpfast.columns.grid import Grid, read_grid
 from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.columns.values import NUMBERS, ValueKind
+from dpfast.errors import ParameterError
 from dpfast.rows.values import NAME
 from dpfast.showing import shown_fields
 
@@ -122,15 +124,22 @@ class Query:
 
     kind: Kind
     column: str | None = None
-    bounds: ReadBounds | None = None
+    bounds: AskedBounds | None = None
     computed: bool = field(default=False, repr=False, compare=False)
     values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
 
     def limits(self) -> tuple[Fraction, Fraction]:
         """Return the bounds as numbers of ticks; see `dpfast.columns.values`."""
         assert self.bounds is not None
+        if isinstance(self.bounds, str):
+            raise ParameterError("bounds", self.bounds, "two values here", "give bounds")
         lower, upper = self.values.limits(self.bounds, str(self.column))
         return Fraction(lower), Fraction(upper)
+
+    @property
+    def leaves_open(self) -> tuple[str, ...]:
+        """The names of the bounds that are chosen privately."""
+        return ("bounds",) if self.bounds == AUTO else ()
 
     @property
     def in_words(self) -> str:
@@ -206,7 +215,7 @@ def sum(column: Name, *, bounds: AddedBounds) -> Query:
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
     """
-    return Query("sum", NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds))
+    return Query("sum", NAME.read("column", column), read_bounds(bounds), are_computed(bounds))
 
 
 def mean(column: Name, *, bounds: OrderedBounds) -> Query:
@@ -233,7 +242,7 @@ def mean(column: Name, *, bounds: OrderedBounds) -> Query:
     'departed'
 
     """
-    return Query("mean", NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds))
+    return Query("mean", NAME.read("column", column), read_bounds(bounds), are_computed(bounds))
 
 
 def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
@@ -268,7 +277,7 @@ def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = 
 
     """
     parts, order, single = read_quantiles(q)
-    checked = NAME.read("column", column), ordered_bounds(bounds), are_computed(bounds)
+    checked = NAME.read("column", column), read_bounds(bounds), are_computed(bounds)
     step = None if grid is None else read_grid(grid)
     return QuantileQuery("quantile", *checked, parts=parts, order=tuple(order), single=single, grid=step)
 
@@ -367,6 +376,6 @@ def bins(column: Name, edges: Edges) -> Bins:
     return Bins(column, edges)  # type: ignore[arg-type]  # which become a tuple there
 
 
-def are_computed(bounds: tuple[object, object]) -> bool:
+def are_computed(bounds: Iterable[object]) -> bool:
     """Return whether a bound was given as a NumPy number."""
     return any(isinstance(bound, np.generic) for bound in bounds)

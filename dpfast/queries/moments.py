@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpfast.columns.bounds import NumberBounds, OrderedBounds, ReadBounds, ordered_bounds, show_bounds
+from dpfast.columns.bounds import AUTO, AskedBounds, NumberBounds, OrderedBounds, read_bounds, show_bounds
 from dpfast.columns.values import NUMBERS, ValueKind
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import Name, Query, are_computed
@@ -23,13 +23,20 @@ class CovarianceQuery(Query):
     """The covariance of two columns in every group: what `covariance` returns."""
 
     other: str = ""
-    other_bounds: ReadBounds = (0.0, 1.0)
+    other_bounds: AskedBounds = (0.0, 1.0)
     other_values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
 
     def other_limits(self) -> tuple[Fraction, Fraction]:
         """Return the other column's bounds as numbers of ticks."""
+        if isinstance(self.other_bounds, str):
+            raise ParameterError("other_bounds", self.other_bounds, "two values here", "give bounds")
         lower, upper = self.other_values.limits(self.other_bounds, self.other)
         return Fraction(lower), Fraction(upper)
+
+    @property
+    def leaves_open(self) -> tuple[str, ...]:
+        """The names of the bounds that are chosen privately."""
+        return (*super().leaves_open, *(("other_bounds",) if self.other_bounds == AUTO else ()))
 
     @property
     def in_words(self) -> str:
@@ -109,9 +116,11 @@ def covariance(column: Name, other: Name, *, bounds: NumberBounds, other_bounds:
     return CovarianceQuery("covariance", first, checked[0], computed, other=second, other_bounds=checked[1])
 
 
-def _read_bounds(bounds: object, argument: str, *, times: bool = False) -> ReadBounds:
+def _read_bounds(bounds: object, argument: str, *, times: bool = False) -> AskedBounds:
     """Return bounds of numbers, of which squares are floats; with ``times`` maybe of dates or times."""
-    read = ordered_bounds(bounds, argument)
+    read = read_bounds(bounds, argument)
+    if isinstance(read, str):
+        return read
     if isinstance(read[0], (datetime.date, datetime.time, datetime.timedelta)):
         if times:
             return read

@@ -23,8 +23,10 @@ _PACKAGE = str(Path(__file__).parents[1])
 _LEFT_OUT = "left out where each row is a unit"
 
 
-def read_unit(column: str | None, max_groups: object, max_rows_per_group: object, neighbors: Neighbors) -> PrivacyUnit:
-    """Return whose presence is hidden, and warn the caller where nobody said it.
+def read_unit(
+    column: str | None, max_groups: object, max_rows_per_group: object, neighbors: Neighbors, *, told: bool = False
+) -> PrivacyUnit:
+    """Return whose presence is hidden, and warn the caller where nobody said it, unless they were ``told`` already.
 
     ``"row"`` without bounds is each row, and with bounds a column of that name, as a column needs them.
     """
@@ -33,7 +35,7 @@ def read_unit(column: str | None, max_groups: object, max_rows_per_group: object
         for name, bound in bounds.items():
             if bound is not None:
                 raise ParameterError(name, bound, _LEFT_OUT, "give privacy_unit= as well")
-        if column is None:
+        if column is None and not told:
             warnings.warn(UNSAID, PrivacyUnitWarning, stacklevel=_levels_to_caller())
         return PrivacyUnit(None, 1, 1, neighbors)
     for name, bound in bounds.items():

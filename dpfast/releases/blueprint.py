@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
@@ -11,12 +12,13 @@ from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import Aggregates, Prepared
+from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.keys import name_of
 from dpfast.exact.amounts import to_float
 from dpfast.ledger import Charge
 from dpfast.releases.release import Release
 
-__all__ = ["Blueprint"]
+__all__ = ["Blueprint", "DrawnBlueprint"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +72,22 @@ class Blueprint(ABC):
     def schema(self) -> pl.Schema:
         """Return the schema of a release's frame, which depends on that of the data and on parameters alone."""
 
-    @abstractmethod
-    def draw(self, exact: Aggregates, entry: int) -> Release:
-        """Draw the noise for exact aggregates, and return what can be read.
+    def check_source(self) -> None:
+        """Refuse data that changed since they were opened, and what cannot be met; called before the charge."""
+        self.aggregation.check_source()
 
-        Guarantee
-            Every call draws fresh noise, and so costs all charges: call it once.
+    @abstractmethod
+    def carry_out(self, entry: int, words: Words, stage: Callable[[str], None]) -> Release:
+        """Read the data, draw, and return what can be read: all that is left to do after the charge.
 
         Parameters
         ----------
-        exact
-            What the aggregation returned.
         entry
             The number of the first charge in the ledger.
+        words
+            Fresh words, by which it is chosen what a unit keeps.
+        stage
+            Called with the name of each stage as it begins.
 
         """
 
@@ -139,6 +144,34 @@ class Blueprint(ABC):
                 *(f"  warning       {warning}" for warning in self.warnings),
             ]
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnBlueprint(Blueprint):
+    """What is drawn at once, of aggregates that are known before the charge."""
+
+    @abstractmethod
+    def draw(self, exact: Aggregates, entry: int) -> Release:
+        """Draw the noise for exact aggregates, and return what can be read.
+
+        Guarantee
+            Every call draws fresh noise, and so costs all charges: call it once.
+
+        Parameters
+        ----------
+        exact
+            What the aggregation returned.
+        entry
+            The number of the first charge in the ledger.
+
+        """
+
+    def carry_out(self, entry: int, words: Words, stage: Callable[[str], None]) -> Release:
+        """Aggregate and draw."""
+        stage("reading and aggregating")
+        exact = self.aggregation.run(words)
+        stage("drawing the noise")
+        return self.draw(exact, entry)
 
 
 def _explain_charge(budget: ShownAmounts) -> str:

@@ -14,7 +14,7 @@ from dpfast.aggregation.grouping import Aggregates
 from dpfast.ledger import Charge
 from dpfast.queries import Measure, Query
 from dpfast.releases.answers import answer
-from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.blueprint import DrawnBlueprint
 from dpfast.releases.clipping import ClippedFigures, Clipping, NoisyFigure
 from dpfast.releases.drawing import frame_of_no_groups
 from dpfast.releases.explanation import MEASURE_SCHEMA, error_frame
@@ -39,7 +39,7 @@ class _Clipped(NoisyMeasure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedBlueprint(Blueprint):
+class ClippedBlueprint(DrawnBlueprint):
     """What a release with units clipped as a whole will do and cost.
 
     Attributes

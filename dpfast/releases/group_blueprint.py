@@ -15,7 +15,7 @@ from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
 from dpfast.queries import ModeQuery, QuantileQuery, RankedQuery
-from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.blueprint import Blueprint, DrawnBlueprint
 from dpfast.releases.cut_report import Cut, CutReport
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
@@ -42,7 +42,7 @@ _NO_PUBLIC_KEYS = "there are no public keys; give some, or leave keys out to sel
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupBlueprint(Blueprint):
+class GroupBlueprint(DrawnBlueprint):
     """What a release by group will do and cost.
 
     Attributes

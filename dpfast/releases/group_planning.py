@@ -11,7 +11,7 @@ from dpfast.aggregation import Aggregation, Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.columns.values import Moments
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.caveats import caveats
 from dpfast.releases.cut_report import corrected_name, plan_cut, refuse_cut
@@ -36,7 +36,7 @@ from dpfast.releases.wished_planning import fulfil
 from dpfast.releases.wishes import read_limit, read_wishes
 from dpfast.rows.filters import in_short
 
-__all__ = ["check_names", "draw_up_groups"]
+__all__ = ["check_names", "draw_up_groups", "read_whole_budget"]
 
 
 def draw_up_groups(request: Request) -> GroupBlueprint:
@@ -62,8 +62,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         refuse_cut(request.report_cut, "None where each row is a unit, of which nothing is cut")
     if request.error is not None:
         refuse_cut(request.report_cut, "None where error= says what the budget is", "give epsilon= or rho=")
-    finds = any(isinstance(query, RankedQuery) and not query.candidates for query in queries.values())
-    whole = request.read_budget(selects_keys=selects or finds)
+    whole = read_whole_budget(request)
     where = request.read_where()
     by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
     cut, budget = plan_cut(request.report_cut, queries, unit, whole, mechanism, by)
@@ -128,6 +127,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
+def read_whole_budget(request: Request) -> Budget:
+    """Return the budget of a release by group."""
+    selects = request.keys is None and bool(request.read_by())
+    finds = any(isinstance(query, RankedQuery) and not query.candidates for query in request.queries.values())
+    return request.read_budget(selects_keys=selects or finds)
+
+
 def _measures_by_noise(
     queries: Mapping[str, Query], mechanism: AskedMechanism, budget: Budget
 ) -> list[dict[str, list[Measure]]]:
@@ -166,6 +172,9 @@ def check_names(
                 "a query: dpf.count(), dpf.sum(column, bounds=), dpf.mean(column, bounds=), dpf.quantile(...), ..."
             )
             raise ParameterError(str(name), query, allowed)
+        for argument in query.leaves_open:
+            mend = f"write for example {argument}=(0, 600)"
+            raise ParameterError(argument, Words("auto"), f"two values here, where none are chosen for {name}", mend)
         if not isinstance(name, str) or not name:
             raise ParameterError("queries", name, "named by strings")
         beside = corrected_name(name, query) if corrected else None

@@ -20,7 +20,7 @@ from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.queries import Measure
-from dpfast.releases.blueprint import Blueprint
+from dpfast.releases.blueprint import DrawnBlueprint
 from dpfast.releases.caveats import caveats
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
@@ -44,7 +44,7 @@ CONSIDERED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistogramBlueprint(Blueprint):
+class HistogramBlueprint(DrawnBlueprint):
     """What answering a workload will do and cost.
 
     Attributes

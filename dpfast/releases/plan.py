@@ -240,18 +240,18 @@ class Plan:
         if blueprint.concentrated:
             refuse_rho(ledger.accountant, self.rho)
         refuse_lost_threads()
-        blueprint.aggregation.check_source()
+        blueprint.check_source()
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
         about = Identity(blueprint.dataset, blueprint.privacy_unit, blueprint.unit.neighbors)
         self._entry = entry = Payment(ledger, about).charge(blueprint.charges)
         assert entry is not None
-        progress("reading and aggregating")
-        _refuse_fork(process)  # the engine's threads are not in a fork
-        exact = blueprint.aggregation.run(bounding_words)
-        progress("drawing the noise")
-        _refuse_fork(process)
-        release = blueprint.draw(exact, entry)
+
+        def stage(name: str) -> None:
+            progress(name)
+            _refuse_fork(process)  # the engine's threads are not in a fork
+
+        release = blueprint.carry_out(entry, bounding_words, stage)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
         return release

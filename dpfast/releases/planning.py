@@ -31,6 +31,7 @@ from dpfast.releases.request import (
     Request,
 )
 from dpfast.releases.splitting import Splitting
+from dpfast.releases.staged_planning import choices_of, draw_up_staged
 from dpfast.releases.wishes import Limit, Wishes, limit_of, refuse_wishes
 from dpfast.releases.workload_blueprint import draw_up_workload
 from dpfast.rows.filters import OwnFilter
@@ -311,7 +312,8 @@ def draw_up(request: Request) -> Blueprint:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
         if not request.clips:
-            return draw_up_groups(request)
+            choices = choices_of(request)
+            return draw_up_staged(request, choices) if choices else draw_up_groups(request)
         refuse_cut(request.report_cut, 'None with max_groups="auto", whose release says about how many units are cut')
         refuse_wishes(request.error, 'with max_groups="auto", whose noise is not known beforehand')
         refuse_population(request.interval, 'with max_groups="auto", where what a unit adds has no bound')

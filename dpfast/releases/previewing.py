@@ -206,7 +206,7 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
     by = [name_of(entry) for entry in request.read_by()]
     draws = []
     for number in range(repeats):
-        released = shown.draw(shown.aggregation.run(bounding_words), 0).frame
+        released = shown.carry_out(0, bounding_words, _silent).frame
         draws.append(_comparable(released).with_columns(pl.lit(number).alias("\0draw")))
     found = [
         _compared(truth, pl.concat(draws), by, column, repeats, ranked=isinstance(query, RankedQuery))
@@ -224,6 +224,10 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
         _frame=table,
         _summary=_summary(table),
     )
+
+
+def _silent(stage: str) -> None:
+    pass
 
 
 def _figures(name: str, query: Query) -> list[str]:
@@ -257,7 +261,7 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
         report_cut=None, interval="noise",
     )  # fmt: skip
     blueprint = draw_up(asked)
-    truth = blueprint.draw(blueprint.aggregation.run(bounding_words), 0).frame
+    truth = blueprint.carry_out(0, bounding_words, _silent).frame
     unit = shown.unit.column
     counted = [name for name, query in request.queries.items() if query.kind == "units"]
     cut, share = np.zeros(totals.size), None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import polars as pl
 
@@ -64,6 +65,7 @@ class Release:
     _make_histogram: Callable[[], pl.DataFrame] | None = None
     _estimate: Estimate | None = None
     _cut: Cut | None = None
+    _chosen: Mapping[str, Any] | None = None
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
@@ -137,6 +139,14 @@ class Release:
         post-processing of noisy numbers, paid for by that share of the budget.
         """
         return self._cut
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """What was chosen privately before figures were drawn, by what it is of: bounds by the name of their query.
+
+        Empty where all of it was given. It is post-processing of noisy histograms, paid for by a share of the budget.
+        """
+        return MappingProxyType(dict(self._chosen or {}))
 
     def lazy(self) -> pl.LazyFrame:
         """Return the frame as a LazyFrame: whatever an engine does with it reads what was drawn once.

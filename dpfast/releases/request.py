@@ -76,6 +76,8 @@ class Request:
     where: OwnFilter
     report_cut: AskedShare = None
     queries: Mapping[str, Query]
+    #: What is left for the second stage of a release in two; None of what a user asks.
+    rest: Budget | None = None
 
     def __post_init__(self) -> None:
         read_declared(self)
@@ -98,7 +100,8 @@ class Request:
 
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""
-        return read_unit(self.privacy_unit, self.max_groups, self.max_rows_per_group, self.neighbors)
+        limits = self.max_groups, self.max_rows_per_group
+        return read_unit(self.privacy_unit, *limits, self.neighbors, told=self.rest is not None)
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
@@ -113,6 +116,8 @@ class Request:
 
     def read_budget(self, *, selects_keys: bool = False) -> Budget:
         """Return the budget of the whole release; of wished errors 1 in place of what is not known yet."""
+        if self.rest is not None:
+            return self.rest
         if self.error is None:
             if self.budget is not None:
                 raise ParameterError("budget", self.budget, "left out without error, whose cost it limits")

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Survey", "choose_norm", "middle_of", "upper_of"]
+__all__ = ["SPREADING", "Survey", "choose_norm", "middle_of", "upper_of"]
 
 #: What is surveyed shows itself where all units are more than so many deviations of the noise on all counts.
 _TELLING = 3.0
 #: The first cell tells of units by itself above so many deviations, and any above so many beside another that does.
 _CERTAIN, _LIKELY = 4.0, 1.5
 #: What is lost is spread over groups as if its norm were divided by their number to this power.
-_SPREADING = 0.2
+SPREADING = 0.2
 #: Norms are considered on a grid that is so many times as fine as that of the counts.
 _FINER = 4
 
@@ -137,5 +137,5 @@ def choose_norm(survey: Survey, groups: int, noise: float) -> float:
     areas = (numbers[1:] + numbers[:-1]) / 2 * np.diff(norms)
     lost = np.append(np.cumsum(areas[::-1])[::-1], 0.0)
     groups = max(groups, 1)
-    errors = np.hypot(lost / groups**_SPREADING, math.sqrt(groups) * noise * norms)
+    errors = np.hypot(lost / groups**SPREADING, math.sqrt(groups) * noise * norms)
     return float(norms[int(np.argmin(errors))])
