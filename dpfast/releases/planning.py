@@ -14,7 +14,7 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
 from dpfast.releases.adaptive_blueprint import draw_up_adaptive
 from dpfast.releases.blueprint import Blueprint
-from dpfast.releases.clipped_planning import draw_up_clipped
+from dpfast.releases.clipped_planning import clips_whole_units, draw_up_clipped
 from dpfast.releases.cut_report import AskedShare, refuse_cut
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
@@ -311,7 +311,7 @@ def draw_up(request: Request) -> Blueprint:
     if request.workload is None:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
-        if not request.clips:
+        if not (request.clips and clips_whole_units(request)):
             choices = choices_of(request)
             return draw_up_staged(request, choices) if choices else draw_up_groups(request)
         refuse_cut(request.report_cut, 'None with max_groups="auto", whose release says about how many units are cut')

@@ -208,8 +208,7 @@ def _predicted(holdings: Holdings, outlook: Outlook, groups: _Floats, rows: _Flo
     each, kept_each = float(holdings.each()), holdings.each(rows[0])[None, :]
     if outlook.keys is None:
         number: _Floats | float = float(max(outlook.groups or 1, 1))
-        largest = missing = 0.0
-        spreading = number**-_SPREADING
+        missing, spreading = np.zeros(1), number**-_SPREADING
     else:
         laplace, gaussian = outlook.keys
         threshold = 1 + np.minimum(laplace * groups, gaussian * np.sqrt(groups))
