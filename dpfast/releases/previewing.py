@@ -27,6 +27,7 @@ from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
 from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import Request
+from dpfast.releases.staged_blueprint import StagedBlueprint
 
 __all__ = ["preview"]
 
@@ -133,6 +134,9 @@ def preview(
 
 def _read_plan(plan: Plan) -> tuple[GroupBlueprint | ClippedBlueprint, Request]:
     blueprint, request = _PLAN.read("plan", plan)._blueprint, plan._request
+    if isinstance(blueprint, StagedBlueprint):
+        said = Words(f"one that chooses {' and '.join(choice.about for choice in blueprint.choices)} first")
+        raise ParameterError("plan", said, "of given bounds and limits", "give numbers to preview what they do")
     if request is None or not isinstance(blueprint, (GroupBlueprint, ClippedBlueprint)):
         mend = "of a workload, Plan.error and Plan.to_frame say what noise does"
         raise ParameterError("plan", Words("of another kind"), "a plan by group that dpf.plan returned", mend)

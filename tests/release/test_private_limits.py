@@ -289,3 +289,19 @@ def test_parts_of_units_are_paid_for_as_one():
     assert replaced.noise.of_part(Fraction(1, 2), WHOLE).scale >= 2 * WHOLE / 0.05 * (1 - 1e-12)
     concentrated = a_plan(rows_of(range(9)), rho=1.0, neighbors="replace")._blueprint
     assert concentrated.noise.of_part(Fraction(1), WHOLE).scale >= WHOLE * math.sqrt(2 / 0.2) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("keys", [KEYS, None], ids=["public", "selected"])
+def test_bounds_and_limits_are_chosen_together(keys):
+    """Limits come first: what bounds cost depends on them."""
+    asked = {"keys": keys, "n": dpf.count(), "s": dpf.sum("x", bounds="auto"), "q": dpf.mean("x", bounds="auto")}
+    for budget in ({"epsilon": 3.0}, {"rho": 0.5}, {"epsilon": 1e-3}):
+        release, _ = run(a_plan(rows_of(range(400)), **asked, **budget))
+        assert set(release.chosen) == {"max_groups", "max_rows_per_group", "s", "q"}
+        low, high = release.chosen["s"]
+        assert low < high
+
+
+def test_a_preview_needs_numbers():
+    with pytest.raises(ParameterError, match="one that chooses max_groups first; give numbers"):
+        dpf.preview(a_plan(rows_of(range(9)), **GROUPS))
