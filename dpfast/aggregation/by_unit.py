@@ -28,7 +28,7 @@ import polars as pl
 
 from dpfast.aggregation import memory
 from dpfast.aggregation.blocks import Block
-from dpfast.aggregation.contributions import ROWS, Contribution
+from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.dealing import Part, Parts
 from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.guarding import check_rows
@@ -39,7 +39,7 @@ from dpfast.aggregation.private import Private
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
-from dpfast.aggregation.unit_sums import UnitSums, sum_pairs
+from dpfast.aggregation.unit_sums import UnitSums, count_pairs, sum_pairs
 from dpfast.aggregation.unit_survey import UnitSurvey
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
 from dpfast.kernels.grouping.bounding import choose_rows
@@ -290,8 +290,7 @@ class _Surveyed:
 
     def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
         """Count units, all rows of which are given."""
-        pairs = sum_pairs(units, number, groups, self.rows.groups, values, [ROWS])
-        self.survey.add(pairs.units, pairs.figures[0])
+        self.survey.add(*count_pairs(units, number, groups, self.rows.groups))
 
     def add_lone(self, read: Callable[[], Iterator[pl.DataFrame]], words: Words) -> None:
         """Count one unit."""

@@ -56,20 +56,19 @@ class UnitSurvey(Private):
         Parameters
         ----------
         units, rows
-            Of each pair of a unit and a group that it has rows in: the unit, and how many rows.
+            Of each pair of a unit and a group that it has rows in, unit by unit: the unit, and how many rows.
 
         """
         if not units.size:
             return
         groups = np.bincount(units)
-        places = np.searchsorted(GROUP_POINTS, groups, side="right") - 1
-        self.units += np.bincount(places[groups > 0], minlength=GROUP_POINTS.size)
-        columns = _LOOKED_UP[np.minimum(rows, _LOOKED_UP.size - 1)]
-        many = np.flatnonzero(rows >= _LOOKED_UP.size)
-        columns[many] = np.searchsorted(ROW_POINTS, rows[many], side="right") - 1
+        groups = groups[groups > 0]
+        places = _places(groups, GROUP_POINTS)
+        self.units += np.bincount(places, minlength=GROUP_POINTS.size)
         # Rounded down, so that a unit's shares add up to no more than it.
-        share = (_SHARES // np.maximum(groups, 1))[units]
-        np.add.at(self.shares, (places[units], columns), share)
+        cells = np.repeat(places * ROW_POINTS.size, groups)
+        cells += _places(rows, ROW_POINTS)
+        np.add.at(self.shares.reshape(-1), cells, np.repeat(_SHARES // groups, groups))
 
     def by_groups(self) -> NDArray[np.int64]:
         """Return how many units have so many groups, in parts of `WHOLE`; one unit adds to one of them."""
@@ -85,3 +84,13 @@ class UnitSurvey(Private):
         weights = _WEIGHTS * kept // max_groups
         found: NDArray[np.int64] = weights @ self.shares
         return found
+
+
+def _places(numbers: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of the last point that each number reaches; both are at least 1."""
+    most = _LOOKED_UP.size - 1
+    found: NDArray[np.int64] = np.take(_LOOKED_UP, numbers, mode="clip")
+    if numbers.max() >= most:
+        many = np.flatnonzero(numbers >= most)
+        found[many] = np.searchsorted(points, numbers[many], side="right") - 1
+    return found
