@@ -32,8 +32,10 @@ _NOTHING = (
     "--proportion CONDITION, --quantile COLUMN:LOW:HIGH:Q,... or --mode COLUMN:CANDIDATE,..."
 )
 _MENDS = {
-    "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600 or --sum waited:0s:90m",
-    "mean": "write [NAME=]COLUMN:LOW:HIGH, for example --mean dep_delay:-60:600 or --mean day:2024-01-01:2024-12-31",
+    "sum": "write [NAME=]COLUMN:LOW:HIGH, for example --sum dep_delay:-60:600 or --sum waited:0s:90m; "
+    "COLUMN:auto has bounds chosen privately",
+    "mean": "write [NAME=]COLUMN:LOW:HIGH, for example --mean dep_delay:-60:600 or --mean day:2024-01-01:2024-12-31; "
+    "COLUMN:auto has bounds chosen privately",
     "variance": "write [NAME=]COLUMN:LOW:HIGH, for example --variance dep_delay:-60:600",
     "std": "write [NAME=]COLUMN:LOW:HIGH, for example --std dep_delay:-60:600",
     "covariance": "write [NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH, for example --covariance "
@@ -51,6 +53,8 @@ _MENDS = {
 
 #: A name before a condition, which has equal signs of its own.
 _NAMED = re.compile(r"\s*([^\s=<>!\"'(),]+)\s*=(?!=)")
+
+_BOTH_AUTO = re.compile(r"([^:]+):auto:([^:]+):auto")
 
 
 def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]]) -> dict[str, Query]:
@@ -142,7 +146,10 @@ def _read_bounds(low: str, high: str, kind: str, text: str) -> tuple[float, floa
 
 
 def _find_bounds(rest: str, kind: str, text: str, columns: Columns) -> tuple[str, Any]:
-    """Read ``COLUMN:LOW:HIGH``: two numbers, or two dates, moments, durations or times."""
+    """Read ``COLUMN:LOW:HIGH``: two numbers, or two dates, moments, durations or times; or ``COLUMN:auto``."""
+    automatic, _, last = rest.rpartition(":")
+    if last == "auto" and automatic:
+        return automatic, last
     found = find_bounds(rest)
     if found is None:
         column, *others = rest.rsplit(":", 2)
@@ -190,10 +197,14 @@ def _read_measure(text: str, kind: str, columns: Columns) -> tuple[str, Query]:
 
 
 def _read_covariance(text: str) -> tuple[str, Query]:
-    """Read ``[NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH``."""
+    """Read ``[NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH``, or ``[NAME=]COLUMN:auto:OTHER:auto``."""
     import dpfast as dpf
 
     name, rest = _read_name(text, "covariance")
+    automatic = _BOTH_AUTO.fullmatch(rest)
+    if automatic is not None:
+        column, other = automatic.groups()
+        return name or f"{column}_{other}_covariance", dpf.covariance(column, other, bounds="auto", other_bounds="auto")
     column, *others = rest.rsplit(":", 5)
     if len(others) != 5 or not column or not others[2]:
         raise _unreadable("covariance", text)

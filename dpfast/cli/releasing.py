@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpfast.cli.documents import ledger_facts, say, wants_document, write_document
 from dpfast.cli.errors import CommandError, ExitCode, described, exit_code
@@ -84,17 +84,26 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *
             columns=frame.columns,
             why_empty=released.why_empty,
             cut=None if released.cut is None else asdict(released.cut),
+            chosen={name: _plain(value) for name, value in released.chosen.items()},
             warnings=plan.warnings,
             ledger=ledger_facts(ledger, ledger_path, entry=released.entry, charged=spent),
         )
         return
     lines = outputs.written(f"{frame.height:,} groups")
+    lines.extend(f"chosen for {name}: {_plain(value)}" for name, value in released.chosen.items())
     if released.cut is not None:
         lines.extend(" ".join(line.split()) for line in released.cut.lines())
     lines.append(f"charged {ledger_path} (entry {released.entry}): {spent}; left: {left}")
     if released.why_empty is not None:
         lines.append(released.why_empty)
     say("\n".join(lines), err=outputs.frame is None)
+
+
+def _plain(value: Any) -> Any:
+    """Return what was chosen as numbers, text and lists of these."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, (int, float)) else str(value)
 
 
 #: Of noise that depends on what is drawn first.

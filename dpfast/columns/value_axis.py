@@ -7,6 +7,7 @@ has 2**16 points for each doubling of the magnitude; of all others each tick is 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -89,15 +90,19 @@ class ValueAxis:
     def bounds(self, low: Fraction, high: Fraction) -> ReadBounds:
         """Return two places as bounds of the column's own type, the lower one first and apart.
 
-        Places beyond what the type holds are moved to its ends.
+        Places beyond what the type holds are moved to its ends, and those too close to each other apart.
         """
+        least, most = Fraction(self.least), Fraction(self.most)
+        low, high = min(max(low, least), most), min(max(high, least), most)
+        apart = self.finest(max(abs(low), abs(high)))
+        if high - low < apart:
+            low = min(max((low + high - apart) / 2, least), most - apart)
+            high = low + apart
         if not self.whole:
             return float(low), float(high)
         unit = self.unit
-        lower, upper = low // unit * unit, -(-high // unit) * unit
-        least, most = int(self.least), int(self.most)
-        lower = min(max(lower, least), most - unit)
-        upper = min(max(upper, lower + unit), most)
+        lower = math.floor(max(low, least) / unit) * unit
+        upper = math.ceil(min(high, most) / unit) * unit
         if isinstance(self.values, Decimals):
             places = self.values.scale
             return Decimal(lower).scaleb(-places), Decimal(upper).scaleb(-places)

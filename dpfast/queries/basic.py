@@ -207,7 +207,8 @@ def sum(column: Name, *, bounds: AddedBounds) -> Query:
         infinities are clipped. The sum of decimals is a decimal, that of durations a duration.
     bounds
         The lowest and the highest value that counts in full: public, chosen without looking at the data. Two numbers,
-        or two timedeltas.
+        or two timedeltas. ``"auto"`` for bounds that the release chooses privately, from the data, at a share of its
+        budget (`dpf.plan`): where nothing better is known, since good bounds cost nothing.
 
     Examples
     --------
@@ -231,7 +232,8 @@ def mean(column: Name, *, bounds: OrderedBounds) -> Query:
         As for `sum`, or a column of dates, datetimes or times of day: its mean is one of these, that of dates a
         datetime, and the scale of its noise a duration.
     bounds
-        As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one.
+        As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one; or
+        ``"auto"``.
 
     Examples
     --------
@@ -257,7 +259,7 @@ def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = 
         A number from 0 to 1, or several different ones; read to seven decimals.
     bounds
         The lowest and the highest value that can be drawn, as for `mean`; values beyond are clipped. Public, chosen
-        without looking at the data.
+        without looking at the data; or ``"auto"``.
     grid
         The distance between the points that can be drawn, a power of two; see `dpf.quantiles`. For columns of integers
         and floats only.

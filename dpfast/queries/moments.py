@@ -60,7 +60,7 @@ def variance(column: Name, *, bounds: NumberBounds) -> Query:
     column
         A column of integers, floats, decimals or Booleans. Null and NaN count as missing; infinities are clipped.
     bounds
-        Two numbers, as for `sum`; of magnitude up to 1e150.
+        Two numbers, as for `sum`; of magnitude up to 1e150. Or ``"auto"``.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def covariance(column: Name, other: Name, *, bounds: NumberBounds, other_bounds:
         Two columns of integers, floats, decimals or Booleans. Null and NaN count as missing; infinities are clipped.
     bounds, other_bounds
         The lowest and the highest value of ``column``, and of ``other``, that counts in full: public, chosen without
-        looking at the data; of magnitude up to 1e150.
+        looking at the data; of magnitude up to 1e150. Or ``"auto"``, for either or both.
 
     Examples
     --------

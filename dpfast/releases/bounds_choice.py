@@ -189,7 +189,7 @@ class BoundsChoice(PrivateChoice):
                 column = _column_of(self.queries[name], argument)
                 axis, span = axes[column], spans[column]
                 low, high = axis.unknown() if span is None else _bounds(span, axis, planned, name, argument, request)
-                bounds = axis.bounds(*_apart(low, high, axis))
+                bounds = axis.bounds(*_rounded(low, high, axis))
                 found[name, argument] = bounds
                 lines.append(_line(name, column, bounds, span))
         filled = self._filled(request, lambda name, argument: found[name, argument])
@@ -253,14 +253,9 @@ def _bounds(span: Span, axis: ValueAxis, planned: GroupBlueprint, name: str, arg
     return bounds_from_zero(span, stakes) if query.query.kind == "sum" else bounds_around(span, stakes)
 
 
-def _apart(low: Fraction, high: Fraction, axis: ValueAxis) -> _Pair:
-    """Return bounds that are apart, within the axis, and rounded outward to few digits."""
-    low, high = max(low, Fraction(axis.least)), min(high, Fraction(axis.most))
-    finest = axis.finest(max(abs(low), abs(high)))
-    if high - low < finest:
-        middle = (low + high) / 2
-        low, high = middle - finest / 2, middle + finest / 2
-    step = Fraction(2) ** math.floor(math.log2(float((high - low) / _ROUNDED_TO)))
+def _rounded(low: Fraction, high: Fraction, axis: ValueAxis) -> _Pair:
+    """Return bounds of few digits, a little wider."""
+    step = Fraction(2) ** math.floor(math.log2(max(float((high - low) / _ROUNDED_TO), 2.0**-900)))
     if axis.whole:
         step = max(step, Fraction(1))
     return math.floor(low / step) * step, math.ceil(high / step) * step

@@ -38,7 +38,10 @@ from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
 from dpfast.releases.survey_noise import Surveyor
 
-__all__ = ["LimitsChoice", "limits_choice"]
+__all__ = ["LIMITS", "LimitsChoice", "limits_choice"]
+
+#: The parameters that may be open.
+LIMITS = ("max_groups", "max_rows_per_group")
 
 #: What counts and sums lose are rows, and others pairs of a unit and a group; all that is not here are ratios.
 _KINDS: dict[str, AimKind] = {
@@ -100,8 +103,9 @@ class LimitsChoice(PrivateChoice):
     @property
     def open_limits(self) -> tuple[str, ...]:
         """The limits that are chosen."""
-        given = {"max_groups": self.max_groups, "max_rows_per_group": self.max_rows}
-        return tuple(name for name, limit in given.items() if limit is None)
+        return tuple(
+            name for name, limit in zip(LIMITS, (self.max_groups, self.max_rows), strict=True) if limit is None
+        )
 
     @property
     def questions(self) -> int:
@@ -169,7 +173,7 @@ class LimitsChoice(PrivateChoice):
         outlook = Outlook(aims, self.groups, self._threshold(request))
         most = self.max_groups or self.most_groups, self.max_rows or self.most_rows
         groups, rows = choose_limits(holdings, outlook, most, (self.max_groups, self.max_rows))
-        found = {"max_groups": groups, "max_rows_per_group": rows}
+        found = dict(zip(LIMITS, (groups, rows), strict=True))
         values = {name: found[name] for name in self.open_limits}
         return Chosen(self._with(request, groups, rows), values, (_line(values, holdings),))
 

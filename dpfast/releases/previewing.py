@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -14,12 +15,15 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.sources import open_data
 from dpfast.arguments import Instance, Special, Whole
+from dpfast.columns.bounds import AUTO, ReadBounds
+from dpfast.columns.value_axis import axis_of
 from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
 from dpfast.queries import Measure, Query, RankedQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.group_blueprint import GroupBlueprint
+from dpfast.releases.limits_choice import LIMITS
 from dpfast.releases.made_up import made_up, zipf_sizes
 from dpfast.releases.plan import Plan, bounding_words
 from dpfast.releases.planned_queries import RANKS, columns_of
@@ -124,6 +128,9 @@ def preview(
         frame, rows_of = _read_sample(sample, request)
         rows_of = f"a public sample of {frame.height:,} rows"
     else:
+        if any(query.leaves_open for query in request.queries.values()):
+            allowed = "public rows where bounds are chosen from rows: made-up values lie where bounds say"
+            raise ParameterError("sample", None, allowed)
         frame, rows_of = _made_up(blueprint, request, shape, listed)
         # Rows are made up of those that count.
         request = replace(request, where=None)
@@ -132,12 +139,9 @@ def preview(
         return _drawn(blueprint, request, frame, rows_of, repeats)
 
 
-def _read_plan(plan: Plan) -> tuple[GroupBlueprint | ClippedBlueprint, Request]:
+def _read_plan(plan: Plan) -> tuple[GroupBlueprint | ClippedBlueprint | StagedBlueprint, Request]:
     blueprint, request = _PLAN.read("plan", plan)._blueprint, plan._request
-    if isinstance(blueprint, StagedBlueprint):
-        said = Words(f"one that chooses {' and '.join(choice.about for choice in blueprint.choices)} first")
-        raise ParameterError("plan", said, "of given bounds and limits", "give numbers to preview what they do")
-    if request is None or not isinstance(blueprint, (GroupBlueprint, ClippedBlueprint)):
+    if request is None or not isinstance(blueprint, (GroupBlueprint, ClippedBlueprint, StagedBlueprint)):
         mend = "of a workload, Plan.error and Plan.to_frame say what noise does"
         raise ParameterError("plan", Words("of another kind"), "a plan by group that dpf.plan returned", mend)
     return blueprint, request
@@ -168,7 +172,7 @@ def _read_sample(sample: object, request: Request) -> tuple[pl.DataFrame, str]:
 
 
 def _made_up(
-    blueprint: GroupBlueprint | ClippedBlueprint,
+    blueprint: GroupBlueprint | ClippedBlueprint | StagedBlueprint,
     request: Request,
     shape: Mapping[str, int | None],
     sizes: list[int] | None,
@@ -206,12 +210,15 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
     shown = draw_up(of_sample)
     if [charge.fact for charge in shown.charges] != [charge.fact for charge in blueprint.charges]:
         raise ParameterError("sample", Words("of other dtypes"), "of the dtypes of the plan's data", "cast its columns")
-    truth, kept = _exact(of_sample, shown, frame)
     by = [name_of(entry) for entry in request.read_by()]
-    draws = []
+    draws, bounds = [], [] if isinstance(shown, ClippedBlueprint) else [shown.aggregation.grouping]
     for number in range(repeats):
-        released = shown.carry_out(0, bounding_words, _silent).frame
-        draws.append(_comparable(released).with_columns(pl.lit(number).alias("\0draw")))
+        released = shown.carry_out(0, bounding_words, _silent)
+        draws.append(_comparable(released.frame).with_columns(pl.lit(number).alias("\0draw")))
+        limits = {name: limit for name, limit in released.chosen.items() if name in LIMITS}
+        if limits:
+            bounds[number:] = [replace(shown.aggregation.grouping, **limits)]
+    truth, kept = _exact(of_sample, shown, frame, bounds)
     found = [
         _compared(truth, pl.concat(draws), by, column, repeats, ranked=isinstance(query, RankedQuery))
         for name, query in request.queries.items()
@@ -244,8 +251,13 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
-    """Return the exact figures of all groups, beside their rows and the share of these that is cut; and that of all."""
+def _exact(
+    request: Request, shown: Blueprint, frame: pl.DataFrame, bounds: Sequence[Grouping]
+) -> tuple[pl.DataFrame, float | None]:
+    """Return the exact figures of all groups, beside their rows and the share of these that is cut; and that of all.
+
+    ``bounds`` says what is kept of a unit, of each draw where that differs; none where all rows count.
+    """
     source, entries = open_data(frame), request.read_by()
     rows, where = Measure("rows"), request.read_where()
     keys = request.keys if entries else None
@@ -274,10 +286,9 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
         if counted:
             numbers = prepare(source, everyone, [Measure("units")]).run(bounding_words).measures[0]
             truth = truth.with_columns(pl.Series(name, numbers) for name in counted)
-    if not isinstance(shown, ClippedBlueprint):
-        bounds = shown.aggregation.grouping
-        bounded = prepare(source, replace(bounds, keys=found), [rows])
-        left = bounded.run(bounding_words).measures[0]
+    if bounds:
+        bounded = [prepare(source, replace(bound, keys=found), [rows]) for bound in bounds]
+        left = np.mean([one.run(bounding_words).measures[0] for one in bounded], axis=0)
         cut = 1 - left / np.maximum(totals, 1)
         share = float(1 - left.sum() / max(totals.sum(), 1))
     return _comparable(truth).with_columns(
@@ -298,9 +309,24 @@ def _widened(query: Query, frame: pl.DataFrame) -> Query:
             values = values.filter(values.is_finite())
         elif not values.dtype.is_temporal():
             continue
-        if len(values):
+        if bounds == AUTO:
+            changed[name] = _around(values)
+        elif len(values):
             changed[name] = (min(bounds[0], values.min()), max(bounds[1], values.max()))
     return replace(query, **changed) if changed else query
+
+
+def _around(values: pl.Series) -> ReadBounds:
+    """Return bounds that hold all of these values."""
+    kind = values_of(values.dtype)
+    axis = axis_of(kind)
+    if not len(values):
+        return axis.bounds(*axis.unknown())
+    # Dates and times are told by what they are held as.
+    ticks = values.to_physical() if values.dtype.is_temporal() else values
+    worth = 1 if values.dtype.is_temporal() else kind.tick
+    least, most = (Fraction(end) / worth for end in (ticks.min(), ticks.max()))  # type: ignore[arg-type]
+    return axis.bounds(least, most + axis.finest(most))
 
 
 def _compared(

@@ -105,6 +105,15 @@ def release_spreads(values):
     return dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select("v", "c", "p", "d")
 
 
+def release_chosen_bounds(values):
+    data = pl.DataFrame({"a": pl.Series(values, dtype=pl.Float64)})
+    asked = {"m": dpf.mean("a", bounds="auto"), "s": dpf.sum("a", bounds="auto")}
+    release = dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked)
+    return release.frame.with_columns(low=pl.lit(release.chosen["m"][0]), high=pl.lit(release.chosen["m"][1])).select(
+        "m", "s", "low", "high"
+    )
+
+
 def release_distributions(values):
     data = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
     asked = {
@@ -247,6 +256,7 @@ SHIPPED = [
     ),
     batch("release", release_sum_and_mean, None, 10.0, "sums and means", quick=20_000, long=100_000),
     Shipped("release", release_keys, 8, 9, 1.0, 0.05, what="selected keys", quick=150),
+    Shipped("release", release_chosen_bounds, [40.0] * 400, [40.0] * 400 + [1e6], what="chosen bounds", quick=150),
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
     Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
     Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),

@@ -110,6 +110,12 @@ QUERIES = {
         "pt": dpf.proportion("t", equal=MOMENTS[0]),
         "mt": dpf.maximum("t", bounds=tuple(MOMENTS)),
     },
+    "chosen bounds": {
+        "cm": dpf.mean("f", bounds="auto"),
+        "cs": dpf.sum("i", bounds="auto"),
+        "cq": dpf.quantile("d", 0.5, bounds="auto"),
+        "ct_sd": dpf.std("t", bounds="auto"),
+    },
     "quantile": {"q": dpf.quantile("f", 0.5, bounds=(0, 5))},
     "quantiles": {"qs": dpf.quantile("i", [0.25, 0.5, 0.75], bounds=(0, 5))},
     "mode": {"o": dpf.mode("c", candidates=["x", "y", "z"])},

@@ -302,6 +302,10 @@ def test_bounds_and_limits_are_chosen_together(keys):
         assert low < high
 
 
-def test_a_preview_needs_numbers():
-    with pytest.raises(ParameterError, match="one that chooses max_groups first; give numbers"):
-        dpf.preview(a_plan(rows_of(range(9)), **GROUPS))
+@pytest.mark.parametrize("keys", [KEYS, None], ids=["public", "selected"])
+@pytest.mark.parametrize("limits", [BOTH, GROUPS, ROWS], ids=["both", "groups", "rows"])
+def test_what_is_chosen_is_previewed(keys, limits):
+    plan = a_plan(rows_of(range(9)), keys=keys, u_n=dpf.units(), n=dpf.count(), **limits)
+    shown = dpf.preview(plan, repeats=3)
+    assert shown.summary["query"].to_list() == ["u_n", "n"]
+    assert 0 <= shown.rows_cut < 1

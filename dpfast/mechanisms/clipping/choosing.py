@@ -76,6 +76,8 @@ class Survey:
         """The last cell that tells of units."""
         clearly = np.sqrt(_CERTAIN**2 + 2 * np.log(self.edges[1:] / self.edges[1]))
         for width in (1, 2, 4, 8):
+            if width > self.counts.size:
+                break
             sums = np.convolve(self.counts, np.ones(width), "valid")
             told = np.flatnonzero(sums > clearly[width - 1 :] * self.deviation * math.sqrt(width))
             if told.size:

@@ -122,6 +122,8 @@ def _told(counts: NDArray[np.int64], noise: IntegerNoise) -> tuple[int, int] | N
     reach = noise.reach(_MISTAKEN / (4 * counts.size)) * noise.deviation
     found = []
     for width in (1, 2, 4, 8):
+        if width > counts.size:
+            break
         sums = np.convolve(counts, np.ones(width), "valid")
         places = np.flatnonzero(sums > reach * math.sqrt(width))
         if places.size:
