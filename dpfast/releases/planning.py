@@ -198,8 +198,8 @@ def plan(
         to steps, of which the bounds have 2**23 to 2**24: of a decimal's last places, or of the units of times, a power
         of two.
 
-        With ``bounds="auto"`` the release has two stages. A tenth of the budget, a twentieth more for each further
-        column, and a fourth at most, pays for noisy histograms in which each privacy unit is counted once, by a value
+        With ``bounds="auto"`` the release has two stages. 15% of the budget, and 5% more for each further column
+        up to 30%, pays for noisy histograms in which each privacy unit is counted once, by a value
         of one of its rows; bounds are chosen from these, such that the predicted error of noise and clipping is least,
         and rounded. All else is drawn with the rest of the budget, and whatever is chosen, nothing costs more than
         `Plan.explain` says. `Release.chosen` and `Release.explain` say what was chosen, ``q_scale`` how large the noise

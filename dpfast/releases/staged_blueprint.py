@@ -202,12 +202,12 @@ class StagedBlueprint(Blueprint):
 
 
 def survey_share(questions: int) -> Fraction:
-    """Return which part of the budget surveys get: a tenth, a twentieth more for each further question, up to a fourth.
+    """Return which part of the budget surveys get: 15%, and 5% more for each further question, up to 30%.
 
     Examples
     --------
     >>> [str(survey_share(questions)) for questions in (1, 2, 3, 9)]
-    ['1/10', '3/20', '1/5', '1/4']
+    ['3/20', '1/5', '1/4', '3/10']
 
     """
-    return min(Fraction(1, 10) + Fraction(questions - 1, 20), Fraction(1, 4))
+    return min(Fraction(3, 20) + Fraction(questions - 1, 20), Fraction(3, 10))

@@ -116,7 +116,7 @@ def test_both_stages_are_one_charge_before_any_row_is_read():
     data = frame_of(60)
     plan = dpf.plan(data, "k", keys=KEYS, epsilon=0.5, m=dpf.mean("f", bounds="auto"), **ROW)
     surveys, rest = plan._blueprint.charges
-    assert surveys.epsilon_units == 5 * 10**16
+    assert surveys.epsilon_units == 75 * 10**15
     assert surveys.epsilon_units + rest.epsilon_units == 5 * 10**17
     assert plan.epsilon == 0.5
     stages = []
@@ -205,9 +205,9 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bounds_hold_nearly_all_values_and_little_else(shape):
-    """Of 50,000 units at epsilon 1: noise is of scale 27, and thousands of units are needed to move any of this.
+    """Of 50,000 units at epsilon 1: noise has a scale of 90 at most; thousands of units are needed to move any of this.
 
-    It fails falsely where a histogram's noise exceeds 1,000, with probability exp(-37) for each of 5,000 counts.
+    It fails falsely where a count's noise exceeds 2,000, with probability exp(-22) for each of 5,000 counts: 1e-6.
     """
     values = SHAPES[shape](np.random.default_rng(5), 50_000)
     _, release = run(pl.DataFrame({"f": values}), by=None, keys=None, m=dpf.mean("f", bounds="auto"))
@@ -267,7 +267,7 @@ def test_rho_and_replaced_units_and_files(tmp_path):
 def test_the_plan_says_what_is_open_and_the_release_what_was_chosen():
     data = pl.DataFrame({"k": [0, 1, 2] * 3000, "f": [float(i % 50) for i in range(9000)]})
     plan, release = run(data, n=dpf.count(), m=dpf.mean("f", bounds="auto"))
-    assert "bounds of f: privately, with 0.1 of the budget" in plan.explain()
+    assert "bounds of f: privately, with 0.15 of the budget" in plan.explain()
     assert "scale follows what is chosen" in plan.explain()
     assert plan.error().filter(query="m")["one"].null_count() == 2
     assert plan.error().filter(query="n")["one"].null_count() == 0

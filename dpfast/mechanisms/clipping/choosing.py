@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SPREADING", "Survey", "choose_norm", "middle_of", "upper_of"]
+__all__ = ["SPREADING", "Survey", "choose_norm", "exceeded", "middle_of", "upper_of"]
 
 #: What is surveyed shows itself where all units are more than so many deviations of the noise on all counts.
 _TELLING = 3.0
@@ -36,12 +36,18 @@ class Survey:
         Noisy counts.
     deviation
         The standard deviation of the noise on each.
+    laplace
+        Whether it is Laplace noise, which exceeds many deviations more often than Gaussian noise does.
+    expected
+        An edge up to which units are expected; 0 for the first one.
 
     """
 
     edges: NDArray[np.float64]
     counts: NDArray[np.float64]
     deviation: float
+    laplace: bool = False
+    expected: float = 0.0
 
     @property
     def units(self) -> float:
@@ -62,7 +68,7 @@ class Survey:
 
         Cells that stand for larger values must tell more clearly, since taking noise for units there costs more: noise
         exceeds t deviations with probability exp(-t**2 / 2) at most, and t**2 grows by 2 log(r) where the edge is r
-        times the first one. So what noise alone makes one expect is the same of every cell.
+        times the one up to which they are expected. So what noise alone makes one expect is the same of every cell.
         """
         found, last = np.zeros(self.counts.size), self._last
         if last is None:
@@ -74,18 +80,37 @@ class Survey:
     @property
     def _last(self) -> int | None:
         """The last cell that tells of units."""
-        clearly = np.sqrt(_CERTAIN**2 + 2 * np.log(self.edges[1:] / self.edges[1]))
+        rarely = _CERTAIN**2 / 2 + np.log(np.maximum(self.edges[1:] / max(self.edges[1], self.expected), 1))
         for width in (1, 2, 4, 8):
             if width > self.counts.size:
                 break
             sums = np.convolve(self.counts, np.ones(width), "valid")
-            told = np.flatnonzero(sums > clearly[width - 1 :] * self.deviation * math.sqrt(width))
+            told = np.flatnonzero(sums > exceeded(rarely[width - 1 :], width, self.deviation, laplace=self.laplace))
             if told.size:
                 last = int(told[-1]) + width - 1
                 while last + 1 < self.counts.size and self.counts[last + 1] > _LIKELY * self.deviation:
                     last += 1
                 return last
         return None
+
+
+def exceeded(
+    rarely: NDArray[np.float64], width: int, deviation: float, *, laplace: bool = False
+) -> NDArray[np.float64]:
+    """Return what a sum of so many noises exceeds with probability exp(-rarely) at most.
+
+    By Chernoff's bound: exp(-t**2 / (2 width)) of Gaussian noise in deviations; of Laplace noise of scale 1, the least
+    exp(-c t) / (1 - c**2)**width over c below 1, and exp(-t) / 2 of a single one.
+    """
+    if not laplace:
+        return deviation * math.sqrt(width) * np.sqrt(2 * rarely)
+    scale = deviation / math.sqrt(2)
+    if width == 1:
+        return scale * (rarely - math.log(2))
+    rates = np.linspace(0.05, 0.98, 94)
+    bounds = (rarely[:, None] - width * np.log1p(-(rates**2))) / rates
+    least: NDArray[np.float64] = scale * bounds.min(axis=1)
+    return least
 
 
 def middle_of(survey: Survey) -> float | None:

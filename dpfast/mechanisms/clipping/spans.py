@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.mechanisms.clipping.choosing import Survey
+from dpfast.mechanisms.clipping.choosing import Survey, exceeded
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 
 __all__ = ["Counted", "Span", "find_span"]
@@ -26,12 +26,12 @@ __all__ = ["Counted", "Span", "find_span"]
 #: lies below the first edge is in the first cell, what lies above the last one in the last.
 Counted: TypeAlias = Callable[[Sequence[Fraction], Fraction | None], tuple[NDArray[np.int64], IntegerNoise]]
 
-#: The first histogram's part of the budget, and that of each zoom; the last one gets the rest.
-_FIRST, _ZOOM, _ZOOMS = Fraction(3, 8), Fraction(1, 12), 3
+#: The first histogram's part of the budget, and that of each zoom of what is left then; the last one gets the rest.
+_FIRST, _ZOOM, _ZOOMS = Fraction(1, 2), Fraction(1, 3), 3
 #: Noise alone is taken for units in one of so many histograms.
 _MISTAKEN = 0.01
 #: Cells of a zoom; a spread over fewer than some of them is zoomed into again.
-_CELLS, _FEW = 512, 16
+_CELLS, _FEW = 128, 16
 #: So large a share of the units is nearly all.
 _NEARLY_ALL = 0.9
 #: Cells of the last histogram grow by this factor.
@@ -99,10 +99,16 @@ def find_span(count: Counted, doublings: tuple[int, int], finest: Callable[[Frac
     shown = np.array([distances[0] / 2, *distances], np.float64)
     return Span(
         centre,
-        Survey(shown, counts[middle:].astype(np.float64), noise.deviation),
-        Survey(shown, counts[:middle][::-1].astype(np.float64), noise.deviation),
+        _beyond(shown, counts[middle:], noise),
+        _beyond(shown, counts[:middle][::-1], noise),
         units,
     )
+
+
+def _beyond(edges: NDArray[np.float64], counts: NDArray[np.int64], noise: IntegerNoise) -> Survey:
+    # The first histogram told of units within half of the farthest distance.
+    expected = float(edges[-1]) / 2
+    return Survey(edges, counts.astype(np.float64), noise.deviation, noise.mechanism == "laplace", expected)
 
 
 def _signed(doublings: tuple[int, int]) -> list[Fraction]:
@@ -119,13 +125,13 @@ def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
 
 def _told(counts: NDArray[np.int64], noise: IntegerNoise) -> tuple[int, int] | None:
     """Return the first and the last cell that tell of units: alone, or 2, 4 or 8 side by side."""
-    reach = noise.reach(_MISTAKEN / (4 * counts.size)) * noise.deviation
+    rarely, laplace = np.array([math.log(4 * counts.size / _MISTAKEN)]), noise.mechanism == "laplace"
     found = []
     for width in (1, 2, 4, 8):
         if width > counts.size:
             break
         sums = np.convolve(counts, np.ones(width), "valid")
-        places = np.flatnonzero(sums > reach * math.sqrt(width))
+        places = np.flatnonzero(sums > exceeded(rarely, width, noise.deviation, laplace=laplace))
         if places.size:
             found += [_inner(counts, int(place), int(place) + width - 1) for place in (places[0], places[-1])]
     if not found:
@@ -172,6 +178,7 @@ def _zoom(
 ) -> tuple[Fraction, Fraction]:
     """Return the middle of what lies between two places, and about how close to it units are told apart."""
     middle = (low + high) / 2
+    left = 1 - _FIRST
     for _ in range(_ZOOMS):
         width = (high - low) / _CELLS
         if width < finest(middle) / 2:
@@ -180,7 +187,8 @@ def _zoom(
         inner = [low + width * place for place in range(cells + 1)]
         # What lies outside is counted by itself.
         edges = [low - width, *inner, inner[-1] + width]
-        counts, noise = count(edges, _ZOOM)
+        counts, noise = count(edges, _ZOOM * left)
+        left *= 1 - _ZOOM
         counts = counts[1:-1]
         told = _told(counts, noise)
         if told is None:
