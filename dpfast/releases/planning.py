@@ -136,7 +136,7 @@ def plan(
         is the column, and needs the bounds. Left out, each row is a unit as well, with a `PrivacyUnitWarning`.
     max_groups, max_rows_per_group
         What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for one of them or both:
-        chosen first and privately, with a tenth of the budget, by noisy histograms of how many groups units have, and
+        chosen first and privately, with 15% of the budget, by noisy histograms of how many groups units have, and
         of how many rows there, such that the predicted error of all queries is least, of what is cut and of the noise.
         `Release.chosen` has them. For rows that are read here. With ``"auto"`` for both, counts, sums and means by
         public ``keys``, and a budget for Gaussian noise, all rows count in place of that: what a unit adds to all
