@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation import Aggregates, Aggregation, Grouping, prepare
@@ -43,6 +44,8 @@ _Pair: TypeAlias = tuple[Fraction, Fraction]
 _DOUBLINGS_OF_FLOATS, _DOUBLINGS_OF_WHOLE = (-60, 400), (0, 62)
 #: Bounds are multiples of a power of two that is at most this part of their distance.
 _ROUNDED_TO = 64
+#: Points are counted one by one where there are fewer between the least and the largest that occur.
+_MOST_COUNTED = 2**23
 #: What is planned beforehand is planned for bounds of so many ticks, of which sums are floats.
 _STAND_IN = 2**40
 
@@ -54,17 +57,31 @@ def bounds_choice(request: Request) -> BoundsChoice | None:
     return BoundsChoice(queries, open_ones) if open_ones else None
 
 
-@dataclass(frozen=True, repr=False)
 class _Places(Private):
-    """Where the values of units lie on an axis, sorted: exact and private."""
+    """Where the values of units lie on an axis: exact and private.
 
-    points: NDArray[Any]
-    axis: ValueAxis
+    They are counted by point where few points lie between the least and the largest, else sorted: what is counted
+    between edges is the same.
+    """
+
+    def __init__(self, found: GroupedPoints, axis: ValueAxis) -> None:
+        points = _all_points(found)
+        self._axis, self._size = axis, points.size
+        self._first = int(points.min()) if points.size else 0
+        self._sums: NDArray[np.int64] | None = None
+        if points.size and int(points.max()) - self._first < _MOST_COUNTED:
+            self._sums = np.append(0, np.cumsum(np.bincount(points - points.dtype.type(self._first))))
+        else:
+            self._sorted = pl.Series(points).sort().to_numpy()
 
     def count(self, edges: Sequence[Fraction]) -> NDArray[np.int64]:
         """Return how many lie between edges; those beyond the outermost count next to these."""
-        inner = np.searchsorted(self.points, self.axis.numbers(edges[1:-1]))
-        return np.diff(inner, prepend=0, append=self.points.size).astype(np.int64)
+        numbers = self._axis.numbers(edges[1:-1])
+        if self._sums is None:
+            below = np.searchsorted(self._sorted, numbers)
+        else:
+            below = self._sums[np.clip(numbers - self._first, 0, self._sums.size - 1)]
+        return np.diff(below, prepend=0, append=self._size).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -178,9 +195,9 @@ class BoundsChoice(PrivateChoice):
         axes = self._axes(request)
         spans: dict[str, Span | None] = {}
         for place, column in enumerate(self.columns):
-            points = _sorted(exact.measures[place])
+            places = _Places(exact.measures[place], axes[column])
             exact.measures[place] = None
-            spans[column] = _span(_Places(points, axes[column]), surveyor, Fraction(1, self.questions))
+            spans[column] = _span(places, axes[column], surveyor, Fraction(1, self.questions))
         planned = draft(request)
         found: dict[tuple[str, str], ReadBounds] = {}
         lines = []
@@ -208,18 +225,15 @@ def _column_of(query: Query, argument: str) -> str:
     return str(query.column)
 
 
-def _sorted(points: GroupedPoints) -> NDArray[Any]:
-    """Return the points of all groups, sorted."""
-    if int((points.stops - points.starts).sum()) == points.points.size:
-        found = points.points
-    else:
-        slices = zip(points.starts.tolist(), points.stops.tolist(), strict=True)
-        found = np.concatenate([points.points[start:stop] for start, stop in slices] or [points.points[:0]])
-    found.sort()
-    return found
+def _all_points(found: GroupedPoints) -> NDArray[Any]:
+    """Return the points of all groups."""
+    if int((found.stops - found.starts).sum()) == found.points.size:
+        return found.points
+    slices = zip(found.starts.tolist(), found.stops.tolist(), strict=True)
+    return np.concatenate([found.points[start:stop] for start, stop in slices] or [found.points[:0]])
 
 
-def _span(places: _Places, surveyor: Surveyor, part: Fraction) -> Span | None:
+def _span(places: _Places, axis: ValueAxis, surveyor: Surveyor, part: Fraction) -> Span | None:
     """Return where values lie, at a part of what a surveyor may spend."""
     left = part
 
@@ -229,8 +243,8 @@ def _span(places: _Places, surveyor: Surveyor, part: Fraction) -> Span | None:
         left -= asked
         return surveyor.draw(places.count(edges), asked)
 
-    doublings = _DOUBLINGS_OF_WHOLE if places.axis.whole else _DOUBLINGS_OF_FLOATS
-    return find_span(count, doublings, places.axis.finest)
+    doublings = _DOUBLINGS_OF_WHOLE if axis.whole else _DOUBLINGS_OF_FLOATS
+    return find_span(count, doublings, axis.finest)
 
 
 def _bounds(span: Span, axis: ValueAxis, planned: GroupBlueprint, name: str, argument: str, request: Request) -> _Pair:

@@ -14,8 +14,9 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation.sources import open_source
-from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.releases.bounds_choice import _Places, _sorted
+from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
+from dpfast.releases import bounds_choice
+from dpfast.releases.bounds_choice import _Places
 from dpfast.releases.plan import bounding_words
 from dpfast.releases.survey_noise import Surveyor
 
@@ -141,7 +142,7 @@ def test_a_failure_between_the_stages_stays_charged():
     with pytest.raises(KeyboardInterrupt):
         plan.run(ledger, progress=fail)
     assert ledger.spent.epsilon == 0.5
-    with pytest.raises(dpf.LedgerError, match="failed after it was charged"):
+    with pytest.raises(LedgerError, match="failed after it was charged"):
         plan.run(ledger)
 
 
@@ -181,7 +182,7 @@ def test_one_unit_changes_one_count_of_a_histogram_by_one(public, seed):
 
         def counts(frame, edges=edges, choice=choice, request=request, axis=axis):
             exact = choice.prepare(open_source(frame), request).run(bounding_words)
-            return _Places(_sorted(exact.measures[0]), axis).count(edges)
+            return _Places(exact.measures[0], axis).count(edges)
 
         whole = counts(data)
         seen = data.filter(pl.col("k") < 3) if public else data
@@ -233,9 +234,9 @@ def test_what_cannot_be_combined_is_refused_before_anything_is_charged():
     for wrong in ("Auto", "auto ", "", "quantiles"):
         with pytest.raises(ParameterError, match="auto"):
             dpf.mean("f", bounds=wrong)
-    with pytest.raises(dpf.ColumnError):
+    with pytest.raises(ColumnError):
         dpf.plan(data, m=dpf.mean("missing", bounds="auto"), epsilon=1.0, **given)
-    with pytest.raises(dpf.ColumnError):
+    with pytest.raises(ColumnError):
         dpf.plan(data, s=dpf.sum("day", bounds="auto"), epsilon=1.0, **given)
 
 
@@ -286,3 +287,19 @@ def test_a_preview_takes_a_public_sample():
     assert shown.summary["query"].to_list() == ["m"]
     with pytest.raises(ParameterError, match="sample"):
         dpf.preview(plan, rows=100)
+
+
+def test_points_are_counted_the_same_whether_sorted_or_not(seed, monkeypatch):
+    """How places are stored depends on how far they lie apart, which is private: no count may."""
+    draw = np.random.default_rng(seed)
+    data = pl.DataFrame({"f": np.concatenate([draw.normal(5, 3, 500), 10.0 ** draw.uniform(-8, 9, 50)])})
+    plan = dpf.plan(data, epsilon=1.0, m=dpf.mean("f", bounds="auto"), **ROW)
+    (choice,), request = plan._blueprint.choices, plan._blueprint.request
+    edges = [Fraction(float(edge)) for edge in np.unique(draw.normal(0, 10.0 ** draw.uniform(-3, 9, 200)))]
+    found = []
+    for most in (0, 2**40):
+        monkeypatch.setattr(bounds_choice, "_MOST_COUNTED", most)
+        exact = choice.prepare(open_source(data), request).run(bounding_words)
+        found.append(_Places(exact.measures[0], choice._axes(request)["f"]).count(edges).tolist())
+    assert found[0] == found[1]
+    assert sum(found[0]) == 550
